@@ -1,0 +1,302 @@
+// Executable: a compiled program as flat arrays: programs of steps, a table of slots (where each value lives), constants.
+//
+// The plan and a backend fill in an ExecutableSpec; Executable::Create checks it and flattens it. Run() then resolves
+// every step argument to an address once and walks the steps in order:
+//
+//   slots     0: parameter 0        1: temp [0, 4096)      2: output 0
+//   entry     kernel "fusion.1" (read 0, write 1), 8 tasks;  kernel "reduce.2" (read 1, write 2), 1 task
+//
+// One arena (temp block) serves a run; all programs (loop bodies, branches, callees) share the slots, so loop carries
+// are updated in place and a trip costs only its steps. A run allocates the arena and nothing else; small executables
+// run without touching a lock or another thread.
+//
+// This is the lowest interface: raw addresses in and out, synchronous. launch.h puts buffers, donation and events on top.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "strop/base/status.h"
+#include "strop/runtime/buffer.h"
+#include "strop/runtime/collectives.h"
+#include "strop/runtime/custom_call.h"
+#include "strop/runtime/device.h"
+#include "strop/types/shape.h"
+
+namespace strop {
+
+// ---- where values live ----------------------------------------------------------------------------------------------
+
+enum class SlotKind : uint8_t { kParameter, kConstant, kTemp, kOutput };
+
+// `size` bytes at `offset` of a parameter, a constant, an output, or the arena (kTemp; index 0).
+struct Slot {
+  SlotKind kind = SlotKind::kTemp;
+  int32_t index = 0;
+  int64_t offset = 0;  // temp offsets are multiples of kBufferAlignment if kernels want aligned memory
+  int64_t size = 0;
+};
+
+enum class Access : uint8_t { kRead, kWrite, kReadWrite };
+
+struct StepArg {
+  int32_t slot = 0;
+  Access access = Access::kRead;
+};
+
+// ---- steps ----------------------------------------------------------------------------------------------------------
+
+struct RunArgs;
+struct StepInfo;
+
+// The native ABI of compiled kernels: runs tasks [task_begin, task_end) on args[i], the addresses of the step's
+// arguments in order. `scratch` is `scratch_bytes` of 64-byte aligned memory of this thread's own (null if 0).
+using KernelFn = void (*)(void* const* args, int64_t task_begin, int64_t task_end, void* scratch);
+
+// Compiled code. Tasks may run in any order on any thread; results must not depend on how they are grouped.
+struct KernelStep {
+  KernelFn fn = nullptr;
+  int64_t num_tasks = 1;      // > 1: spread over the thread pool
+  int64_t scratch_bytes = 0;
+};
+
+// args[1] = args[0], same size. A copy onto itself is free and not counted.
+struct CopyStep {};
+
+// C++ code of Strop: interpreter fallback, library kernels.
+struct HostCall {
+  std::span<void* const> args;
+  const RunArgs& run;
+  const StepInfo& info;
+};
+struct HostStep {
+  std::function<Status(const HostCall&)> fn;  // thread-safe: runs of one executable may overlap
+  bool interpreted = false;                   // counted and reported: not compiled code
+};
+
+// while (args[0]) body; args[0] is one byte (pred) that `condition` writes. Carries live in slots that the body updates.
+struct WhileStep {
+  int32_t condition = 0;    // program; ignored if trip_count >= 0
+  int32_t body = 0;         // program
+  int64_t trip_count = -1;  // known number of trips
+};
+
+// Runs one branch: by pred (branch 0 when args[0] is true, else 1), or by s32 index (out of range: the last).
+struct ConditionalStep {
+  std::vector<int32_t> branches;  // programs
+  bool by_index = false;
+};
+
+struct CallStep {
+  int32_t program = 0;
+};
+
+// args: operands, then results (as many as call's site has).
+struct CustomCallStep {
+  std::shared_ptr<CustomCall> call;
+  int32_t num_operands = 0;
+};
+
+// args[0] (u64[2], low word first) = the executable's 128-bit random state, which then advances by `delta`.
+struct RngStateStep {
+  uint64_t delta = 0;
+};
+
+// args[0] (u32) = replica or partition number.
+struct DeviceIdStep {
+  bool partition = false;
+};
+
+// One queue entry per argument.
+struct InfeedStep {};
+struct OutfeedStep {};
+
+enum class CollectiveKind : uint8_t { kAllReduce, kAllGather, kReduceScatter, kAllToAll, kPermute, kBroadcast };
+
+// args: n operands, then n results. Sizes as in collectives.h: an operand is [outer][...][block] around the dimension that
+// is gathered, scattered or exchanged; an all-reduce has outer = 1 and block = all elements of its operand.
+struct CollectiveStep {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  ReductionKind reduction = ReductionKind::kSum;
+  int64_t op = 0;                            // number of the operation: its channel, or any number unique in the module
+  std::vector<std::vector<int32_t>> groups;  // logical ids (replica * num_partitions + partition); empty: all in one
+  std::vector<std::pair<int32_t, int32_t>> source_target;  // kPermute, logical ids
+  struct Operand {
+    ElementType type = ElementType::F32;
+    int64_t outer = 1;
+    int64_t block = 0;  // elements
+  };
+  std::vector<Operand> operands;
+};
+
+using StepBody = std::variant<KernelStep, CopyStep, HostStep, WhileStep, ConditionalStep, CallStep, CustomCallStep,
+                              RngStateStep, DeviceIdStep, InfeedStep, OutfeedStep, CollectiveStep>;
+enum class StepKind : uint8_t {  // order of StepBody
+  kKernel, kCopy, kHost, kWhile, kConditional, kCall, kCustomCall, kRngState, kDeviceId, kInfeed, kOutfeed, kCollective,
+};
+inline constexpr int kNumStepKinds = 12;
+std::string_view Name(StepKind kind);  // "kernel", "copy", ...
+
+// What a step is to the user: for errors, profiles, explain.
+struct StepInfo {
+  std::string name;     // "fusion.3"
+  std::string op;       // "fusion"
+  std::string op_name;  // metadata: "jit(f)/add"
+  std::string source;   // "model.py:12"
+  int64_t flops = 0;
+  int64_t bytes = 0;    // memory traffic
+};
+
+struct Step {
+  StepBody body;
+  std::vector<StepArg> args;
+  StepInfo info;
+
+  StepKind kind() const { return static_cast<StepKind>(body.index()); }
+};
+
+struct Program {
+  std::string name;
+  std::vector<Step> steps;
+};
+
+// ---- the whole ------------------------------------------------------------------------------------------------------
+
+struct ConstantData {
+  const void* data = nullptr;         // kBufferAlignment-aligned if kernels want it so
+  int64_t size = 0;
+  std::shared_ptr<const void> owner;  // keeps data alive
+};
+
+struct ParameterSpec {
+  Shape shape;
+  MemoryKind memory = MemoryKind::kDevice;
+};
+
+// Where an output's memory comes from.
+enum class OutputSource : uint8_t {
+  kFresh,             // allocated at launch
+  kAliasParameter,    // parameter `index`'s memory if it is donated, else fresh memory with a copy of the parameter. Steps
+                      // see parameter and output slot at the same address either way.
+  kForwardParameter,  // is parameter `index`; no step writes it, launches share the storage
+  kForwardConstant,   // is constant `index`; likewise
+  kForwardOutput,     // is output `index` (which is not forwarded itself); likewise
+};
+
+struct OutputSpec {
+  Shape shape;
+  MemoryKind memory = MemoryKind::kDevice;
+  OutputSource source = OutputSource::kFresh;
+  int32_t index = -1;
+  bool must_alias = false;  // kAliasParameter: refuse to run if the parameter is not donated
+  // Sizes of dynamic dimensions: s32 scalars in slots, read when the run has ended.
+  struct DynamicDim {
+    int64_t dim = 0;
+    int32_t slot = 0;
+  };
+  std::vector<DynamicDim> dynamic_dims;
+};
+
+struct ExecutableSpec {
+  std::string name;
+  std::vector<ParameterSpec> parameters;  // leaves: tuples are flattened
+  std::vector<OutputSpec> outputs;
+  std::vector<ConstantData> constants;
+  std::vector<Slot> slots;
+  std::vector<Program> programs;
+  int32_t entry = 0;
+  int64_t temp_bytes = 0;               // size of the arena
+  bool run_inline = false;              // cheap enough for the caller's thread
+  int64_t code_bytes = 0;
+  std::shared_ptr<const void> code;     // keeps the machine code alive
+  uint64_t rng_seed[2] = {0, 0};        // first state of RngStateStep
+};
+
+// Counters of one run, for tests and explain.
+struct RunStats {
+  int64_t steps = 0;         // executed
+  int64_t trips = 0;         // of loops
+  int64_t bytes_copied = 0;  // CopySteps, and parameters copied because an alias was not donated
+  int64_t interpreted = 0;   // HostSteps marked so
+};
+
+// Told about every step; for profilers. Calls come from the thread that runs the executable.
+class StepObserver {
+ public:
+  virtual ~StepObserver() = default;
+  virtual void OnBegin(const Step& step) = 0;
+  virtual void OnEnd(const Step& step) = 0;
+};
+
+struct RunArgs {
+  std::span<void* const> inputs;   // one address per parameter
+  std::span<void* const> outputs;  // one per output; equal to the input's for a donated alias; null allowed if forwarded
+  Device* device = nullptr;        // arena, infeed; required
+  ThreadPool* pool = nullptr;      // null: everything on this thread
+  Collectives* collectives = nullptr;
+  const DeviceAssignment* assignment = nullptr;  // null: one replica, one partition
+  int32_t replica = 0;
+  int32_t partition = 0;
+  int64_t run_id = 0;
+  void* ffi_context = nullptr;                     // for typed FFI handlers
+  const std::atomic<bool>* cancelled = nullptr;    // looked at between steps and trips
+  RunStats* stats = nullptr;
+  StepObserver* observer = nullptr;
+  std::vector<Int64Vector>* output_dims = nullptr;  // actual sizes of dynamic outputs, if wanted
+};
+
+class Executable {
+ public:
+  // InvalidArgument naming the step if the spec is inconsistent: indices out of range, slots outside their base,
+  // recursive programs, missing functions. A spec that passed can be run without further checks.
+  static Result<std::shared_ptr<const Executable>> Create(ExecutableSpec spec);
+  ~Executable();
+
+  const ExecutableSpec& spec() const { return spec_; }
+  const std::string& name() const { return spec_.name; }
+  int64_t num_parameters() const { return static_cast<int64_t>(spec_.parameters.size()); }
+  int64_t num_outputs() const { return static_cast<int64_t>(spec_.outputs.size()); }
+
+  // Steps of a kind over all programs (each counted once, not per trip).
+  int64_t num_steps(StepKind kind) const { return step_counts_[static_cast<int>(kind)]; }
+  int64_t num_interpreted() const { return num_interpreted_; }
+  // May wait for something that other launches bring: must not hold up the caller's thread.
+  bool may_block() const { return may_block_; }
+  // Bytes of the arena with `threads` participants, kernel scratch included.
+  int64_t arena_bytes(int threads) const;
+
+  // The error of a failed step names the step and carries the user's line.
+  Status Run(const RunArgs& args) const;
+
+  // What runs, for people: slots and steps, one a line.
+  std::string ToString() const;
+
+ private:
+  friend class Runner;
+  struct FlatStep;
+  struct FlatProgram {
+    int32_t first = 0, count = 0;  // in flat_
+  };
+  struct RngState;
+
+  explicit Executable(ExecutableSpec spec);
+  Status Validate() const;
+  void Flatten();
+
+  ExecutableSpec spec_;
+  std::vector<FlatStep> flat_;
+  std::vector<FlatProgram> programs_;
+  std::vector<int32_t> arg_slots_;  // slot of every argument of every step, in step order
+  std::unique_ptr<RngState> rng_;
+  int64_t step_counts_[kNumStepKinds] = {};
+  int64_t num_interpreted_ = 0;
+  int64_t max_scratch_ = 0;
+  bool may_block_ = false;
+};
+
+}  // namespace strop
