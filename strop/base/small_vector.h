@@ -27,7 +27,9 @@ class SmallVector {
   SmallVector(std::initializer_list<T> init) { assign(init.begin(), init.end()); }
   template <class It>
     requires(!std::is_integral_v<It>)
-  SmallVector(It first, It last) { assign(first, last); }
+  SmallVector(It first, It last) {
+    assign(first, last);
+  }
   SmallVector(std::span<const T> values) { assign(values.begin(), values.end()); }
   SmallVector(const std::vector<T>& values) { assign(values.begin(), values.end()); }
   SmallVector(const SmallVector& other) { assign(other.begin(), other.end()); }
@@ -66,7 +68,9 @@ class SmallVector {
   }
   void pop_back() { --size_; }
   void clear() { size_ = 0; }
-  void reserve(size_t n) { if (n > capacity_) Reserve(n); }
+  void reserve(size_t n) {
+    if (n > capacity_) Reserve(n);
+  }
   void resize(size_t n, T value = T{}) {
     reserve(n);
     for (size_t i = size_; i < n; ++i) data()[i] = value;

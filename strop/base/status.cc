@@ -11,9 +11,10 @@ const std::vector<std::string> kNoNotes;
 
 std::string_view StatusCodeName(StatusCode code) {
   static constexpr std::string_view kNames[] = {
-      "Ok",           "Cancelled",         "Unknown",           "InvalidArgument",    "DeadlineExceeded", "NotFound",
-      "AlreadyExists", "PermissionDenied", "ResourceExhausted", "FailedPrecondition", "Aborted",          "OutOfRange",
-      "Unimplemented", "Internal",         "Unavailable",       "DataLoss",           "Unauthenticated"};
+      "Ok",       "Cancelled",      "Unknown",          "InvalidArgument",   "DeadlineExceeded",
+      "NotFound", "AlreadyExists",  "PermissionDenied", "ResourceExhausted", "FailedPrecondition",
+      "Aborted",  "OutOfRange",     "Unimplemented",    "Internal",          "Unavailable",
+      "DataLoss", "Unauthenticated"};
   size_t i = static_cast<size_t>(code);
   return i < std::size(kNames) ? kNames[i] : "Unknown";
 }

@@ -164,24 +164,23 @@ Status&& TakeStatus(Result<T>&& r) {
 #define STROP_CONCAT(a, b) STROP_CONCAT_INNER(a, b)
 
 // Returns the error of a Status or Result expression to the caller.
-#define STROP_TRY(expr)                                                           \
-  do {                                                                            \
-    auto strop_try_ = (expr);                                                     \
-    if (!strop_try_.ok()) [[unlikely]]                                            \
-      return ::strop::internal::TakeStatus(std::move(strop_try_));                \
+#define STROP_TRY(expr)                                            \
+  do {                                                             \
+    auto strop_try_ = (expr);                                      \
+    if (!strop_try_.ok()) [[unlikely]]                             \
+      return ::strop::internal::TakeStatus(std::move(strop_try_)); \
   } while (false)
 
 // STROP_ASSIGN(Shape s, Infer(x)); declares or assigns from a Result, or returns its error.
 #define STROP_ASSIGN(lhs, expr) STROP_ASSIGN_IMPL(STROP_CONCAT(strop_result_, __LINE__), lhs, expr)
-#define STROP_ASSIGN_IMPL(result, lhs, expr)                   \
-  auto result = (expr);                                        \
-  if (!result.ok()) [[unlikely]]                               \
-    return std::move(result).status();                         \
+#define STROP_ASSIGN_IMPL(result, lhs, expr) \
+  auto result = (expr);                      \
+  if (!result.ok()) [[unlikely]]             \
+    return std::move(result).status();       \
   lhs = *std::move(result)
 
 // Only where going on would corrupt memory: reports and traps. Never reachable from user input.
-#define STROP_CHECK(cond) \
-  (static_cast<bool>(cond) ? (void)0 : ::strop::CheckFailed(#cond, __FILE__, __LINE__))
+#define STROP_CHECK(cond) (static_cast<bool>(cond) ? (void)0 : ::strop::CheckFailed(#cond, __FILE__, __LINE__))
 [[noreturn]] void CheckFailed(const char* condition, const char* file, int line);
 
 }  // namespace strop

@@ -73,8 +73,12 @@ std::optional<std::string> CUnescape(std::string_view text) {
       case 'b': out += '\b'; break;
       case 'f': out += '\f'; break;
       case 'v': out += '\v'; break;
-      case '"': case '\'': case '\\': case '?': out += c; break;
-      case 'x': case 'X': {
+      case '"':
+      case '\'':
+      case '\\':
+      case '?': out += c; break;
+      case 'x':
+      case 'X': {
         int value = 0, digits = 0;
         while (digits < 2 && i + 1 < text.size() && HexDigit(text[i + 1]) >= 0) {
           value = value * 16 + HexDigit(text[++i]);

@@ -28,7 +28,9 @@ void StrAppendOne(std::string& out, T v) {
   StrAppendOne(out, static_cast<int64_t>(v));
 }
 template <class T>
-  requires requires(const T& t) { { t.ToString() } -> std::convertible_to<std::string>; }
+  requires requires(const T& t) {
+    { t.ToString() } -> std::convertible_to<std::string>;
+  }
 void StrAppendOne(std::string& out, const T& v) {
   out.append(v.ToString());
 }

@@ -1,0 +1,42 @@
+# How everything is compiled and linked: language, warnings, numerics, compiler cache, linker, LLVM.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+
+# -ffp-contract=off: a*b+c is fused only where the program says so, so that the oracle's results are the same on every machine.
+add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -fno-math-errno -ffp-contract=off
+  -ffunction-sections -fdata-sections)
+include_directories(${CMAKE_CURRENT_SOURCE_DIR})
+
+# A compiler cache, unless the environment or the command line names a launcher of its own.
+find_program(STROP_CCACHE ccache)
+if(STROP_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER ${STROP_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${STROP_CCACHE})
+endif()
+
+# A fast linker: with LLVM inside, GNU ld takes about ten times as long as mold. Sanitizer builds keep the default, which they are tested with.
+include(CheckLinkerFlag)
+if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+  foreach(linker mold lld)
+    string(TOUPPER STROP_LINKS_WITH_${linker} works)
+    check_linker_flag(CXX -fuse-ld=${linker} ${works})
+    if(${works})
+      add_link_options(-fuse-ld=${linker})
+      break()
+    endif()
+  endforeach()
+endif()
+
+# LLVM, static. Only rooms declared with LLVM see its headers (see strop_room). Loaded on first use: it costs a second of configure time.
+macro(strop_find_llvm)
+  if(NOT LLVM_FOUND)
+    find_package(LLVM 22.1 REQUIRED CONFIG HINTS /usr/lib/llvm-22)
+    llvm_map_components_to_libnames(STROP_LLVM_LIBRARIES X86 OrcJIT Passes)
+    separate_arguments(STROP_LLVM_DEFINITIONS NATIVE_COMMAND "${LLVM_DEFINITIONS}")
+  endif()
+endmacro()

@@ -1,0 +1,61 @@
+"""./dev setup: Debian packages from packages.txt and the private Python environment from requirements.txt. Quick when nothing is missing."""
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+
+from progress import ROOT, Failure, Step, run
+
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+PACKAGES = ROOT / "dev_tools" / "packages.txt"
+REQUIREMENTS = ROOT / "dev_tools" / "requirements.txt"
+
+
+def wanted_packages():
+    lines = (line.split("#")[0].strip() for line in PACKAGES.read_text().splitlines())
+    return [line for line in lines if line]
+
+
+def missing_packages():
+    wanted = wanted_packages()
+    query = subprocess.run(["dpkg-query", "-W", "-f=${Package} ${db:Status-Status}\n", *wanted], capture_output=True, text=True)
+    installed = {line.split()[0] for line in query.stdout.splitlines() if line.endswith(" installed")}
+    return [name for name in wanted if name not in installed]
+
+
+def install_packages():
+    if not shutil.which("dpkg-query"):
+        raise Failure("this is no Debian system: install the equivalents of dev_tools/packages.txt, then run ./dev build")
+    missing = missing_packages()
+    if not missing:
+        return
+    root = [] if os.geteuid() == 0 else ["sudo"]
+    if root and not shutil.which("sudo"):
+        raise Failure("packages are missing and there is no sudo; as root: apt-get install " + " ".join(missing))
+    environment = dict(os.environ, DEBIAN_FRONTEND="noninteractive")
+    with Step("installing Debian packages: " + " ".join(missing)):
+        run([*root, "apt-get", "update", "-q"], "apt-get update failed: is the network there?", env=environment)
+        run([*root, "apt-get", "install", "-y", "-q", "--no-install-recommends", *missing],
+            "apt-get could not install them; LLVM 22 needs Debian 12 with its security archive, or Debian 13", env=environment)
+
+
+def make_python_environment():
+    wanted = hashlib.sha256(REQUIREMENTS.read_bytes() + sys.version.encode()).hexdigest()
+    stamp = VENV / "strop-requirements.sha256"
+    if stamp.is_file() and stamp.read_text() == wanted and PYTHON.exists():
+        return
+    with Step("making the Python environment .venv (jax and what the examples need, about 150 MB)"):
+        run([sys.executable, "-m", "venv", "--clear", VENV], "could not make .venv: is python3-venv installed?")
+        run([PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--progress-bar", "off", "-r", REQUIREMENTS],
+            "pip could not install dev_tools/requirements.txt: is the network there?")
+    stamp.write_text(wanted)
+
+
+def setup(arguments=()):
+    if arguments:
+        raise Failure("setup takes no arguments")
+    install_packages()
+    make_python_environment()
+    return 0

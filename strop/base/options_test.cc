@@ -1,0 +1,68 @@
+#include "strop/base/options.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+namespace strop {
+namespace {
+
+TEST(Options, EnvironmentSetsAndXlaFlagsGiveWay) {
+  Options options = *OptionsFromEnvironment([](const char* name) -> const char* {
+    if (!std::strcmp(name, "STROP_NUM_THREADS")) return "3";
+    if (!std::strcmp(name, "STROP_NUM_DEVICES")) return "2";
+    if (!std::strcmp(name, "XLA_FLAGS"))
+      return "--xla_unknown=1 --xla_force_host_platform_device_count=8 --xla_dump_to=out";
+    return nullptr;
+  });
+  EXPECT_EQ(options.num_threads, 3);
+  EXPECT_EQ(options.num_devices, 2);
+  EXPECT_EQ(options.dump, "out");
+  EXPECT_EQ(options.log, 0);
+}
+
+TEST(Options, RefusalNamesTheVariableAndWhatIsAccepted) {
+  auto refuse = [](ReadVariable read) { return OptionsFromEnvironment(read).status().message(); };
+  EXPECT_EQ(refuse([](const char* name) { return std::strcmp(name, "STROP_NUM_THREADS") ? nullptr : "many"; }),
+            "STROP_NUM_THREADS: 'many' is not accepted: expected a whole number from 0 to 4096");
+  EXPECT_EQ(refuse([](const char* name) { return std::strcmp(name, "STROP_LOG") ? nullptr : "4"; }),
+            "STROP_LOG: '4' is not accepted: expected a whole number from 0 to 3");
+  EXPECT_EQ(
+      refuse([](const char* name) {
+        return std::strcmp(name, "XLA_FLAGS") ? nullptr : "--xla_force_host_platform_device_count=-1";
+      }),
+      "XLA_FLAGS --xla_force_host_platform_device_count: '-1' is not accepted: expected a whole number from 1 to 4096");
+}
+
+TEST(Options, FlagsAreTakenAndTheRestStays) {
+  Options options;
+  std::vector<std::string_view> arguments = {"run", "--num-threads=2", "x.hlo", "--dump=d", "--other=1"};
+  ASSERT_TRUE(TakeOptions(options, arguments).ok());
+  EXPECT_EQ(arguments, (std::vector<std::string_view>{"run", "x.hlo", "--other=1"}));
+  EXPECT_EQ(options.num_threads, 2);
+  EXPECT_EQ(options.dump, "d");
+
+  arguments = {"--num-threads"};
+  EXPECT_EQ(TakeOptions(options, arguments).message(),
+            "--num-threads: a value is missing: --num-threads=VALUE, expected a whole number from 0 to 4096");
+}
+
+TEST(Options, UnknownNameGetsASuggestion) {
+  Options options;
+  EXPECT_EQ(SetOption(options, "num_thread", "1", "create option").message(),
+            "create option: no option 'num_thread'; did you mean 'num_threads'?");
+}
+
+TEST(Options, DocumentIsFresh) {
+  const std::string path = std::string(STROP_SOURCE_DIR) + "/docs/options.md";
+  if (std::getenv("STROP_BLESS")) std::ofstream(path) << OptionsMarkdown();
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  EXPECT_EQ(text.str(), OptionsMarkdown()) << "docs/options.md is stale: ./dev bless";
+}
+
+}  // namespace
+}  // namespace strop
