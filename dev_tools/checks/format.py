@@ -1,4 +1,5 @@
 """C++ is formatted as .clang-format says. `./dev fmt` does it."""
+import re
 import shutil
 import subprocess
 
@@ -17,5 +18,5 @@ def check(root):
     if not program():
         return None, ["clang-format-22 is not installed (./dev setup installs it)"]
     run = subprocess.run([program(), "--dry-run", "-Werror", *sources(root)], cwd=root, capture_output=True, text=True)
-    files = sorted({line.split(":")[0] for line in run.stderr.splitlines() if "error:" in line})
+    files = sorted(set(re.findall(r"^(\S+?):\d+:\d+: error:", run.stderr, re.M)))
     return [f"{f}: not formatted (./dev fmt)" for f in files], []
