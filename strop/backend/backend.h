@@ -1,0 +1,81 @@
+// Backend: what a target implements, and all that it implements. `strop/null/` is the smallest complete one: copy it.
+//
+// The driver calls, in this order: AddPasses (optimise for this target), target() (the plan's decisions), Supports (per
+// instruction, through target().supports), Compile (all kernels of a plan at once).
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "strop/base/status.h"
+#include "strop/ir/module.h"
+#include "strop/plan/target_info.h"
+#include "strop/runtime/device.h"
+#include "strop/runtime/executable.h"
+
+namespace strop {
+
+class PassPipeline;
+
+// One kernel of a plan: an instruction that is not fused, or an Op::Fusion.
+//
+// By the time it gets here: every array is dense and row-major (layouts, if any, are row-major), operands are arrays (never
+// tuples), the result is an array or a flat tuple of arrays. In memory pred is a byte 0/1, elements of less than a byte take
+// one (sign-extended if signed), complex is (re, im).
+// The step's arguments are the operands in order, then the results in order. Buffers of distinct arguments do not overlap,
+// with two exceptions that the plan arranges:
+//   in_place[r] = k >= 0: result r has the very address of operand k, and holds its value at entry. Always so for the operand
+//   of dynamic-update-slice and scatter (alone or as root of a fusion): the kernel writes the updated elements only.
+//   The same for an elementwise kernel that may overwrite an operand element by element.
+struct KernelSpec {
+  const Instruction* instruction = nullptr;
+  std::vector<int> in_place;  // one per result; -1: memory of its own
+  std::string name() const { return instruction->name(); }
+};
+
+// What became of it: the body of the step (KernelStep: machine code; HostStep: C++ code, `interpreted` if it is the
+// evaluator), and the work it does.
+struct CompiledKernel {
+  StepBody body;
+  int64_t flops = 0;
+  int64_t bytes = 0;
+};
+
+struct CompiledKernels {
+  std::vector<CompiledKernel> kernels;       // in the order of the specs
+  std::shared_ptr<const void> code;          // keeps machine code alive
+  int64_t code_bytes = 0;
+};
+
+struct KernelCompileOptions {
+  int optimization_level = 2;                // 0: as fast as possible to compile
+  std::string dump_dir;                      // not empty: write .ll, .s, ... of each kernel there
+  ThreadPool* pool = nullptr;                // compile on these threads; null: this one alone
+};
+
+enum class Phase : uint8_t {
+  kSimplify,    // after the common simplifications, on Stage::Optimized
+  kBeforePlan,  // last changes before layouts and fusion
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string_view name() const = 0;                                     // "cpu"; also its --backend= name
+  virtual const TargetInfo& target() const = 0;
+  // As a kernel, unfused. No says why not; the instruction is then interpreted, counted and named.
+  virtual Decision Supports(const Instruction& instruction) const = 0;
+  virtual void AddPasses(Phase phase, PassPipeline& pipeline) const = 0;
+  virtual Result<CompiledKernels> Compile(std::span<const KernelSpec> specs, const KernelCompileOptions& options) const = 0;
+  // The devices of this process; `count` 0: as many as there are, or as options say.
+  virtual Result<std::unique_ptr<DeviceSet>> OpenDevices(int count) const = 0;
+  virtual std::vector<std::string> MemorySpaces() const = 0;                     // "device", "pinned_host", ...
+  virtual std::string Describe() const = 0;                                      // for `strop devices`
+};
+
+// A kernel that the evaluator runs: the fallback of any backend, and all of `null`.
+CompiledKernel InterpretKernel(const KernelSpec& spec);
+
+}  // namespace strop
