@@ -41,12 +41,12 @@ def check_lines(output):
     lines, prefix = [], "CHECK"
     for line in output.rstrip("\n").split("\n"):
         if not line.strip():
-            lines.append(f"// {prefix}-EMPTY:" if prefix != "CHECK" else "")
+            lines += ["// CHECK-EMPTY:"] * (prefix != "CHECK")
             continue
         quoted = line.rstrip().replace("{{", "{{[{][{]}}").replace("[[", "{{\\[\\[}}")
         lines.append(f"// {prefix}: {quoted}")
         prefix = "CHECK-NEXT"
-    return "\n".join(line for line in lines if line)
+    return "\n".join(lines)
 
 
 def bless_file(path):
