@@ -1,6 +1,8 @@
 // Text of each attribute *type*, as HLO writes it. The parser's inverse lives in text/attr_parse.h.
 #pragma once
+#include <map>
 #include <string>
+#include <string_view>
 
 #include "strop/ir/attrs.h"
 
@@ -9,7 +11,8 @@ namespace strop {
 std::string AttrText(int64_t v);
 std::string AttrText(bool v);
 std::string AttrText(float v);
-std::string AttrText(const std::string& v);  // quoted where HLO quotes it: see NeedsQuotes in attr_text.cc
+std::string AttrText(const std::string& v);  // in quotes, C-escaped
+std::string AttrText(const Keyword& v);      // as it is
 std::string AttrText(const Dims& v);         // {0,1}
 std::string AttrText(const std::vector<Dims>& v);
 std::string AttrText(const std::vector<bool>& v);
@@ -37,5 +40,10 @@ std::string AttrText(PaddingType v);
 std::string AttrText(const std::vector<Window>& v);
 std::string AttrText(const std::vector<ConvDimLabels>& v);
 std::string AttrText(const std::vector<Literal>& v);
+
+// "{k=\"v\",...}": a value that reads as a JSON object is written without quotes.
+std::string FrontendAttributesText(const std::map<std::string, std::string>& attributes);
+// True if `text` is one balanced {...} (strings skipped): such text needs no quotes in backend_config.
+bool ReadsAsJsonObject(std::string_view text);
 
 }  // namespace strop

@@ -95,6 +95,14 @@ struct ResultAccuracy {
   bool operator==(const ResultAccuracy&) const = default;
 };
 
+// A word that HLO writes without quotes (algorithm=dot_bf16_bf16_f32, mode=cross_replica); a plain std::string is quoted.
+struct Keyword : std::string {
+  using std::string::string;
+  using std::string::operator=;
+  Keyword() = default;
+  Keyword(std::string word) : std::string(std::move(word)) {}
+};
+
 // Text kept as it came, for attributes whose inside no part of Strop reads (sparsity, domain metadata, ...).
 struct Verbatim {
   std::string text;
@@ -103,9 +111,11 @@ struct Verbatim {
 
 // ---- fields ---------------------------------------------------------------------------------------------------------
 
-// Whether an attribute may be left out of the text: kRequired is always printed, kOptional only if it differs from the
-// struct's default.
-enum class Presence : uint8_t { kRequired, kOptional };
+// Whether an attribute may be left out of the text:
+//   kRequired  always printed, and refused if missing
+//   kAlways    always printed, may be missing
+//   kOptional  printed only if it differs from the struct's default
+enum class Presence : uint8_t { kRequired, kAlways, kOptional };
 
 template <class S, class M>
 struct Field {
@@ -263,14 +273,20 @@ struct ConvolutionAttrs {
   ConvDimLabels dim_labels;
   int64_t feature_group_count = 1;
   int64_t batch_group_count = 1;
+  Keyword convolution_kind;  // empty when unset
   PrecisionConfig operand_precision;
+  Keyword algorithm;
+  Verbatim sparsity_config;
   static constexpr auto fields() {
     using A = ConvolutionAttrs;
     return std::tuple{Field{"window", &A::window, Presence::kOptional},
                       Field{"dim_labels", &A::dim_labels},
                       Field{"feature_group_count", &A::feature_group_count, Presence::kOptional},
                       Field{"batch_group_count", &A::batch_group_count, Presence::kOptional},
-                      Field{"operand_precision", &A::operand_precision, Presence::kOptional}};
+                      Field{"convolution_kind", &A::convolution_kind, Presence::kOptional},
+                      Field{"operand_precision", &A::operand_precision, Presence::kOptional},
+                      Field{"algorithm", &A::algorithm, Presence::kOptional},
+                      Field{"sparsity_config", &A::sparsity_config, Presence::kOptional}};
   }
   STROP_ATTRS(ConvolutionAttrs);
 };
@@ -278,14 +294,14 @@ struct ConvolutionAttrs {
 struct DotAttrs {
   Dims lhs_batch, lhs_contracting, rhs_batch, rhs_contracting;
   PrecisionConfig operand_precision;
-  std::string algorithm;  // "dot_bf16_bf16_f32_x3"; empty when unset
+  Keyword algorithm;  // "dot_bf16_bf16_f32_x3"; empty when unset
   Verbatim sparsity;
   static constexpr auto fields() {
     using A = DotAttrs;
     return std::tuple{Field{"lhs_batch_dims", &A::lhs_batch, Presence::kOptional},
-                      Field{"lhs_contracting_dims", &A::lhs_contracting, Presence::kOptional},
+                      Field{"lhs_contracting_dims", &A::lhs_contracting, Presence::kAlways},
                       Field{"rhs_batch_dims", &A::rhs_batch, Presence::kOptional},
-                      Field{"rhs_contracting_dims", &A::rhs_contracting, Presence::kOptional},
+                      Field{"rhs_contracting_dims", &A::rhs_contracting, Presence::kAlways},
                       Field{"sparsity", &A::sparsity, Presence::kOptional},
                       Field{"operand_precision", &A::operand_precision, Presence::kOptional},
                       Field{"algorithm", &A::algorithm, Presence::kOptional}};
@@ -299,9 +315,9 @@ struct RaggedDotAttrs {
   static constexpr auto fields() {
     using A = RaggedDotAttrs;
     return std::tuple{Field{"lhs_batch_dims", &A::lhs_batch, Presence::kOptional},
-                      Field{"lhs_contracting_dims", &A::lhs_contracting, Presence::kOptional},
+                      Field{"lhs_contracting_dims", &A::lhs_contracting, Presence::kAlways},
                       Field{"rhs_batch_dims", &A::rhs_batch, Presence::kOptional},
-                      Field{"rhs_contracting_dims", &A::rhs_contracting, Presence::kOptional},
+                      Field{"rhs_contracting_dims", &A::rhs_contracting, Presence::kAlways},
                       Field{"lhs_ragged_dims", &A::lhs_ragged, Presence::kOptional},
                       Field{"rhs_group_dims", &A::rhs_group, Presence::kOptional},
                       Field{"operand_precision", &A::operand_precision, Presence::kOptional}};
@@ -323,8 +339,8 @@ struct ScanAttrs {
   static constexpr auto fields() {
     using A = ScanAttrs;
     return std::tuple{Field{"dimensions", &A::dimensions},
+                      Field{"num_carries", &A::num_carries},
                       Field{"is_reverse", &A::is_reverse, Presence::kOptional},
-                      Field{"num_carries", &A::num_carries, Presence::kOptional},
                       Field{"is_associative", &A::is_associative, Presence::kOptional}};
   }
   STROP_ATTRS(ScanAttrs);
@@ -343,8 +359,10 @@ struct SortAttrs {
 struct TopKAttrs {
   int64_t k = 0;
   bool largest = true;
+  bool is_stable = false;
   static constexpr auto fields() {
-    return std::tuple{Field{"k", &TopKAttrs::k}, Field{"largest", &TopKAttrs::largest}};
+    return std::tuple{Field{"k", &TopKAttrs::k}, Field{"largest", &TopKAttrs::largest, Presence::kAlways},
+                      Field{"is_stable", &TopKAttrs::is_stable, Presence::kOptional}};
   }
   STROP_ATTRS(TopKAttrs);
 };
@@ -384,7 +402,7 @@ struct TriangularSolveAttrs {
     return std::tuple{Field{"left_side", &A::left_side, Presence::kOptional},
                       Field{"lower", &A::lower, Presence::kOptional},
                       Field{"unit_diagonal", &A::unit_diagonal, Presence::kOptional},
-                      Field{"transpose_a", &A::transpose_a, Presence::kOptional}};
+                      Field{"transpose_a", &A::transpose_a, Presence::kAlways}};
   }
   STROP_ATTRS(TriangularSolveAttrs);
 };
@@ -421,8 +439,11 @@ struct GetTupleElementAttrs {
 
 struct AsyncAttrs {
   std::string async_execution_thread;  // empty: "main", not printed
+  OutputOperandAliasing output_to_operand_aliasing;
   static constexpr auto fields() {
-    return std::tuple{Field{"async_execution_thread", &AsyncAttrs::async_execution_thread, Presence::kOptional}};
+    using A = AsyncAttrs;
+    return std::tuple{Field{"async_execution_thread", &A::async_execution_thread, Presence::kOptional},
+                      Field{"output_to_operand_aliasing", &A::output_to_operand_aliasing, Presence::kOptional}};
   }
   STROP_ATTRS(AsyncAttrs);
 };
@@ -459,17 +480,17 @@ struct CustomCallAttrs {
   CustomCallSchedule schedule = CustomCallSchedule::None;
   ApiVersion api_version = ApiVersion::Original;
   std::string opaque;  // backend_config of a custom call: any bytes; printed as backend_config=
-  // Fields whose text form depends on each other (layout constraints, optional window, to_apply vs called_computations)
-  // are printed and parsed by hand; these follow the rule.
+  // operand_layout_constraints (which may be present and empty) stands after custom_call_target and is printed and parsed
+  // by hand; these follow the rule.
   static constexpr auto fields() {
     using A = CustomCallAttrs;
     return std::tuple{Field{"window", &A::window, Presence::kOptional},
                       Field{"dim_labels", &A::dim_labels, Presence::kOptional},
                       Field{"feature_group_count", &A::feature_group_count, Presence::kOptional},
                       Field{"batch_group_count", &A::batch_group_count, Presence::kOptional},
+                      Field{"operand_precision", &A::operand_precision, Presence::kOptional},
                       Field{"padding_type", &A::padding_type, Presence::kOptional},
                       Field{"custom_call_target", &A::target},
-                      Field{"operand_precision", &A::operand_precision, Presence::kOptional},
                       Field{"custom_call_has_side_effect", &A::has_side_effect, Presence::kOptional},
                       Field{"literal", &A::literal, Presence::kOptional},
                       Field{"output_to_operand_aliasing", &A::output_to_operand_aliasing, Presence::kOptional},
@@ -498,13 +519,15 @@ struct CollectiveAttrs {
   bool use_global_device_ids = false;
   Dims dimensions;  // all-gather, reduce-scatter: one; all-to-all: at most one; others none
   bool has_dimensions = false;
-  std::string mode;  // collective_op_mode, where XLA writes one
+  bool has_dynamic_root = false;  // collective-broadcast
+  Keyword mode;  // cross_replica, flattened_id, ...: what XLA derives from the others, where the text states it
   static constexpr auto fields() {
     using A = CollectiveAttrs;
     return std::tuple{Field{"channel_id", &A::channel_id, Presence::kOptional},
-                      Field{"replica_groups", &A::replica_groups},
+                      Field{"replica_groups", &A::replica_groups, Presence::kAlways},
                       Field{"constrain_layout", &A::constrain_layout, Presence::kOptional},
                       Field{"use_global_device_ids", &A::use_global_device_ids, Presence::kOptional},
+                      Field{"has_dynamic_root", &A::has_dynamic_root, Presence::kOptional},
                       Field{"mode", &A::mode, Presence::kOptional},
                       Field{"dimensions", &A::dimensions, Presence::kOptional}};
   }
@@ -536,8 +559,8 @@ struct OutfeedAttrs {
   std::string outfeed_config;
   Shape outfeed_shape;
   static constexpr auto fields() {
-    return std::tuple{Field{"outfeed_config", &OutfeedAttrs::outfeed_config, Presence::kOptional},
-                      Field{"outfeed_shape", &OutfeedAttrs::outfeed_shape, Presence::kOptional}};
+    return std::tuple{Field{"outfeed_shape", &OutfeedAttrs::outfeed_shape, Presence::kOptional},
+                      Field{"outfeed_config", &OutfeedAttrs::outfeed_config, Presence::kOptional}};
   }
   STROP_ATTRS(OutfeedAttrs);
 };

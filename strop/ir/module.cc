@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "strop/base/cursor.h"
 #include "strop/ir/printer.h"
 
 namespace strop {
@@ -196,7 +197,16 @@ Instruction* Module::NewInstruction() {
 }
 
 // "add" -> "add", then "add.1", "add.2"; "add.7" taken -> "add.8" or later.
+// What HLO text cannot write in a name becomes '_'.
 std::string Module::NameSpace::Unique(std::string_view wanted) {
+  std::string clean;
+  if (wanted.empty() || !IsWordStart(wanted[0]) || !std::all_of(wanted.begin(), wanted.end(), IsWordChar)) {
+    clean = wanted;
+    for (char& c : clean)
+      if (!IsWordChar(c)) c = '_';
+    if (clean.empty() || !IsWordStart(clean[0])) clean.insert(0, "_");
+    wanted = clean;
+  }
   if (taken.emplace(wanted).second) return std::string(wanted);
   std::string_view stem = wanted;
   size_t dot = wanted.rfind('.');

@@ -144,7 +144,8 @@ struct BufferDonor {
   bool operator==(const BufferDonor&) const = default;
 };
 
-// The tables at the top of a module with stack_frame_id metadata; ids are 1-based, as in the text.
+// The tables at the top of a module with stack_frame_id metadata. Numbers are those of the text: ids are 1-based, and
+// parent_frame_id is one more than the parent's id (1: no parent), also where HloModuleProto says 0.
 struct StackFrames {
   struct FileLocation { int64_t file_name_id = 0, function_name_id = 0, line = 0, end_line = 0, column = 0, end_column = 0;
     bool operator==(const FileLocation&) const = default; };

@@ -1,7 +1,6 @@
 #include "strop/types/literal.h"
 
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -233,72 +232,6 @@ uint64_t Literal::Hash() const {  // FNV-1a over 8-byte words, then the tail
   for (; i < b.size(); ++i) mix(b[i]);
   for (const Literal& e : elements_) mix(e.Hash());
   return h;
-}
-
-// ---- text -----------------------------------------------------------------------------------------------------------
-
-namespace {
-
-// Shortest decimal text that reads back to the same value of the type, in %g style: "1e+10", "0.0001", "1e-05".
-std::string FloatText(ElementType t, double v) {
-  if (std::isnan(v)) return std::signbit(v) ? "-nan" : "nan";
-  if (std::isinf(v)) return v < 0 ? "-inf" : "inf";
-  char buf[352];
-  const int max_digits = t == ElementType::F64 ? 17 : 9;
-  int low = 1, high = max_digits;
-  while (low < high) {  // fewest digits that survive; more digits never lose
-    int digits = (low + high) / 2;
-    std::snprintf(buf, sizeof buf, "%.*g", digits, v);
-    double back = std::strtod(buf, nullptr);
-    if (EncodeFloat(t, back) == EncodeFloat(t, v)) high = digits;
-    else low = digits + 1;
-  }
-  std::snprintf(buf, sizeof buf, "%.*g", low, v);
-  return buf;
-}
-
-void PrintArray(const Literal& literal, int64_t dim, int64_t& linear, std::string& out) {
-  const Shape& shape = literal.shape();
-  if (dim == shape.rank()) {
-    out += ElementToString(literal, linear++);
-    return;
-  }
-  out += "{ ";
-  for (int64_t i = 0; i < shape.dim(dim); ++i) {
-    if (i) out += ", ";
-    PrintArray(literal, dim + 1, linear, out);
-  }
-  out += shape.dim(dim) == 0 ? "}" : " }";
-}
-
-}  // namespace
-
-std::string ElementToString(const Literal& literal, int64_t i) {
-  const ElementType t = literal.type();
-  switch (Kind(t)) {
-    case ElementKind::Pred: return literal.GetInt(i) ? "true" : "false";
-    case ElementKind::Signed: return StrCat(literal.GetInt(i));
-    case ElementKind::Unsigned: return StrCat(static_cast<uint64_t>(literal.GetInt(i)));
-    case ElementKind::Float: return FloatText(t, literal.GetDouble(i));
-    case ElementKind::Complex: {
-      ElementType part = ComplexPart(t);
-      return StrCat("(", FloatText(part, literal.GetDouble(i)), ", ", FloatText(part, literal.GetImag(i)), ")");
-    }
-    default: return "?";
-  }
-}
-
-std::string Literal::ToString() const {
-  if (shape_.IsTuple()) {
-    std::string out = "(";
-    for (size_t i = 0; i < elements_.size(); ++i) StrAppend(out, i ? ", " : "", elements_[i].ToString());
-    return out + ")";
-  }
-  if (!shape_.IsArray()) return std::string(Name(type()));
-  std::string out;
-  int64_t linear = 0;
-  PrintArray(*this, 0, linear, out);
-  return out;
 }
 
 }  // namespace strop

@@ -70,8 +70,10 @@ class Literal {
   bool AllElementsEqual() const;          // bitwise splat, at least one element
   uint64_t Hash() const;
 
-  // HLO constant text without the shape: "{ { 1, 2 }, { 3, 4 } }", "(1, 2)" for complex, "true".
+  // HLO constant text without the shape, exactly as XLA writes it on one line: "{1, 2}", "{ { 1, 2 }, { 3, 4 } }", "(1, 2)"
+  // for complex, "true" for a pred (but "{1, 0}" inside an array), "( 1, {2, 3} )" for a tuple.
   std::string ToString() const;
+  void AppendText(std::string& out) const;
 
  private:
   Shape shape_;
@@ -79,8 +81,8 @@ class Literal {
   std::vector<Literal> elements_;
 };
 
-// Text of one element as XLA prints it in constants: shortest decimal that reads back the same ("1", "0.1", "1e+10",
-// "inf", "-nan"), "(re, im)", "true".
+// Text of one element as XLA prints it in constants ("1", "0.1", "1e+10", "inf", "-nan", "nan(0x1)" for a NaN with a payload,
+// "(re, im)", "true"); it reads back to the same bits.
 std::string ElementToString(const Literal& literal, int64_t linear);
 
 // The element type of a C++ type (bool is pred; uint16_t is u16, use bytes for f16 and bf16).

@@ -183,7 +183,8 @@ bool Shape::CompatibleIgnoringType(const Shape& other) const {
 
 bool Shape::operator==(const Shape& other) const {
   return type_ == other.type_ && dims_ == other.dims_ && dynamic_ == other.dynamic_ &&
-         has_layout_ == other.has_layout_ && layout_ == other.layout_ && elements_ == other.elements_;
+         has_layout_ == other.has_layout_ && is_buffer_ == other.is_buffer_ && layout_ == other.layout_ &&
+         elements_ == other.elements_;
 }
 
 Status Shape::Validate() const {
@@ -238,7 +239,7 @@ std::string Shape::ToString(bool with_layout) const {
   out += ']';
   // A scalar's empty layout {} is not printed by XLA unless it carries extras.
   if (with_layout && has_layout_ && (rank() > 0 || layout_.extra)) out += layout_.ToString();
-  return out;
+  return is_buffer_ ? StrCat("b(", out, ")") : out;
 }
 
 }  // namespace strop

@@ -2,6 +2,7 @@
 //
 // HLO text:  f32[2,<=3]{1,0}   dimensions in [], physical layout in {} (minor to major)
 //            (f32[], token[])  tuple
+//            b(f32[4])         array that is handed over in place: a buffer with an identity (custom calls "Pin", "Unpin")
 // A Shape is an immutable-by-habit value; it compares by value. Element counts and byte sizes saturate instead of
 // overflowing, and Validate() refuses shapes whose size does not fit.
 #pragma once
@@ -16,6 +17,8 @@
 #include "strop/types/element_type.h"
 
 namespace strop {
+
+class Cursor;
 
 // Dimension size `?` (unbounded dynamic).
 inline constexpr int64_t kUnboundedSize = INT64_MIN;
@@ -76,6 +79,8 @@ class Shape {
   bool IsToken() const { return type_ == ElementType::Token; }
   bool IsOpaque() const { return type_ == ElementType::Opaque; }
   bool IsScalar() const { return IsArray() && dims_.empty(); }
+  bool IsBuffer() const { return is_buffer_; }  // an array all the same
+  void set_buffer(bool is_buffer) { is_buffer_ = is_buffer; }
 
   // ---- arrays
   int64_t rank() const { return static_cast<int64_t>(dims_.size()); }
@@ -135,6 +140,7 @@ class Shape {
 
   ElementType type_ = ElementType::Invalid;
   bool has_layout_ = false;
+  bool is_buffer_ = false;
   uint64_t dynamic_ = 0;  // one bit per dimension; the rank is limited to 64 by Validate()
   Int64Vector dims_;
   Layout layout_;
@@ -145,8 +151,12 @@ class Shape {
 int64_t SaturatingMultiply(int64_t a, int64_t b);
 int64_t SaturatingAdd(int64_t a, int64_t b);
 
-// Parses "f32[2,<=3]{1,0}", "(f32[], token[])", "f32[?]". Errors give the column.
+// Parses "f32[2,<=3]{1,0}", "(f32[], token[])", "f32[?]", "b(f32[4])". Errors give line and column.
 Result<Shape> ParseShape(std::string_view text);
+// Parses one shape at the cursor (base/cursor.h).
+Result<Shape> ParseShape(Cursor& at);
+// "{1,0:T(8,128)S(5)}" at the cursor.
+Result<Layout> ParseLayout(Cursor& at);
 // Parses one shape at the front of `text` and removes it (for the HLO parser).
 Result<Shape> ConsumeShape(std::string_view& text);
 

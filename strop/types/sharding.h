@@ -18,6 +18,8 @@
 
 namespace strop {
 
+class Cursor;
+
 // Metadata of an instruction (declared here, since shardings carry metadata too).
 struct OpMetadata {
   std::string op_type;
@@ -33,6 +35,7 @@ struct OpMetadata {
   std::vector<int64_t> profile_type;
   std::string deduplicated_name;
   std::string scheduling_name;
+  std::string metadata_payload;
   bool preserve_layout = false;
   bool operator==(const OpMetadata&) const = default;
   // "file.py:12" or empty.
@@ -40,6 +43,12 @@ struct OpMetadata {
     return source_file.empty() ? std::string() : StrCat(source_file, ":", source_line);
   }
 };
+
+// `op_type="..." op_name="..." source_line=3`: what stands between the braces of metadata={...}. Empty if nothing that text
+// carries is set.
+std::string MetadataText(const OpMetadata& metadata);
+// "{op_name=\"x\" source_line=3}" at the cursor; fields may be separated by commas.
+Result<OpMetadata> ParseMetadata(Cursor& at);
 
 enum class ShardingKind : uint8_t { Replicated, Maximal, Manual, Unknown, Unreduced, Tiled, Tuple, Named };
 
@@ -67,14 +76,21 @@ struct Sharding {
 
   bool operator==(const Sharding&) const = default;
 
-  // The device list of a Tiled sharding, iota form expanded.
+  // The device list of a Tiled sharding, iota form expanded; empty if the dimensions make no sense (see kMaxDevices).
   std::vector<int64_t> TileDevices() const;
-  int64_t num_tiles() const;
+  int64_t num_tiles() const;  // saturates
   // Text with braces, exactly as XLA prints it.
   std::string ToString(bool with_metadata = false) const;
 };
 
-// Parses "{...}" at the front of `text` and removes it. Errors say what was expected and where (offset in `text`).
+// Device lists longer than this are refused: compact forms would otherwise expand a few digits to any amount of memory.
+inline constexpr int64_t kMaxDevices = 1 << 24;
+// 0 .. n-1 as an array of `reshape_dims`, transposed by `perm` (empty: identity), row by row. InvalidArgument if the
+// dimensions are not positive, their product exceeds kMaxDevices, or `perm` is no permutation.
+Result<std::vector<int64_t>> ExpandIota(const std::vector<int64_t>& reshape_dims, const std::vector<int64_t>& perm);
+
+// Parses "{...}" at the cursor, or at the front of `text` (and removes it). Errors say what was expected and where.
+Result<Sharding> ParseSharding(Cursor& at);
 Result<Sharding> ConsumeSharding(std::string_view& text);
 Result<Sharding> ParseSharding(std::string_view text);
 
@@ -93,6 +109,14 @@ struct ReplicaGroups {
   bool operator==(const ReplicaGroups&) const = default;
   std::string ToString() const;
 };
+Result<ReplicaGroups> ParseReplicaGroups(Cursor& at);
 Result<ReplicaGroups> ConsumeReplicaGroups(std::string_view& text);
+// "[4,2]<=[2,4]T(1,0)" at the cursor, for shardings and replica groups.
+struct IotaTiles {
+  std::vector<int64_t> dims, reshape_dims, transpose_perm;
+};
+Result<std::vector<int64_t>> ParseIntList(Cursor& at, char open, char close);
+// What follows "[dims]": "<=[2,4]T(1,0)", into `tiles`; sizes are checked against tiles.dims.
+Status ParseIotaTail(Cursor& at, IotaTiles& tiles);
 
 }  // namespace strop

@@ -64,7 +64,7 @@ TEST(Literal, ElementsConvert) {
   s4.SetInt(1, 9);  // wraps
   EXPECT_EQ(s4.GetInt(0), -3);
   EXPECT_EQ(s4.GetInt(1), -7);
-  EXPECT_EQ(s4.ToString(), "{ -3, -7 }");
+  EXPECT_EQ(s4.ToString(), "{-3, -7}");
   EXPECT_EQ(Literal::ScalarOf(ElementType::F32, 0.1).ToString(), "0.1");
   EXPECT_EQ(Literal::ScalarOf(ElementType::F32, 1e10).ToString(), "1e+10");
   EXPECT_EQ(Literal::Scalar(std::complex<float>(1, -2)).ToString(), "(1, -2)");
