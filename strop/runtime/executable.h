@@ -77,6 +77,7 @@ struct HostCall {
 struct HostStep {
   std::function<Status(const HostCall&)> fn;  // thread-safe: runs of one executable may overlap
   bool interpreted = false;                   // counted and reported: not compiled code
+  bool may_block = false;                     // may wait for the host (a callback): other launches go on meanwhile
 };
 
 // while (args[0]) body; args[0] is one byte (pred) that `condition` writes. Carries live in slots that the body updates.
@@ -214,7 +215,7 @@ struct ExecutableSpec {
   bool run_inline = false;              // cheap enough for the caller's thread
   int64_t code_bytes = 0;
   std::shared_ptr<const void> code;     // keeps the machine code alive
-  uint64_t rng_seed[2] = {0, 0};        // first state of RngStateStep
+  uint64_t rng_seed[2] = {0x7012395, 0};  // first state of RngStateStep, low word first (XLA's)
 };
 
 // Counters of one run, for tests and explain.
@@ -265,7 +266,8 @@ class Executable {
   // Steps of a kind over all programs (each counted once, not per trip).
   int64_t num_steps(StepKind kind) const { return step_counts_[static_cast<int>(kind)]; }
   int64_t num_interpreted() const { return num_interpreted_; }
-  // May wait for something that other launches bring: must not hold up the caller's thread.
+  // Has steps that wait for other devices or the host (collectives, infeed, outfeed): never runs on the caller's thread
+  // unless told to.
   bool may_block() const { return may_block_; }
   // Bytes of the arena with `threads` participants, kernel scratch included.
   int64_t arena_bytes(int threads) const;
@@ -278,14 +280,20 @@ class Executable {
 
  private:
   friend class Runner;
-  struct FlatStep;
+  // What the run loop reads of a step: one cache line, without the strings and the variant.
+  struct FlatStep {
+    const Step* step = nullptr;
+    KernelFn fn = nullptr;
+    int64_t num_tasks = 0;
+    int32_t first_arg = 0, num_args = 0;  // in arg_slots_
+    StepKind kind = StepKind::kKernel;
+  };
   struct FlatProgram {
     int32_t first = 0, count = 0;  // in flat_
   };
   struct RngState;
 
   explicit Executable(ExecutableSpec spec);
-  Status Validate() const;
   void Flatten();
 
   ExecutableSpec spec_;

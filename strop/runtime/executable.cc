@@ -1,0 +1,90 @@
+#include "strop/runtime/executable.h"
+
+#include <algorithm>
+
+#include "strop/runtime/rng_state.h"
+#include "strop/runtime/validate.h"
+
+namespace strop {
+
+std::string_view Name(StepKind kind) {
+  static constexpr std::string_view kNames[kNumStepKinds] = {"kernel",    "copy",      "host",   "while",   "conditional", "call",
+                                                             "custom-call", "rng-state", "device-id", "infeed", "outfeed", "collective"};
+  return kNames[static_cast<int>(kind)];
+}
+
+Executable::Executable(ExecutableSpec spec) : spec_(std::move(spec)) {}
+Executable::~Executable() = default;
+
+Result<std::shared_ptr<const Executable>> Executable::Create(ExecutableSpec spec) {
+  Status valid = ValidateSpec(spec);
+  if (!valid.ok()) return std::move(valid).Note(StrCat("executable ", spec.name));
+  std::shared_ptr<Executable> executable(new Executable(std::move(spec)));
+  executable->Flatten();
+  return std::shared_ptr<const Executable>(std::move(executable));
+}
+
+void Executable::Flatten() {
+  rng_ = std::make_unique<RngState>(spec_.rng_seed[0], spec_.rng_seed[1]);
+  for (const Program& program : spec_.programs) {
+    programs_.push_back({static_cast<int32_t>(flat_.size()), static_cast<int32_t>(program.steps.size())});
+    for (const Step& step : program.steps) {
+      FlatStep flat{.step = &step,
+                    .first_arg = static_cast<int32_t>(arg_slots_.size()),
+                    .num_args = static_cast<int32_t>(step.args.size()),
+                    .kind = step.kind()};
+      if (const KernelStep* kernel = std::get_if<KernelStep>(&step.body)) {
+        flat.fn = kernel->fn;
+        flat.num_tasks = kernel->num_tasks;
+        max_scratch_ = std::max(max_scratch_, kernel->scratch_bytes);
+      }
+      if (const HostStep* host = std::get_if<HostStep>(&step.body)) num_interpreted_ += host->interpreted;
+      may_block_ |= flat.kind == StepKind::kCollective || flat.kind == StepKind::kInfeed || flat.kind == StepKind::kOutfeed;
+      ++step_counts_[static_cast<int>(flat.kind)];
+      flat_.push_back(flat);
+      for (const StepArg& arg : step.args) arg_slots_.push_back(arg.slot);
+    }
+  }
+  constexpr int64_t kLine = kBufferAlignment;
+  max_scratch_ = (max_scratch_ + kLine - 1) / kLine * kLine;
+}
+
+int64_t Executable::arena_bytes(int threads) const {
+  constexpr int64_t kLine = kBufferAlignment;
+  int64_t temps = SaturatingAdd(spec_.temp_bytes, kLine - 1) / kLine * kLine;
+  return SaturatingAdd(temps, SaturatingMultiply(max_scratch_, std::max(1, threads)));
+}
+
+std::string Executable::ToString() const {
+  static constexpr std::string_view kSlotKinds[] = {"parameter", "constant", "temp", "output"};
+  static constexpr std::string_view kAccess[] = {"", "=", "+="};  // written, updated
+  std::string out = StrCat("executable ", spec_.name, ": ", spec_.parameters.size(), " parameters, ", spec_.outputs.size(),
+                           " outputs, ", spec_.temp_bytes, " temp bytes", spec_.run_inline ? ", inline" : "", "\n");
+  for (size_t i = 0; i < spec_.slots.size(); ++i) {
+    const Slot& slot = spec_.slots[i];
+    StrAppend(out, "slot ", i, ": ", kSlotKinds[static_cast<int>(slot.kind)]);
+    if (slot.kind != SlotKind::kTemp) StrAppend(out, " ", slot.index);
+    StrAppend(out, " [", slot.offset, ", ", slot.offset + slot.size, ")\n");
+  }
+  for (size_t p = 0; p < spec_.programs.size(); ++p) {
+    const Program& program = spec_.programs[p];
+    StrAppend(out, static_cast<int64_t>(p) == spec_.entry ? "entry " : "program ", p, " ", program.name, ":\n");
+    for (const Step& step : program.steps) {
+      StrAppend(out, "  ", Name(step.kind()), " ", step.info.name, "(");
+      for (size_t i = 0; i < step.args.size(); ++i) {
+        StrAppend(out, i ? ", " : "", kAccess[static_cast<int>(step.args[i].access)], step.args[i].slot);
+      }
+      StrAppend(out, ")");
+      if (const KernelStep* kernel = std::get_if<KernelStep>(&step.body)) StrAppend(out, " tasks=", kernel->num_tasks);
+      if (const HostStep* host = std::get_if<HostStep>(&step.body); host && host->interpreted) StrAppend(out, " interpreted");
+      std::vector<int32_t> programs = ProgramsOf(step);
+      if (!programs.empty()) StrAppend(out, " programs=", Join(programs, ","));
+      if (!step.info.op_name.empty()) StrAppend(out, " op_name=\"", step.info.op_name, "\"");
+      if (!step.info.source.empty()) StrAppend(out, " source=", step.info.source);
+      StrAppend(out, "\n");
+    }
+  }
+  return out;
+}
+
+}  // namespace strop

@@ -1,0 +1,295 @@
+#include "strop/runtime/executable.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "strop/runtime/test_program.h"
+
+namespace strop {
+namespace {
+
+using namespace test_program;
+
+class ExecutableTest : public ::testing::Test {
+ protected:
+  std::vector<int32_t> Iota(int32_t first = 0) {
+    std::vector<int32_t> v(kLength);
+    std::iota(v.begin(), v.end(), first);
+    return v;
+  }
+  Status Run(const ExecutableSpec& spec, std::vector<void*> inputs, std::vector<void*> outputs) {
+    Result<std::shared_ptr<const Executable>> executable = Executable::Create(spec);
+    if (!executable.ok()) return executable.status();
+    stats_ = {};
+    args_.inputs = inputs;
+    args_.outputs = outputs;
+    args_.device = &devices_.device(0);
+    args_.stats = &stats_;
+    return (*executable)->Run(args_);
+  }
+  static std::string Refusal(ExecutableSpec spec) { return Executable::Create(std::move(spec)).status().ToString(); }
+
+  ThreadPool pool_{3};
+  DeviceSet devices_{1, pool_};
+  RunStats stats_;
+  RunArgs args_;
+};
+
+TEST_F(ExecutableTest, KernelsRunWithAndWithoutAPool) {
+  for (ThreadPool* pool : {static_cast<ThreadPool*>(nullptr), &pool_}) {
+    args_.pool = pool;
+    std::vector<int32_t> a = Iota(), b = Iota(100), out(kLength);
+    ASSERT_TRUE(Run(AddSpec(), {a.data(), b.data()}, {out.data()}).ok());
+    for (int i = 0; i < kLength; ++i) EXPECT_EQ(out[i], 2 * i + 100);
+    EXPECT_EQ(stats_.steps, 1);
+  }
+}
+
+TEST_F(ExecutableTest, ScratchBelongsToTheThread) {
+  ExecutableSpec spec = AddSpec();
+  spec.parameters.resize(1);
+  spec.slots = {{SlotKind::kParameter, 0, 0, kBytes}, {SlotKind::kOutput, 0, 0, kBytes}};
+  spec.programs[0].steps = {Kernel("square", SquareThroughScratch, {In(0), Out(1)}, 8, 1000)};
+  args_.pool = &pool_;
+  for (int round = 0; round < 20; ++round) {
+    std::vector<int32_t> a = Iota(), out(kLength);
+    ASSERT_TRUE(Run(spec, {a.data()}, {out.data()}).ok());
+    for (int i = 0; i < kLength; ++i) EXPECT_EQ(out[i], i * i);
+  }
+}
+
+TEST_F(ExecutableTest, LoopsUpdateInPlace) {
+  std::vector<int32_t> x = Iota();
+  ASSERT_TRUE(Run(LoopSpec(), {x.data()}, {x.data()}).ok());  // donated
+  EXPECT_EQ(x[0], 10);
+  EXPECT_EQ(x[63], 73);
+  EXPECT_EQ(stats_.trips, 10);
+  EXPECT_EQ(stats_.bytes_copied, 0);
+}
+
+TEST_F(ExecutableTest, AliasWithoutDonationCopiesOnce) {
+  std::vector<int32_t> x = Iota(), out(kLength);
+  ASSERT_TRUE(Run(LoopSpec(), {x.data()}, {out.data()}).ok());
+  EXPECT_EQ(x[0], 0);
+  EXPECT_EQ(out[0], 10);
+  EXPECT_EQ(stats_.bytes_copied, kBytes);
+}
+
+TEST_F(ExecutableTest, KnownTripCountNeedsNoCondition) {
+  ExecutableSpec spec = LoopSpec();
+  spec.programs[0].steps[0].body = WhileStep{.body = 2, .trip_count = 3};
+  spec.programs[0].steps[0].args = {};
+  std::vector<int32_t> x = Iota();
+  ASSERT_TRUE(Run(spec, {x.data()}, {x.data()}).ok());
+  EXPECT_EQ(x[0], 3);
+}
+
+// Slots: 0 selector, 1 output. Branch n writes n to output[0].
+ExecutableSpec BranchSpec(bool by_index) {
+  ExecutableSpec spec;
+  spec.name = "branch";
+  spec.parameters = {{Shape::Scalar(by_index ? ElementType::S32 : ElementType::Pred)}};
+  spec.outputs = {{Vector()}};
+  spec.slots = {{SlotKind::kParameter, 0, 0, by_index ? 4 : 1}, {SlotKind::kOutput, 0, 0, kBytes}};
+  spec.programs = {{"main", {}}};
+  ConditionalStep conditional{.by_index = by_index};
+  for (int branch = 0; branch < (by_index ? 3 : 2); ++branch) {
+    HostStep set{[branch](const HostCall& call) {
+      *Ints(call.args[0]) = branch;
+      return OkStatus();
+    }};
+    set.interpreted = true;
+    spec.programs.push_back({"branch", {Step{set, {Out(1)}, {.name = "set"}}}});
+    conditional.branches.push_back(branch + 1);
+  }
+  spec.programs[0].steps = {Step{conditional, {In(0)}, {.name = "conditional"}}};
+  return spec;
+}
+
+TEST_F(ExecutableTest, ConditionalsChoose) {
+  int32_t out[kLength];
+  for (auto [index, branch] : {std::pair{0, 0}, {2, 2}, {3, 2}, {-1, 2}, {1, 1}}) {
+    ASSERT_TRUE(Run(BranchSpec(true), {&index}, {out}).ok());
+    EXPECT_EQ(out[0], branch);
+    EXPECT_EQ(stats_.interpreted, 1);
+  }
+  for (bool pred : {true, false}) {
+    ASSERT_TRUE(Run(BranchSpec(false), {&pred}, {out}).ok());
+    EXPECT_EQ(out[0], pred ? 0 : 1);
+  }
+  EXPECT_EQ((*Executable::Create(BranchSpec(true)))->num_interpreted(), 3);
+}
+
+TEST_F(ExecutableTest, CopiesCallsConstantsAndBigTables) {
+  static const std::vector<int32_t> constant(kLength, 5);
+  ExecutableSpec spec;
+  spec.name = "chain";
+  spec.outputs = {{Vector()}};
+  spec.constants = {{constant.data(), kBytes}};
+  spec.slots = {{SlotKind::kConstant, 0, 0, kBytes}, {SlotKind::kTemp, 0, 0, kBytes}, {SlotKind::kOutput, 0, 0, kBytes}};
+  spec.temp_bytes = kBytes;
+  spec.programs = {{"main", {Step{CopyStep{}, {In(0), Out(1)}, {.name = "copy"}}}}, {"callee", {}}};
+  for (int i = 0; i < 100; ++i) spec.programs[1].steps.push_back(Kernel("increment", Increment, {InOut(1)}));
+  spec.programs[0].steps.push_back(Step{CallStep{1}, {}, {.name = "call"}});
+  spec.programs[0].steps.push_back(Step{CallStep{1}, {}, {.name = "call"}});
+  spec.programs[0].steps.push_back(Kernel("add", Add, {In(0), In(1), Out(2)}));
+  spec.programs[0].steps.push_back(Step{CopyStep{}, {In(2), Out(2)}, {.name = "self"}});
+  std::vector<int32_t> out(kLength);
+  ASSERT_TRUE(Run(spec, {}, {out.data()}).ok());
+  EXPECT_EQ(out[63], 210);
+  EXPECT_EQ(stats_.bytes_copied, kBytes);  // the copy onto itself is free
+  EXPECT_EQ(constant[0], 5);
+}
+
+TEST_F(ExecutableTest, RandomStateAdvances) {
+  ExecutableSpec spec;
+  spec.name = "rng";
+  spec.outputs = {{Shape::Array(ElementType::U64, {2})}};
+  spec.slots = {{SlotKind::kOutput, 0, 0, 16}};
+  spec.rng_seed[0] = UINT64_MAX - 1;
+  spec.programs = {{"main", {Step{RngStateStep{3}, {Out(0)}, {.name = "state"}}}}};
+  std::shared_ptr<const Executable> executable = *Executable::Create(spec);
+  uint64_t state[2];
+  void* out = state;
+  RunArgs args{.outputs = {&out, 1}, .device = &devices_.device(0)};
+  ASSERT_TRUE(executable->Run(args).ok());
+  EXPECT_EQ(state[0], UINT64_MAX - 1);
+  EXPECT_EQ(state[1], 0u);
+  ASSERT_TRUE(executable->Run(args).ok());
+  EXPECT_EQ(state[0], 1u);
+  EXPECT_EQ(state[1], 1u);
+}
+
+TEST_F(ExecutableTest, InfeedAndOutfeed) {
+  ExecutableSpec spec;
+  spec.name = "feeds";
+  spec.slots = {{SlotKind::kTemp, 0, 0, 8}};
+  spec.temp_bytes = 8;
+  spec.programs = {{"main", {Step{InfeedStep{}, {Out(0)}, {.name = "infeed"}}, Step{OutfeedStep{}, {In(0)}, {.name = "outfeed"}}}}};
+  EXPECT_TRUE((*Executable::Create(spec))->may_block());
+  Device& device = devices_.device(0);
+  ASSERT_TRUE(device.infeed().Push({1, 2, 3, 4, 5, 6, 7, 8}).ok());
+  ASSERT_TRUE(Run(spec, {}, {}).ok());
+  EXPECT_EQ((*device.outfeed().PopAny())[7], 8);
+  ASSERT_TRUE(device.infeed().Push({1}).ok());
+  EXPECT_EQ(Run(spec, {}, {}).code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(ExecutableTest, DynamicSizesAreReadAndClamped) {
+  ExecutableSpec spec = BranchSpec(true);
+  spec.outputs[0].dynamic_dims = {{0, 0}};
+  std::vector<Int64Vector> dims;
+  args_.output_dims = &dims;
+  int32_t out[kLength];
+  for (auto [size, expected] : {std::pair{7, 7}, {-3, 0}, {1000, 64}}) {
+    ASSERT_TRUE(Run(spec, {&size}, {out}).ok());
+    EXPECT_EQ(dims[0][0], expected);
+  }
+}
+
+TEST_F(ExecutableTest, ErrorsNameStepAndSource) {
+  ExecutableSpec spec = AddSpec();
+  Step fail{HostStep{[](const HostCall&) { return InvalidArgument("matrix is singular"); }}, {}, {}};
+  fail.info = {.name = "cholesky.3", .op = "cholesky", .op_name = "jit(f)/cholesky", .source = "model.py:12"};
+  spec.programs[0].steps = {Step{CallStep{1}, {}, {.name = "call"}}};
+  spec.programs.push_back({"callee", {fail}});
+  std::vector<int32_t> a(kLength);
+  EXPECT_EQ(Run(spec, {a.data(), a.data()}, {a.data()}).ToString(),
+            "InvalidArgument: matrix is singular [at model.py:12]\n  note: while running cholesky.3 (jit(f)/cholesky)");
+  EXPECT_EQ(Run(spec, {a.data()}, {a.data()}).message(), "add takes 2 inputs and 1 outputs, got 1 and 1");
+}
+
+TEST_F(ExecutableTest, CancellationStopsLoops) {
+  std::atomic<bool> cancelled{false};
+  args_.cancelled = &cancelled;
+  ExecutableSpec spec = LoopSpec();
+  spec.programs[1].steps = {Step{HostStep{[&](const HostCall& call) {
+                              *static_cast<uint8_t*>(call.args[0]) = 1;  // for ever
+                              cancelled = true;
+                              return OkStatus();
+                            }},
+                            {Out(1)},
+                            {.name = "true"}}};
+  std::vector<int32_t> x = Iota();
+  EXPECT_EQ(Run(spec, {x.data()}, {x.data()}).code(), StatusCode::kCancelled);
+}
+
+TEST_F(ExecutableTest, ObserverSeesEveryStep) {
+  struct Names : StepObserver {
+    std::string seen;
+    void OnBegin(const Step& step) override { seen += "<" + step.info.name; }
+    void OnEnd(const Step& step) override { seen += ">"; }
+  } names;
+  args_.observer = &names;
+  std::vector<int32_t> x(kLength, 9);
+  ASSERT_TRUE(Run(LoopSpec(), {x.data()}, {x.data()}).ok());
+  EXPECT_EQ(names.seen, "<while<compare><increment><compare>>");
+}
+
+TEST_F(ExecutableTest, InconsistentSpecsAreRefused) {
+  ExecutableSpec spec = AddSpec();
+  spec.programs[0].steps[0].args[0].slot = 9;
+  EXPECT_EQ(Refusal(spec),
+            "InvalidArgument: slot 9 does not exist\n  note: step add of program main\n  note: executable add");
+  spec = AddSpec();
+  spec.slots[0].size += 1;
+  EXPECT_NE(Refusal(spec).find("slot 0: bytes [0, +257) lie outside of its 256 bytes"), std::string::npos);
+  spec = AddSpec();
+  spec.slots[0].offset = INT64_MAX;
+  EXPECT_NE(Refusal(spec).find("lie outside"), std::string::npos);
+  spec = AddSpec();
+  spec.programs[0].steps[0].args[0].access = Access::kWrite;
+  EXPECT_NE(Refusal(spec).find("writes parameter 0, which no output aliases"), std::string::npos);
+  spec = AddSpec();
+  spec.programs[0].steps[0].body = KernelStep{};
+  EXPECT_NE(Refusal(spec).find("kernel without code"), std::string::npos);
+  spec = AddSpec();
+  spec.programs[0].steps = {Step{CallStep{0}, {}, {.name = "self"}}};
+  EXPECT_NE(Refusal(spec).find("program main calls itself"), std::string::npos);
+  spec = AddSpec();
+  spec.entry = 1;
+  EXPECT_NE(Refusal(spec).find("entry program 1 does not exist"), std::string::npos);
+  spec = AddSpec();
+  spec.outputs[0].source = OutputSource::kForwardParameter;
+  spec.outputs[0].index = 0;
+  EXPECT_NE(Refusal(spec).find("output 0 is forwarded"), std::string::npos);
+  spec = AddSpec();
+  spec.outputs.push_back({Shape::Scalar(ElementType::F32), MemoryKind::kDevice, OutputSource::kAliasParameter, 0});
+  EXPECT_NE(Refusal(spec).find("output 1 has 4 bytes, its source 256"), std::string::npos);
+  spec = AddSpec();
+  spec.outputs[0].shape = Shape::Tuple({Vector()});
+  EXPECT_NE(Refusal(spec).find("must be leaves"), std::string::npos);
+  spec = AddSpec();
+  for (int p = 0; p < 3000; ++p) spec.programs.push_back({"p", {Step{CallStep{p + 2}, {}, {.name = "call"}}}});
+  spec.programs.push_back({"last", {}});
+  EXPECT_NE(Refusal(spec).find("programs nest deeper than 1000"), std::string::npos);
+}
+
+TEST_F(ExecutableTest, TextForm) {
+  ExecutableSpec spec = LoopSpec();
+  spec.programs[2].steps[0].info.op_name = "jit(f)/add";
+  spec.programs[2].steps[0].info.source = "f.py:3";
+  EXPECT_EQ((*Executable::Create(spec))->ToString(),
+            "executable count: 1 parameters, 1 outputs, 64 temp bytes, inline\n"
+            "slot 0: parameter 0 [0, 256)\n"
+            "slot 1: temp [0, 1)\n"
+            "slot 2: output 0 [0, 256)\n"
+            "entry 0 main:\n"
+            "  while while(1) programs=1,2\n"
+            "program 1 cond:\n"
+            "  kernel compare(0, =1) tasks=1\n"
+            "program 2 body:\n"
+            "  kernel increment(+=2) tasks=8 op_name=\"jit(f)/add\" source=f.py:3\n");
+}
+
+TEST_F(ExecutableTest, MemoryGoesBack) {
+  std::vector<int32_t> x = Iota();
+  ASSERT_TRUE(Run(LoopSpec(), {x.data()}, {x.data()}).ok());
+  AllocatorStats stats = devices_.device(0).memory_stats();
+  EXPECT_EQ(stats.bytes_in_use, 0);
+  EXPECT_EQ(stats.num_allocs, 1);  // the arena
+}
+
+}  // namespace
+}  // namespace strop

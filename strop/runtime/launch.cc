@@ -1,0 +1,295 @@
+#include "strop/runtime/launch.h"
+
+#include <algorithm>
+
+namespace strop {
+namespace {
+
+// n default-made T: the first N inside the object, so that a small launch allocates nothing for its tables.
+template <class T, size_t N>
+class Table {
+ public:
+  explicit Table(size_t n) : size_(n), heap_(n > N ? new T[n] : nullptr), data_(heap_ ? heap_.get() : inline_) {}
+  Table(Table&& other) noexcept : size_(other.size_), heap_(std::move(other.heap_)), data_(heap_ ? heap_.get() : inline_) {
+    if (!heap_) std::move(other.inline_, other.inline_ + size_, inline_);
+  }
+  T& operator[](size_t i) { return data_[i]; }
+  T* begin() { return data_; }
+  T* end() { return data_ + size_; }
+  size_t size() const { return size_; }
+  std::span<T> span() { return {data_, size_}; }
+
+ private:
+  size_t size_;
+  T inline_[N] = {};
+  std::unique_ptr<T[]> heap_;
+  T* data_;
+};
+
+constexpr size_t kInlineLeaves = 16;
+
+// One execution: holds everything that it needs until it has ended.
+class Execution {
+ public:
+  Execution(std::shared_ptr<const Executable> executable, const LaunchArgs& args)
+      : executable_(std::move(executable)),
+        args_(args),
+        inputs_(executable_->spec().parameters.size()),
+        outputs_(executable_->spec().outputs.size()) {}
+
+  // Takes hold of inputs, allocates outputs, donates. Errors leave the inputs as they are, unless an input that was to be
+  // donated turned out to be shared and there is no memory for its copy.
+  Status Prepare() {
+    STROP_TRY(Check());
+    STROP_TRY(AcquireInputs());
+    if (!poison_.ok()) return OkStatus();
+    STROP_TRY(AllocateOutputs());
+    STROP_TRY(Donate());
+    return ForwardOutputs();
+  }
+
+  // The error of an input that will never be there; the execution must not run then.
+  const Status& poison() const { return poison_; }
+  // What must be ready before the run.
+  const std::vector<EventRef>& dependencies() const { return dependencies_; }
+
+  // The output buffers, defined by `done`.
+  std::vector<Buffer> MakeOutputs(const EventRef& done) {
+    std::vector<Buffer> buffers;
+    const ExecutableSpec& spec = executable_->spec();
+    buffers.reserve(spec.outputs.size());
+    for (size_t i = 0; i < spec.outputs.size(); ++i) {
+      buffers.emplace_back(outputs_[i], spec.outputs[i].shape, args_.device->ordinal(), spec.outputs[i].memory, done);
+      if (!spec.outputs[i].dynamic_dims.empty()) dynamic_ = true;
+    }
+    if (dynamic_) {
+      for (Buffer& buffer : buffers) dims_cells_.push_back(buffer.dynamic_dims_cell());
+    }
+    return buffers;
+  }
+  std::vector<Buffer> MakeErrors(const Status& status) const {
+    std::vector<Buffer> buffers;
+    for (const OutputSpec& output : executable_->spec().outputs) {
+      buffers.push_back(Buffer::Error(output.shape, args_.device->ordinal(), output.memory, status));
+    }
+    return buffers;
+  }
+
+  // Inputs are read until `done`: whoever wants to overwrite them waits for it.
+  void RegisterUses(const EventRef& done) {
+    for (Ref<Storage>& input : inputs_) input->AddUse(done);
+  }
+
+  Status Run() {
+    Table<void*, kInlineLeaves> in(inputs_.size()), out(outputs_.size());
+    const ExecutableSpec& spec = executable_->spec();
+    for (size_t i = 0; i < in.size(); ++i) in[i] = inputs_[i]->data();
+    for (size_t i = 0; i < out.size(); ++i) {
+      bool own = spec.outputs[i].source == OutputSource::kFresh || spec.outputs[i].source == OutputSource::kAliasParameter;
+      out[i] = own ? outputs_[i]->data() : nullptr;
+    }
+    std::vector<Int64Vector> dims;
+    RunArgs run{.inputs = in.span(),
+                .outputs = out.span(),
+                .device = args_.device,
+                .pool = args_.devices->pool().num_threads() > 1 ? &args_.devices->pool() : nullptr,
+                .collectives = args_.collectives.get(),
+                .assignment = args_.assignment.get(),
+                .replica = args_.replica,
+                .partition = args_.partition,
+                .run_id = args_.run_id,
+                .ffi_context = args_.ffi_context.get(),
+                .cancelled = args_.cancelled.get(),
+                .stats = args_.stats,
+                .observer = args_.observer.get(),
+                .output_dims = dynamic_ ? &dims : nullptr};
+    Status status = executable_->Run(run);
+    for (size_t i = 0; i < dims.size(); ++i) {
+      if (dims_cells_[i]) *dims_cells_[i] = std::move(dims[i]);
+    }
+    if (!status.ok() && args_.collectives) args_.collectives->Abort(status);
+    return status;
+  }
+
+ private:
+  bool IsDonatable(int64_t parameter) const {
+    return std::find(args_.non_donatable.begin(), args_.non_donatable.end(), parameter) == args_.non_donatable.end();
+  }
+
+  Status Check() const {
+    const ExecutableSpec& spec = executable_->spec();
+    if (args_.inputs.size() != spec.parameters.size()) {
+      return InvalidArgument(spec.name, " takes ", spec.parameters.size(), " arguments, got ", args_.inputs.size());
+    }
+    for (size_t i = 0; i < spec.parameters.size(); ++i) {
+      const Buffer* input = args_.inputs[i];
+      if (!input) return InvalidArgument(spec.name, ": argument ", i, " is null");
+      const Shape& expected = spec.parameters[i].shape;
+      int64_t bytes = expected.IsArray() ? expected.byte_size() : 0;
+      if (input->byte_size() != bytes && expected.IsArray()) {
+        return InvalidArgument(spec.name, ": argument ", i, " is ", input->shape().ToString(), ", expected ",
+                               expected.ToString());
+      }
+    }
+    for (const OutputSpec& output : spec.outputs) {
+      if (output.source != OutputSource::kAliasParameter) continue;
+      if (output.must_alias && !IsDonatable(output.index)) {
+        return InvalidArgument(spec.name, ": argument ", output.index, " must be donated, but the caller keeps it");
+      }
+      if (!IsDonatable(output.index)) continue;
+      for (size_t i = 0; i < args_.inputs.size(); ++i) {
+        if (static_cast<int32_t>(i) == output.index || args_.inputs[i] != args_.inputs[output.index]) continue;
+        return InvalidArgument(spec.name, ": argument ", output.index, " is donated and is argument ", i, " as well");
+      }
+    }
+    return OkStatus();
+  }
+
+  Status AcquireInputs() {
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      Buffer& input = *args_.inputs[i];
+      Result<Ref<Storage>> storage = input.Acquire();
+      if (!storage.ok()) {
+        // A live buffer without memory carries an error that becomes the error of the outputs.
+        if (!input.IsDeleted() && input.definition()->IsReady()) {
+          if (poison_.ok()) poison_ = storage.status();
+          continue;
+        }
+        return std::move(storage).status().Note(StrCat("argument ", i, " of ", executable_->name()));
+      }
+      inputs_[i] = *std::move(storage);
+      const EventRef& definition = input.definition();
+      if (!definition->IsReady()) dependencies_.push_back(definition);
+      else if (poison_.ok()) poison_ = definition->status();
+    }
+    return OkStatus();
+  }
+
+  Status AllocateOutputs() {
+    const ExecutableSpec& spec = executable_->spec();
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      bool own = spec.outputs[i].source == OutputSource::kFresh;
+      bool copied = spec.outputs[i].source == OutputSource::kAliasParameter && !IsDonatable(spec.outputs[i].index);
+      if (own || copied) STROP_TRY(AllocateOutput(i));
+    }
+    return OkStatus();
+  }
+
+  Status AllocateOutput(size_t i) {
+    const Shape& shape = executable_->spec().outputs[i].shape;
+    Result<Ref<Storage>> storage = Storage::Allocate(args_.device->allocator(), shape.IsArray() ? shape.byte_size() : 0);
+    if (!storage.ok()) {
+      return std::move(storage).status().Note(StrCat("for output ", i, " of ", executable_->name(), ", ", shape.ToString()));
+    }
+    outputs_[i] = *std::move(storage);
+    return OkStatus();
+  }
+
+  Status Donate() {
+    const ExecutableSpec& spec = executable_->spec();
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      if (spec.outputs[i].source != OutputSource::kAliasParameter || outputs_[i]) continue;
+      int32_t parameter = spec.outputs[i].index;
+      STROP_ASSIGN(Buffer::Donation donation, args_.inputs[parameter]->Donate());
+      bool read_elsewhere = false;  // another buffer over the same memory
+      for (size_t j = 0; j < inputs_.size(); ++j) {
+        read_elsewhere |= static_cast<int32_t>(j) != parameter && inputs_[j].get() == donation.storage.get();
+      }
+      if (!donation.exclusive || read_elsewhere) {
+        STROP_TRY(AllocateOutput(i));
+        continue;
+      }
+      for (EventRef& use : donation.storage->PendingUses()) dependencies_.push_back(std::move(use));
+      outputs_[i] = std::move(donation.storage);
+    }
+    return OkStatus();
+  }
+
+  Status ForwardOutputs() {
+    const ExecutableSpec& spec = executable_->spec();
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      int32_t index = spec.outputs[i].index;
+      switch (spec.outputs[i].source) {
+        case OutputSource::kFresh:
+        case OutputSource::kAliasParameter: break;
+        case OutputSource::kForwardParameter: outputs_[i] = inputs_[index]; break;
+        case OutputSource::kForwardOutput: outputs_[i] = outputs_[index]; break;
+        case OutputSource::kForwardConstant: {
+          const ConstantData& constant = spec.constants[index];
+          // The buffer keeps the executable, and so the constant, alive.
+          outputs_[i] = Storage::View(const_cast<void*>(constant.data), constant.size, [keep = executable_] {}, false);
+          break;
+        }
+      }
+    }
+    return OkStatus();
+  }
+
+  std::shared_ptr<const Executable> executable_;
+  LaunchArgs args_;  // inputs and non_donatable are valid only in Prepare
+  Table<Ref<Storage>, kInlineLeaves> inputs_, outputs_;
+  std::vector<EventRef> dependencies_;
+  std::vector<std::shared_ptr<Int64Vector>> dims_cells_;
+  Status poison_;
+  bool dynamic_ = false;
+};
+
+Launched LaunchAsync(Execution prepared, const LaunchArgs& args) {
+  EventRef done = Make<Event>();
+  // Shared because std::function wants copyable closures.
+  std::shared_ptr<Execution> execution = std::make_shared<Execution>(std::move(prepared));
+  Launched launched{execution->MakeOutputs(done), done};
+  execution->RegisterUses(done);
+  EventRef inputs_ready = Event::WhenAll(execution->dependencies());
+  auto run = [execution = std::move(execution), done, collectives = args.collectives](const Status& inputs) mutable {
+    Status status = inputs.ok() ? execution->Run() : inputs;
+    if (!inputs.ok() && collectives) collectives->Abort(inputs);
+    execution = nullptr;  // lets go of the inputs before anybody hears of the end
+    // Callbacks of the event may wait for the host (a Python lock, for one).
+    LaunchQueue::BlockingScope blocking;
+    done->Set(std::move(status));
+  };
+  inputs_ready->OnReady([&queue = args.device->queue(), run = std::move(run)](const Status& inputs) mutable {
+    queue.Enqueue([run = std::move(run), inputs]() mutable { run(inputs); });
+  });
+  return launched;
+}
+
+Launched Failed(const Execution& execution, Status status) {
+  EventRef done = Event::ReadyWith(status);
+  return {execution.MakeErrors(status), std::move(done)};
+}
+
+Result<Launched> Start(std::shared_ptr<const Executable> executable, const LaunchArgs& args) {
+  bool small = executable->spec().run_inline && !executable->may_block();
+  Execution execution(std::move(executable), args);
+  STROP_TRY(execution.Prepare());
+  if (!execution.poison().ok()) {
+    if (args.collectives) args.collectives->Abort(execution.poison());
+    return Failed(execution, execution.poison());
+  }
+  bool ready = execution.dependencies().empty();
+  if (args.mode == LaunchMode::kAsync || (args.mode == LaunchMode::kAuto && !(small && ready))) {
+    return LaunchAsync(std::move(execution), args);
+  }
+  if (!ready) {
+    Status status = Event::WhenAll(execution.dependencies())->Await();
+    if (!status.ok()) return Failed(execution, std::move(status));
+  }
+  std::vector<Buffer> outputs = execution.MakeOutputs(Event::Ready());
+  Status status = execution.Run();
+  if (!status.ok()) return Failed(execution, std::move(status));
+  return Launched{std::move(outputs), Event::Ready()};
+}
+
+}  // namespace
+
+Result<Launched> Launch(std::shared_ptr<const Executable> executable, const LaunchArgs& args) {
+  if (!executable || !args.devices || !args.device) return InvalidArgument("launch without an executable or a device");
+  Result<Launched> launched = Start(std::move(executable), args);
+  // The other devices of this execution would wait for ever.
+  if (!launched.ok() && args.collectives) args.collectives->Abort(launched.status());
+  return launched;
+}
+
+}  // namespace strop

@@ -1,0 +1,127 @@
+#include "strop/runtime/launch_queue.h"
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace strop {
+
+struct LaunchQueue::Impl : std::enable_shared_from_this<LaunchQueue::Impl> {
+  std::mutex mutex;
+  std::condition_variable work_came, idle;
+  std::deque<std::function<void()>> ready;
+  std::vector<std::thread> threads;
+  int active = 0;    // threads that run a launch and are not blocked
+  int blocked = 0;   // threads inside a BlockingScope
+  int sleeping = 0;  // threads waiting for work_came
+  int waking = 0;    // sleeping threads that were notified for a launch
+  bool stopping = false;
+
+  static thread_local Impl* t_current;  // the queue whose launch this thread runs
+  static thread_local int t_depth;      // BlockingScopes on this thread
+
+  // With the mutex held: has some thread take the next launch if the queue is free for it.
+  void Dispatch(std::unique_lock<std::mutex>& lock) {
+    if (ready.empty() || active + waking > 0) return;
+    if (sleeping > waking) {
+      ++waking;
+      work_came.notify_one();
+      return;
+    }
+    try {
+      threads.emplace_back([self = shared_from_this()] { self->Loop(); });
+      ++waking;  // the new thread counts as woken: it starts by taking work
+      ++sleeping;
+    } catch (const std::system_error&) {
+      RunNext(lock);  // the system has no more threads: this one does the work
+    }
+  }
+
+  void RunNext(std::unique_lock<std::mutex>& lock) {
+    std::function<void()> launch = std::move(ready.front());
+    ready.pop_front();
+    ++active;
+    lock.unlock();
+    Impl* outer = t_current;
+    int depth = t_depth;
+    t_current = this;
+    t_depth = 0;
+    launch();
+    launch = nullptr;
+    t_current = outer;
+    t_depth = depth;
+    lock.lock();
+    --active;
+    if (ready.empty() && active == 0 && blocked == 0) idle.notify_all();
+  }
+
+  void Loop() {
+    std::unique_lock<std::mutex> lock(mutex);
+    for (;;) {
+      work_came.wait(lock, [&] { return waking > 0 || stopping; });
+      --sleeping;
+      if (waking > 0) --waking;
+      // One launch at a time: a thread that comes back from a blocked launch and finds another active goes to sleep.
+      while (!ready.empty() && active == 0) RunNext(lock);
+      ++sleeping;
+      if (stopping && ready.empty()) return;
+    }
+  }
+};
+
+thread_local LaunchQueue::Impl* LaunchQueue::Impl::t_current = nullptr;
+thread_local int LaunchQueue::Impl::t_depth = 0;
+
+LaunchQueue::LaunchQueue() : impl_(std::make_shared<Impl>()) {}
+
+LaunchQueue::~LaunchQueue() {
+  Drain();
+  std::vector<std::thread> threads;
+  {
+    std::lock_guard<std::mutex> lock(impl_->mutex);
+    impl_->stopping = true;
+    threads.swap(impl_->threads);
+  }
+  impl_->work_came.notify_all();
+  for (std::thread& thread : threads) {
+    if (thread.get_id() == std::this_thread::get_id()) thread.detach();  // destroyed from inside a launch
+    else thread.join();
+  }
+}
+
+void LaunchQueue::Enqueue(std::function<void()> launch) {
+  std::unique_lock<std::mutex> lock(impl_->mutex);
+  impl_->ready.push_back(std::move(launch));
+  impl_->Dispatch(lock);
+}
+
+void LaunchQueue::Drain() {
+  if (Impl::t_current == impl_.get()) return;  // from inside a launch this would wait for itself
+  BlockingScope blocking;
+  std::unique_lock<std::mutex> lock(impl_->mutex);
+  impl_->idle.wait(lock, [&] { return impl_->ready.empty() && impl_->active == 0 && impl_->blocked == 0; });
+}
+
+bool LaunchQueue::OnLaunchThread() { return Impl::t_current != nullptr; }
+
+LaunchQueue::BlockingScope::BlockingScope() : impl_(Impl::t_current) {
+  if (!impl_ || Impl::t_depth++ > 0) return;
+  Impl* impl = static_cast<Impl*>(impl_);
+  std::unique_lock<std::mutex> lock(impl->mutex);
+  --impl->active;
+  ++impl->blocked;
+  impl->Dispatch(lock);
+}
+
+LaunchQueue::BlockingScope::~BlockingScope() {
+  if (!impl_ || --Impl::t_depth > 0) return;
+  Impl* impl = static_cast<Impl*>(impl_);
+  std::lock_guard<std::mutex> lock(impl->mutex);
+  --impl->blocked;
+  ++impl->active;  // maybe beside another launch: waiting for it could deadlock
+}
+
+}  // namespace strop

@@ -1,0 +1,261 @@
+// Executable::Run: resolves every argument once, then walks the steps. The loop for kernels is the hot path: no lock, no
+// allocation, no virtual call.
+#include <cstring>
+
+#include "strop/runtime/executable.h"
+#include "strop/runtime/launch_queue.h"
+#include "strop/runtime/run_collective.h"
+#include "strop/runtime/rng_state.h"
+
+namespace strop {
+namespace {
+
+constexpr int64_t kCopyTaskBytes = 1 << 20;  // large copies are spread over the pool in pieces of this size
+
+void CopyBytes(void* to, const void* from, int64_t bytes, ThreadPool* pool) {
+  if (!pool || bytes < 4 * kCopyTaskBytes) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  pool->ParallelFor((bytes + kCopyTaskBytes - 1) / kCopyTaskBytes, [&](int64_t task) {
+    int64_t begin = task * kCopyTaskBytes;
+    std::memcpy(static_cast<char*>(to) + begin, static_cast<const char*>(from) + begin,
+                std::min(kCopyTaskBytes, bytes - begin));
+  });
+}
+
+// The arena of one run.
+class Arena {
+ public:
+  explicit Arena(Allocator& allocator) : allocator_(allocator) {}
+  ~Arena() { allocator_.Free(block_); }
+  Status Allocate(int64_t bytes) {
+    STROP_ASSIGN(block_, allocator_.Allocate(bytes));
+    return OkStatus();
+  }
+  char* data() const { return static_cast<char*>(block_.data); }
+
+ private:
+  Allocator& allocator_;
+  Block block_;
+};
+
+}  // namespace
+
+class Runner {
+ public:
+  Runner(const Executable& executable, const RunArgs& args) : e_(executable), a_(args), arena_(args.device->allocator()) {}
+
+  Status Run() {
+    const ExecutableSpec& spec = e_.spec_;
+    int threads = a_.pool ? a_.pool->num_threads() : 1;
+    int64_t arena_bytes = e_.arena_bytes(threads);
+    int64_t table_bytes = static_cast<int64_t>(e_.arg_slots_.size() * sizeof(void*));
+    void* small_table[kSmallTable];
+    bool small = e_.arg_slots_.size() <= kSmallTable;
+    if (int64_t bytes = SaturatingAdd(arena_bytes, small ? 0 : table_bytes)) {
+      Status status = arena_.Allocate(bytes);
+      if (!status.ok()) return std::move(status).Note(StrCat("for the temporary values of ", e_.name()));
+    }
+    table_ = small ? small_table : reinterpret_cast<void**>(arena_.data() + arena_bytes);
+    scratch_ = e_.max_scratch_ > 0 ? arena_.data() + arena_bytes - e_.max_scratch_ * threads : nullptr;
+    STROP_TRY(Resolve());
+    STROP_TRY(RunProgram(spec.entry));
+    if (a_.output_dims) ReadDynamicDims();
+    return OkStatus();
+  }
+
+ private:
+  static constexpr size_t kSmallTable = 128;
+
+  void* Address(const Slot& slot) const {
+    char* base = nullptr;
+    switch (slot.kind) {
+      case SlotKind::kParameter: {
+        int32_t output = alias_of_parameter_.empty() ? -1 : alias_of_parameter_[slot.index];
+        base = static_cast<char*>(output >= 0 ? a_.outputs[output] : a_.inputs[slot.index]);
+        break;
+      }
+      case SlotKind::kConstant:
+        base = static_cast<char*>(const_cast<void*>(e_.spec_.constants[slot.index].data));
+        break;
+      case SlotKind::kTemp: base = arena_.data(); break;
+      case SlotKind::kOutput: base = static_cast<char*>(a_.outputs[slot.index]); break;
+    }
+    return base ? base + slot.offset : nullptr;
+  }
+
+  // Fills in the argument table; brings aliased parameters and forwarded outputs into place.
+  Status Resolve() {
+    const ExecutableSpec& spec = e_.spec_;
+    if (a_.inputs.size() != spec.parameters.size() || a_.outputs.size() != spec.outputs.size()) {
+      return InvalidArgument(e_.name(), " takes ", spec.parameters.size(), " inputs and ", spec.outputs.size(),
+                             " outputs, got ", a_.inputs.size(), " and ", a_.outputs.size());
+    }
+    for (size_t i = 0; i < spec.outputs.size(); ++i) {
+      const OutputSpec& output = spec.outputs[i];
+      if (output.source != OutputSource::kAliasParameter) continue;
+      if (a_.outputs[i] == a_.inputs[output.index]) continue;  // donated: the memory is the same already
+      if (alias_of_parameter_.empty()) alias_of_parameter_.assign(spec.parameters.size(), -1);
+      alias_of_parameter_[output.index] = static_cast<int32_t>(i);
+      Copy(a_.outputs[i], a_.inputs[output.index], output.shape.IsArray() ? output.shape.byte_size() : 0);
+    }
+    for (size_t i = 0; i < e_.arg_slots_.size(); ++i) table_[i] = Address(spec.slots[e_.arg_slots_[i]]);
+    return OkStatus();
+  }
+
+  void Copy(void* to, const void* from, int64_t bytes) {
+    if (to == from || bytes == 0) return;
+    CopyBytes(to, from, bytes, a_.pool);
+    if (a_.stats) a_.stats->bytes_copied += bytes;
+  }
+
+  void ReadDynamicDims() {
+    const ExecutableSpec& spec = e_.spec_;
+    a_.output_dims->resize(spec.outputs.size());
+    for (size_t i = 0; i < spec.outputs.size(); ++i) {
+      Int64Vector& dims = (*a_.output_dims)[i] = spec.outputs[i].shape.dims();
+      for (const OutputSpec::DynamicDim& d : spec.outputs[i].dynamic_dims) {
+        int32_t size;
+        std::memcpy(&size, Address(spec.slots[d.slot]), sizeof size);
+        dims[d.dim] = std::clamp<int64_t>(size, 0, dims[d.dim]);
+      }
+    }
+  }
+
+  bool Cancelled() const { return a_.cancelled && a_.cancelled->load(std::memory_order_relaxed); }
+
+  Status RunProgram(int32_t program) {
+    Executable::FlatProgram range = e_.programs_[program];
+    const Executable::FlatStep* step = e_.flat_.data() + range.first;
+    for (const Executable::FlatStep* end = step + range.count; step != end; ++step) {
+      if (Cancelled()) [[unlikely]] return MakeError(StatusCode::kCancelled, e_.name(), " was cancelled");
+      if (a_.observer) [[unlikely]] a_.observer->OnBegin(*step->step);
+      if (a_.stats) ++a_.stats->steps;
+      if (step->kind == StepKind::kKernel) {
+        RunKernel(*step);
+      } else {
+        Status status = RunOther(*step);
+        if (!status.ok()) [[unlikely]] return Explain(std::move(status), *step->step);
+      }
+      if (a_.observer) [[unlikely]] a_.observer->OnEnd(*step->step);
+    }
+    return OkStatus();
+  }
+
+  static Status Explain(Status status, const Step& step) {
+    // The innermost step is the one to tell; loops and calls around it would only repeat it.
+    if (step.kind() == StepKind::kWhile || step.kind() == StepKind::kConditional || step.kind() == StepKind::kCall) return status;
+    std::string note = StrCat("while running ", step.info.name);
+    if (!step.info.op_name.empty()) StrAppend(note, " (", step.info.op_name, ")");
+    if (!step.info.source.empty()) status = std::move(status).At(step.info.source);
+    return std::move(status).Note(std::move(note));
+  }
+
+  void RunKernel(const Executable::FlatStep& step) {
+    void* const* args = table_ + step.first_arg;
+    if (step.num_tasks == 1 || !a_.pool) {
+      step.fn(args, 0, step.num_tasks, scratch_);
+      return;
+    }
+    a_.pool->ParallelForRuns(step.num_tasks, [&](int64_t begin, int64_t end, int participant) {
+      step.fn(args, begin, end, scratch_ ? scratch_ + participant * e_.max_scratch_ : nullptr);
+    });
+  }
+
+  Status RunOther(const Executable::FlatStep& flat) {
+    const Step& step = *flat.step;
+    std::span<void* const> args(table_ + flat.first_arg, flat.num_args);
+    switch (flat.kind) {
+      case StepKind::kKernel: return Internal("kernels are run above");
+      case StepKind::kCopy: Copy(args[1], args[0], SlotSize(flat, 0)); return OkStatus();
+      case StepKind::kHost: return RunHost(std::get<HostStep>(step.body), step.info, args);
+      case StepKind::kWhile: return RunWhile(std::get<WhileStep>(step.body), args);
+      case StepKind::kConditional: return RunConditional(std::get<ConditionalStep>(step.body), args);
+      case StepKind::kCall: return RunProgram(std::get<CallStep>(step.body).program);
+      case StepKind::kCustomCall: {
+        const CustomCallStep& s = std::get<CustomCallStep>(step.body);
+        LaunchQueue::BlockingScope blocking;  // it may call back into the host and wait for it
+        return s.call->Run({args.first(s.num_operands), args.subspan(s.num_operands), a_});
+      }
+      case StepKind::kRngState:
+        e_.rng_->Next(std::get<RngStateStep>(step.body).delta, static_cast<uint64_t*>(args[0]));
+        return OkStatus();
+      case StepKind::kDeviceId:
+        *static_cast<uint32_t*>(args[0]) = std::get<DeviceIdStep>(step.body).partition ? a_.partition : a_.replica;
+        return OkStatus();
+      case StepKind::kInfeed: return RunInfeed(flat, args);
+      case StepKind::kOutfeed: return RunOutfeed(flat, args);
+      case StepKind::kCollective: return RunCollective(std::get<CollectiveStep>(step.body), a_, args);
+    }
+    return Internal("unknown step kind");
+  }
+
+  int64_t SlotSize(const Executable::FlatStep& flat, int32_t arg) const {
+    return e_.spec_.slots[e_.arg_slots_[flat.first_arg + arg]].size;
+  }
+
+  Status RunHost(const HostStep& step, const StepInfo& info, std::span<void* const> args) {
+    if (step.interpreted && a_.stats) ++a_.stats->interpreted;
+    HostCall call{args, a_, info};
+    if (!step.may_block) return step.fn(call);
+    LaunchQueue::BlockingScope blocking;
+    return step.fn(call);
+  }
+
+  Status RunWhile(const WhileStep& step, std::span<void* const> args) {
+    for (int64_t trip = 0;; ++trip) {
+      if (step.trip_count >= 0) {
+        if (trip == step.trip_count) return OkStatus();
+      } else {
+        STROP_TRY(RunProgram(step.condition));
+        if (!*static_cast<const uint8_t*>(args[0])) return OkStatus();
+      }
+      if (Cancelled()) [[unlikely]] return MakeError(StatusCode::kCancelled, e_.name(), " was cancelled");
+      STROP_TRY(RunProgram(step.body));
+      if (a_.stats) ++a_.stats->trips;
+    }
+  }
+
+  Status RunConditional(const ConditionalStep& step, std::span<void* const> args) {
+    int64_t last = static_cast<int64_t>(step.branches.size()) - 1;
+    int64_t branch;
+    if (step.by_index) {
+      int32_t index;
+      std::memcpy(&index, args[0], sizeof index);
+      branch = index < 0 || index > last ? last : index;
+    } else {
+      branch = *static_cast<const uint8_t*>(args[0]) ? 0 : 1;
+    }
+    return RunProgram(step.branches[branch]);
+  }
+
+  Status RunInfeed(const Executable::FlatStep& flat, std::span<void* const> args) {
+    LaunchQueue::BlockingScope blocking;
+    for (int32_t i = 0; i < flat.num_args; ++i) {
+      std::span<uint8_t> out(static_cast<uint8_t*>(args[i]), SlotSize(flat, i));
+      STROP_TRY(a_.device->infeed().Pop(out, a_.cancelled));
+    }
+    return OkStatus();
+  }
+
+  Status RunOutfeed(const Executable::FlatStep& flat, std::span<void* const> args) {
+    LaunchQueue::BlockingScope blocking;
+    for (int32_t i = 0; i < flat.num_args; ++i) {
+      const uint8_t* bytes = static_cast<const uint8_t*>(args[i]);
+      STROP_TRY(a_.device->outfeed().Push({bytes, bytes + SlotSize(flat, i)}));
+    }
+    return OkStatus();
+  }
+
+  const Executable& e_;
+  const RunArgs& a_;
+  Arena arena_;
+  void** table_ = nullptr;
+  char* scratch_ = nullptr;
+  std::vector<int32_t> alias_of_parameter_;  // output that stands for a parameter; empty if none does (the usual case)
+};
+
+Status Executable::Run(const RunArgs& args) const { return Runner(*this, args).Run(); }
+
+}  // namespace strop
