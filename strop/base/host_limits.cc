@@ -49,9 +49,10 @@ CgroupPaths ReadCgroupPaths(const std::string& root) {
   return paths;
 }
 
-// Calls visit(directory) for the group and all groups that enclose it, up to the mount point. In a container the path is
-// often not visible under the mount: then only the mount point itself has the files.
-void ForEachEnclosing(const std::string& mount, std::string path, const std::function<void(const std::string&)>& visit) {
+// Calls visit(directory) for the group and all groups that enclose it, up to the mount point. In a container the path
+// is often not visible under the mount: then only the mount point itself has the files.
+void ForEachEnclosing(const std::string& mount, std::string path,
+                      const std::function<void(const std::string&)>& visit) {
   for (;;) {
     visit(mount + path);
     if (path.empty()) return;

@@ -19,8 +19,10 @@ class SpinLock {
  public:
   void lock() {
     for (int spins = 0; held_.exchange(true, std::memory_order_acquire); ++spins) {
-      if (spins < 64) CpuRelax();
-      else std::this_thread::yield();
+      if (spins < 64)
+        CpuRelax();
+      else
+        std::this_thread::yield();
     }
   }
   bool try_lock() { return !held_.exchange(true, std::memory_order_acquire); }

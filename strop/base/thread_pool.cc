@@ -30,7 +30,8 @@ class TaskScope {
   bool before_;
 };
 
-// Counts the forks this process descends from since the first pool was made: a pool of another generation has no threads.
+// Counts the forks this process descends from since the first pool was made: a pool of another generation has no
+// threads.
 std::atomic<uint32_t>& ForkGeneration() {
   static std::atomic<uint32_t> generation{0};
   return generation;
@@ -45,11 +46,11 @@ struct Job {
   void* fn;
   void (*run)(void*, int64_t, int64_t, int);
   int64_t num_tasks;
-  int64_t run_length;                     // tasks per claim
-  std::atomic<int64_t> next{0};           // first task not claimed
+  int64_t run_length;            // tasks per claim
+  std::atomic<int64_t> next{0};  // first task not claimed
   // The rest is guarded by the pool's mutex.
   int max_participants;
-  int participants = 1;                   // the caller is number 0
+  int participants = 1;  // the caller is number 0
   int active_workers = 0;
   bool listed = false;
   Job* following = nullptr;
@@ -115,8 +116,10 @@ struct ThreadPool::Impl {
   void Join(Job* job, std::unique_lock<std::mutex>& lock) {
     int participant = job->participants++;
     ++job->active_workers;
-    if (job->participants >= job->max_participants) Unlink(job);
-    else work_came.notify_one();  // the tree: each that joins wakes the next
+    if (job->participants >= job->max_participants)
+      Unlink(job);
+    else
+      work_came.notify_one();  // the tree: each that joins wakes the next
     lock.unlock();
     job->Work(participant);
     lock.lock();

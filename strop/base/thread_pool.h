@@ -2,9 +2,10 @@
 //
 //   pool.ParallelFor(num_tasks, [&](int64_t task) { ... });
 //
-// The caller names the tasks and takes part in them; threads only decide who runs which task, so a kernel whose tasks do
-// not depend on the number of threads gives the same bits on any machine. Workers sleep when there is no work: nothing
-// spins after a job has ended. A call from inside a task runs inline. A pool of one thread creates no thread at all.
+// The caller names the tasks and takes part in them; threads only decide who runs which task, so a kernel whose tasks
+// do not depend on the number of threads gives the same bits on any machine. Workers sleep when there is no work:
+// nothing spins after a job has ended. A call from inside a task runs inline. A pool of one thread creates no thread at
+// all.
 //
 // How: a job lives on its caller's stack and is linked into the pool's list; workers claim runs of consecutive tasks
 // with one fetch_add each; a worker that joins wakes the next one (a tree, so that the caller pays for two wake-ups at

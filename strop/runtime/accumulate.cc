@@ -64,7 +64,8 @@ void SubByteLoop(ElementType type, ReductionKind kind, int64_t count, void* accu
   int unused = 8 - Bits(type);
   for (int64_t i = 0; i < count; ++i) {
     uint8_t raw = static_cast<uint8_t>(Combine<int8_t>(kind, a[i], b[i]) << unused);
-    a[i] = IsSigned(type) ? static_cast<int8_t>(static_cast<int8_t>(raw) >> unused) : static_cast<int8_t>(raw >> unused);
+    a[i] =
+        IsSigned(type) ? static_cast<int8_t>(static_cast<int8_t>(raw) >> unused) : static_cast<int8_t>(raw >> unused);
   }
 }
 
@@ -99,9 +100,12 @@ Status Accumulate(ElementType type, ReductionKind kind, int64_t count, void* acc
     case ElementType::C128: Loop<std::complex<double>>(kind, count, accumulator, value); return OkStatus();
     default: break;
   }
-  if (IsInteger(type)) SubByteLoop(type, kind, count, accumulator, value);
-  else if (Bytes(type) == 2) SmallFloatLoop<uint16_t>(type, kind, count, accumulator, value);
-  else SmallFloatLoop<uint8_t>(type, kind, count, accumulator, value);
+  if (IsInteger(type))
+    SubByteLoop(type, kind, count, accumulator, value);
+  else if (Bytes(type) == 2)
+    SmallFloatLoop<uint16_t>(type, kind, count, accumulator, value);
+  else
+    SmallFloatLoop<uint8_t>(type, kind, count, accumulator, value);
   return OkStatus();
 }
 

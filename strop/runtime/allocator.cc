@@ -17,8 +17,8 @@ namespace strop {
 namespace {
 
 constexpr int64_t kSmallestBlock = 64;
-constexpr int64_t kMapBytes = 1 << 20;       // from here on blocks are mapped, not malloc'ed
-constexpr int64_t kHugeBytes = 4 << 20;      // from here on huge pages are asked for
+constexpr int64_t kMapBytes = 1 << 20;   // from here on blocks are mapped, not malloc'ed
+constexpr int64_t kHugeBytes = 4 << 20;  // from here on huge pages are asked for
 constexpr int64_t kHugePage = 2 << 20;
 constexpr int64_t kLargestBlock = int64_t{1} << 46;
 constexpr int kClassesPerDoubling = 8;
@@ -26,7 +26,8 @@ constexpr int kClassesPerDoubling = 8;
 // Class c holds blocks of ClassBytes(c): 64, 128, 192, ..., 512, then eight steps per doubling.
 int ClassOf(int64_t bytes) {
   bytes = std::max(bytes, kSmallestBlock);
-  if (bytes <= kSmallestBlock * kClassesPerDoubling) return static_cast<int>((bytes + kSmallestBlock - 1) / kSmallestBlock) - 1;
+  if (bytes <= kSmallestBlock * kClassesPerDoubling)
+    return static_cast<int>((bytes + kSmallestBlock - 1) / kSmallestBlock) - 1;
   int log2 = 63 - std::countl_zero(static_cast<uint64_t>(bytes - 1));  // 2^log2 < bytes <= 2^(log2+1)
   int64_t step = (int64_t{1} << log2) / kClassesPerDoubling;
   int within = static_cast<int>((bytes - (int64_t{1} << log2) + step - 1) / step);  // 1..8
@@ -60,8 +61,10 @@ void* SystemAllocate(int64_t bytes) {
 }
 
 void SystemFree(void* data, int64_t bytes) {
-  if (bytes >= kMapBytes) munmap(data, bytes);
-  else std::free(data);
+  if (bytes >= kMapBytes)
+    munmap(data, bytes);
+  else
+    std::free(data);
 }
 
 // "1536 bytes (1.5 KiB)"

@@ -2,10 +2,10 @@
 //
 // Fresh memory from the system costs a page fault per 4 KB, more than most kernels take to fill it; so freed blocks are
 // kept and handed out again. Sizes are rounded up to eight classes per power of two (waste <= 12.5 %). Each class is a
-// free list under its own spin lock, held for a few instructions. Blocks of >= 1 MB are mapped, those of >= 4 MB aligned
-// to and advised for huge pages; smaller ones come from the C library. The cache is bounded, and blocks that nobody asked
-// for during two trim periods go back to the system (checked every few hundred frees, so idle memory shrinks while
-// anything runs; TrimCache() returns all of it).
+// free list under its own spin lock, held for a few instructions. Blocks of >= 1 MB are mapped, those of >= 4 MB
+// aligned to and advised for huge pages; smaller ones come from the C library. The cache is bounded, and blocks that
+// nobody asked for during two trim periods go back to the system (checked every few hundred frees, so idle memory
+// shrinks while anything runs; TrimCache() returns all of it).
 //
 // Memory is 64-byte aligned and not zeroed. Thread-safe.
 #pragma once
@@ -20,15 +20,15 @@ namespace strop {
 inline constexpr int64_t kBufferAlignment = 64;
 
 struct Block {
-  void* data = nullptr;   // never null after a successful Allocate, even for 0 bytes
-  int64_t capacity = 0;   // bytes usable at data, >= what was asked for
+  void* data = nullptr;  // never null after a successful Allocate, even for 0 bytes
+  int64_t capacity = 0;  // bytes usable at data, >= what was asked for
 };
 
 struct AllocatorStats {
-  int64_t bytes_in_use = 0;        // handed out and not returned (capacities)
+  int64_t bytes_in_use = 0;  // handed out and not returned (capacities)
   int64_t peak_bytes_in_use = 0;
-  int64_t num_allocs = 0;          // calls of Allocate that succeeded
-  int64_t num_system_allocs = 0;   // of these, not served from the cache
+  int64_t num_allocs = 0;         // calls of Allocate that succeeded
+  int64_t num_system_allocs = 0;  // of these, not served from the cache
   int64_t largest_alloc_size = 0;
   int64_t bytes_cached = 0;
   int64_t bytes_limit = 0;
@@ -37,8 +37,8 @@ struct AllocatorStats {
 class Allocator {
  public:
   struct Options {
-    int64_t bytes_limit = 0;   // in use + cached; 0: the memory this process may use (UsableMemory)
-    int64_t cache_limit = 0;   // 0: a quarter of bytes_limit
+    int64_t bytes_limit = 0;  // in use + cached; 0: the memory this process may use (UsableMemory)
+    int64_t cache_limit = 0;  // 0: a quarter of bytes_limit
     int64_t trim_period_ms = 1000;
   };
   Allocator() : Allocator(Options{}) {}

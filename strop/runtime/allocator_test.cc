@@ -12,7 +12,8 @@ namespace {
 
 TEST(Allocator, AlignsAndRoundsUpByAtMostAnEighth) {
   Allocator allocator;
-  for (int64_t bytes : {0, 1, 63, 64, 65, 512, 513, 576, 577, 1000, 1024, 1025, 4097, 1 << 20, (1 << 20) + 1, 5 << 20}) {
+  for (int64_t bytes :
+       {0, 1, 63, 64, 65, 512, 513, 576, 577, 1000, 1024, 1025, 4097, 1 << 20, (1 << 20) + 1, 5 << 20}) {
     Block block = *allocator.Allocate(bytes);
     ASSERT_NE(block.data, nullptr);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(block.data) % kBufferAlignment, 0u);
@@ -55,9 +56,10 @@ TEST(Allocator, RefusesWhatDoesNotFit) {
   Result<Block> refused = allocator.Allocate(768 << 10);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
-  EXPECT_EQ(refused.status().message(),
-            "out of memory: cannot allocate 786432 bytes (768 KiB): over the limit; in use 524288 bytes (512 KiB), cached 0 "
-            "bytes, limit 1048576 bytes (1 MiB)");
+  EXPECT_EQ(
+      refused.status().message(),
+      "out of memory: cannot allocate 786432 bytes (768 KiB): over the limit; in use 524288 bytes (512 KiB), cached 0 "
+      "bytes, limit 1048576 bytes (1 MiB)");
   EXPECT_EQ(allocator.Allocate(INT64_MAX).status().code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(allocator.Allocate(-1).status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(allocator.stats().bytes_in_use, 512 << 10);
@@ -80,7 +82,8 @@ TEST(Allocator, IdleBlocksGoBackWhileOthersWork) {
   Allocator allocator({.trim_period_ms = 1});
   allocator.Free(*allocator.Allocate(6 << 20));
   auto start = std::chrono::steady_clock::now();
-  while (allocator.stats().bytes_cached > 1 << 20 && std::chrono::steady_clock::now() - start < std::chrono::seconds(20)) {
+  while (allocator.stats().bytes_cached > 1 << 20 &&
+         std::chrono::steady_clock::now() - start < std::chrono::seconds(20)) {
     for (int i = 0; i < 300; ++i) allocator.Free(*allocator.Allocate(100));
   }
   EXPECT_LT(allocator.stats().bytes_cached, 1 << 20);

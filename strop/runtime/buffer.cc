@@ -105,7 +105,8 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
 
 Buffer::~Buffer() { Detach(State::kDeleted); }
 
-// Ends this buffer's hold. The storage is returned so that its release (user code, the system) happens without the lock.
+// Ends this buffer's hold. The storage is returned so that its release (user code, the system) happens without the
+// lock.
 Ref<Storage> Buffer::Detach(State state) {
   Ref<Storage> storage;
   std::lock_guard<SpinLock> lock(lock_);
@@ -143,8 +144,8 @@ Result<Buffer::Donation> Buffer::Donate() {
       state_ = State::kDonated;
       donation.storage = std::move(storage_);
       bool sole = donation.storage->buffers_.fetch_sub(1, std::memory_order_acq_rel) == 1;
-      donation.exclusive = sole && donation.storage->writable_ &&
-                           donation.storage->external_refs_.load(std::memory_order_acquire) == 0;
+      donation.exclusive =
+          sole && donation.storage->writable_ && donation.storage->external_refs_.load(std::memory_order_acquire) == 0;
       return donation;
     }
   }
@@ -158,8 +159,6 @@ Result<Ref<Storage>> Buffer::AcquireExternal() {
   return storage_;
 }
 
-void Buffer::DropExternal(Ref<Storage> storage) {
-  storage->external_refs_.fetch_sub(1, std::memory_order_acq_rel);
-}
+void Buffer::DropExternal(Ref<Storage> storage) { storage->external_refs_.fetch_sub(1, std::memory_order_acq_rel); }
 
 }  // namespace strop

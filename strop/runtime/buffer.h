@@ -52,10 +52,10 @@ class Storage : public RefCounted<Storage> {
   int64_t capacity_ = 0;
   Ref<Storage> parent_;
   std::function<void()> on_delete_;
-  std::atomic<int32_t> buffers_{0};         // live buffers that show this storage
-  std::atomic<int32_t> external_refs_{0};   // frameworks that look at the memory directly
+  std::atomic<int32_t> buffers_{0};        // live buffers that show this storage
+  std::atomic<int32_t> external_refs_{0};  // frameworks that look at the memory directly
   SpinLock lock_;
-  std::vector<EventRef> uses_;              // guarded by lock_
+  std::vector<EventRef> uses_;  // guarded by lock_
 };
 
 class Buffer {
@@ -66,7 +66,7 @@ class Buffer {
   Buffer(Ref<Storage> storage, Shape shape, int device, MemoryKind memory, EventRef definition);
   // A buffer that only carries an error: any use reports it.
   static Buffer Error(Shape shape, int device, MemoryKind memory, Status status);
-  Buffer(Buffer&& other) noexcept;             // moving needs exclusive access to both
+  Buffer(Buffer&& other) noexcept;  // moving needs exclusive access to both
   Buffer& operator=(Buffer&& other) noexcept;
   ~Buffer();
 
@@ -90,7 +90,8 @@ class Buffer {
   // The storage, kept alive by the returned reference. InvalidArgument if deleted or donated.
   Result<Ref<Storage>> Acquire() const;
   // Takes the contents away: this buffer becomes kDonated.
-  // `exclusive` tells whether the storage may be written in place (one holder, writable, nobody looks at it from outside).
+  // `exclusive` tells whether the storage may be written in place (one holder, writable, nobody looks at it from
+  // outside).
   struct Donation {
     Ref<Storage> storage;
     bool exclusive = false;

@@ -29,7 +29,8 @@ TEST_F(BufferTest, ViewsTellWhenTheyAreGone) {
   float data[4] = {};
   int deleted = 0;
   {
-    Buffer view(Storage::View(data, sizeof data, [&] { ++deleted; }, false), shape_, 0, MemoryKind::kDevice, Event::Ready());
+    Buffer view(
+        Storage::View(data, sizeof data, [&] { ++deleted; }, false), shape_, 0, MemoryKind::kDevice, Event::Ready());
     Buffer moved = std::move(view);
     EXPECT_TRUE(view.IsDeleted());
     EXPECT_EQ((*moved.Acquire())->data(), data);

@@ -75,10 +75,13 @@ class InProcessCollectives : public Collectives {
   }
 
   Status Permute(const CollectiveCall& call, int32_t source, int64_t bytes, const void* in, void* out) override {
-    if (source >= call.size) return InvalidArgument("collective-permute: source ", source, " of ", call.size, " devices");
+    if (source >= call.size)
+      return InvalidArgument("collective-permute: source ", source, " of ", call.size, " devices");
     return Meet(call, in, out, [&](const Meeting& m) -> Status {
-      if (source < 0) std::memset(out, 0, bytes);
-      else std::memcpy(out, m.places[source].in, bytes);
+      if (source < 0)
+        std::memset(out, 0, bytes);
+      else
+        std::memcpy(out, m.places[source].in, bytes);
       return OkStatus();
     });
   }
@@ -125,8 +128,8 @@ class InProcessCollectives : public Collectives {
     }
     std::shared_ptr<Meeting> meeting = listed;
     if (static_cast<int32_t>(meeting->places.size()) != call.size || meeting->places[call.rank].taken) {
-      return InvalidArgument("collective ", call.op, ": rank ", call.rank, " of ", call.size, " does not fit a group of ",
-                             meeting->places.size(), " that is meeting");
+      return InvalidArgument("collective ", call.op, ": rank ", call.rank, " of ", call.size,
+                             " does not fit a group of ", meeting->places.size(), " that is meeting");
     }
     meeting->places[call.rank] = {static_cast<const char*>(in), static_cast<char*>(out), true};
     if (++meeting->arrived == call.size) {

@@ -2,8 +2,9 @@
 // virtual CPU devices); other transports (MPI, Gloo, NCCL) implement the same interface.
 //
 // One object serves one execution on many devices: whoever starts it makes the object and hands it to every launch.
-// Calls with the same (op, group) meet; each blocks until all `size` ranks of its group have come and are done, so inputs
-// may be overwritten after the return. Reductions are done in rank order: the same bits on every run and every rank.
+// Calls with the same (op, group) meet; each blocks until all `size` ranks of its group have come and are done, so
+// inputs may be overwritten after the return. Reductions are done in rank order: the same bits on every run and every
+// rank.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -24,7 +24,8 @@ TEST(Collectives, AllReduceInPlaceInALoop) {
       std::vector<int32_t> data(10007);
       for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<int32_t>(i) * (rank + 1) + trip;
       ASSERT_TRUE(c->AllReduce({.op = 1, .rank = rank, .size = 4}, ElementType::S32, ReductionKind::kSum, data.size(),
-                               data.data(), data.data()).ok());
+                               data.data(), data.data())
+                      .ok());
       for (size_t i = 0; i < data.size(); i += 501) ASSERT_EQ(data[i], static_cast<int32_t>(i) * 10 + 4 * trip);
     }
   });
@@ -56,7 +57,8 @@ TEST(Collectives, GatherScatterExchange) {
     std::vector<int32_t> wide(kOuter * kRanks * kBlock), exchanged(wide.size()), part(kOuter * kBlock);
     for (size_t i = 0; i < wide.size(); ++i) wide[i] = 1000 * rank + static_cast<int>(i);
     ASSERT_TRUE(c->AllToAll(call, kOuter, kBlock * 4, wide.data(), exchanged.data()).ok());
-    ASSERT_TRUE(c->ReduceScatter(call, ElementType::S32, ReductionKind::kSum, kOuter, kBlock, wide.data(), part.data()).ok());
+    ASSERT_TRUE(
+        c->ReduceScatter(call, ElementType::S32, ReductionKind::kSum, kOuter, kBlock, wide.data(), part.data()).ok());
     for (int o = 0; o < kOuter; ++o)
       for (int b = 0; b < kBlock; ++b) {
         int mine = (o * kRanks + rank) * kBlock + b;
@@ -113,7 +115,7 @@ TEST(Accumulate, AllTypes) {
   EXPECT_EQ(Reduce<double>(ElementType::F64, ReductionKind::kMax, 1, 2), 2);
   EXPECT_TRUE(std::isnan(Reduce<float>(ElementType::F32, ReductionKind::kMax, NAN, 2)));
   EXPECT_TRUE(std::isnan(Reduce<float>(ElementType::F32, ReductionKind::kMin, 2, NAN)));
-  EXPECT_EQ(Reduce<uint16_t>(ElementType::BF16, ReductionKind::kSum, 0x3f80, 0x4000), 0x4040);  // 1 + 2
+  EXPECT_EQ(Reduce<uint16_t>(ElementType::BF16, ReductionKind::kSum, 0x3f80, 0x4000), 0x4040);     // 1 + 2
   EXPECT_EQ(Reduce<uint16_t>(ElementType::F16, ReductionKind::kProduct, 0x4000, 0x4200), 0x4600);  // 2 * 3
   float a[2] = {1, 2}, b[2] = {3, 4};
   EXPECT_TRUE(Accumulate(ElementType::C64, ReductionKind::kProduct, 1, a, b).ok());

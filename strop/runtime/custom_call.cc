@@ -14,7 +14,8 @@ __attribute__((visibility("default"), weak)) void XlaCustomCallStatusSetSuccess(
   status->failed = false;
 }
 __attribute__((visibility("default"), weak)) void XlaCustomCallStatusSetFailure(XlaCustomCallStatus* status,
-                                                                                const char* message, size_t message_len) {
+                                                                                const char* message,
+                                                                                size_t message_len) {
   status->failed = true;
   // The length includes the terminator or not, depending on the caller.
   status->message.assign(message, std::find(message, message + message_len, '\0'));
@@ -31,8 +32,10 @@ class FunctionCall : public CustomCall {
   Status Run(const CustomCallFrame& frame) override {
     const void** in = const_cast<const void**>(frame.operands.data());
     void* out = nullptr;
-    if (site_.tuple_result) out = const_cast<void**>(frame.results.data());
-    else if (!frame.results.empty()) out = frame.results[0];
+    if (site_.tuple_result)
+      out = const_cast<void**>(frame.results.data());
+    else if (!frame.results.empty())
+      out = frame.results[0];
     XlaCustomCallStatus status;
     switch (site_.api) {
       case CustomCallApi::kOriginal: reinterpret_cast<void (*)(void*, const void**)>(function_)(out, in); break;
@@ -104,7 +107,8 @@ std::vector<std::string> CustomCallRegistry::Names() const {
 }
 
 Result<std::shared_ptr<CustomCall>> BindFunction(const CustomCallRegistry& registry, CustomCallSite site) {
-  if (site.api == CustomCallApi::kTypedFfi) return InvalidArgument(site.target, ": typed FFI calls are bound by BindFfi");
+  if (site.api == CustomCallApi::kTypedFfi)
+    return InvalidArgument(site.target, ": typed FFI calls are bound by BindFfi");
   if (!site.tuple_result && site.results.size() > 1) {
     return InvalidArgument(site.target, ": ", site.results.size(), " results without a tuple");
   }

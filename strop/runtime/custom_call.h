@@ -42,10 +42,10 @@ enum class CustomCallApi : uint8_t { kOriginal = 1, kStatus = 2, kStatusOpaque =
 struct CustomCallSite {
   std::string target;
   CustomCallApi api = CustomCallApi::kOriginal;
-  std::string opaque;          // backend_config, verbatim (typed FFI: text of an MLIR dictionary)
+  std::string opaque;  // backend_config, verbatim (typed FFI: text of an MLIR dictionary)
   std::vector<Shape> operands;
   std::vector<Shape> results;
-  bool tuple_result = false;   // whether the HLO result is a tuple, which older interfaces see
+  bool tuple_result = false;  // whether the HLO result is a tuple, which older interfaces see
 };
 
 // Typed FFI handlers: one entry point per stage (XLA_FFI_Handler*), null where there is none.
@@ -60,8 +60,8 @@ struct FfiHandlerBundle {
 class CustomCallRegistry {
  public:
   struct Target {
-    void* function = nullptr;    // older interfaces
-    FfiHandlerBundle ffi;        // typed FFI; execute != null
+    void* function = nullptr;  // older interfaces
+    FfiHandlerBundle ffi;      // typed FFI; execute != null
     uint32_t ffi_traits = 0;
   };
   // AlreadyExists if the name has a different function of the same interface (the same one again is fine).

@@ -47,8 +47,9 @@ TEST_F(CustomCallTest, OlderInterfaces) {
   EXPECT_EQ(out_[0], -8);
   ASSERT_TRUE(Call({.target = "split", .api = CustomCallApi::kStatus, .results = two_, .tuple_result = true}).ok());
   EXPECT_EQ(out_[1], 2);
-  EXPECT_EQ(Call({.target = "fail", .api = CustomCallApi::kStatusOpaque, .opaque = "no luck", .results = one_}).message(),
-            "custom call fail failed: no luck");
+  EXPECT_EQ(
+      Call({.target = "fail", .api = CustomCallApi::kStatusOpaque, .opaque = "no luck", .results = one_}).message(),
+      "custom call fail failed: no luck");
 }
 
 TEST_F(CustomCallTest, Refusals) {

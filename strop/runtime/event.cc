@@ -27,8 +27,10 @@ EventRef Event::WhenAll(std::span<const EventRef> events) {
   bool all_ready = true;
   for (const EventRef& event : events) {
     if (!event) continue;
-    if (!event->IsReady()) all_ready = false;
-    else if (first_error.ok()) first_error = event->status();
+    if (!event->IsReady())
+      all_ready = false;
+    else if (first_error.ok())
+      first_error = event->status();
   }
   if (all_ready) return ReadyWith(std::move(first_error));
 
@@ -50,8 +52,10 @@ EventRef Event::WhenAll(std::span<const EventRef> events) {
   join->pending = static_cast<int64_t>(events.size()) + 1;  // one more: nothing fires before all are registered
   EventRef done = join->done;
   for (const EventRef& event : join->events) {
-    if (event) event->OnReady([join](const Status&) { join->CountDown(); });
-    else join->CountDown();
+    if (event)
+      event->OnReady([join](const Status&) { join->CountDown(); });
+    else
+      join->CountDown();
   }
   join->CountDown();
   return done;

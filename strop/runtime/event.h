@@ -1,7 +1,7 @@
 // Event: something that becomes ready once, with a Status. The definition of a buffer, the end of an execution.
 //
-// Callbacks run outside all locks, on the thread that sets the event (or at once if it is ready already), and may re-enter
-// the runtime. A handle may be dropped right after OnReady: whoever will set the event holds one, too.
+// Callbacks run outside all locks, on the thread that sets the event (or at once if it is ready already), and may
+// re-enter the runtime. A handle may be dropped right after OnReady: whoever will set the event holds one, too.
 #pragma once
 #include <atomic>
 #include <condition_variable>

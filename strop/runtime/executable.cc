@@ -8,8 +8,9 @@
 namespace strop {
 
 std::string_view Name(StepKind kind) {
-  static constexpr std::string_view kNames[kNumStepKinds] = {"kernel",    "copy",      "host",   "while",   "conditional", "call",
-                                                             "custom-call", "rng-state", "device-id", "infeed", "outfeed", "collective"};
+  static constexpr std::string_view kNames[kNumStepKinds] = {"kernel",      "copy",   "host",        "while",
+                                                             "conditional", "call",   "custom-call", "rng-state",
+                                                             "device-id",   "infeed", "outfeed",     "collective"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -39,7 +40,8 @@ void Executable::Flatten() {
         max_scratch_ = std::max(max_scratch_, kernel->scratch_bytes);
       }
       if (const HostStep* host = std::get_if<HostStep>(&step.body)) num_interpreted_ += host->interpreted;
-      may_block_ |= flat.kind == StepKind::kCollective || flat.kind == StepKind::kInfeed || flat.kind == StepKind::kOutfeed;
+      may_block_ |=
+          flat.kind == StepKind::kCollective || flat.kind == StepKind::kInfeed || flat.kind == StepKind::kOutfeed;
       ++step_counts_[static_cast<int>(flat.kind)];
       flat_.push_back(flat);
       for (const StepArg& arg : step.args) arg_slots_.push_back(arg.slot);
@@ -58,8 +60,9 @@ int64_t Executable::arena_bytes(int threads) const {
 std::string Executable::ToString() const {
   static constexpr std::string_view kSlotKinds[] = {"parameter", "constant", "temp", "output"};
   static constexpr std::string_view kAccess[] = {"", "=", "+="};  // written, updated
-  std::string out = StrCat("executable ", spec_.name, ": ", spec_.parameters.size(), " parameters, ", spec_.outputs.size(),
-                           " outputs, ", spec_.temp_bytes, " temp bytes", spec_.run_inline ? ", inline" : "", "\n");
+  std::string out =
+      StrCat("executable ", spec_.name, ": ", spec_.parameters.size(), " parameters, ", spec_.outputs.size(),
+             " outputs, ", spec_.temp_bytes, " temp bytes", spec_.run_inline ? ", inline" : "", "\n");
   for (size_t i = 0; i < spec_.slots.size(); ++i) {
     const Slot& slot = spec_.slots[i];
     StrAppend(out, "slot ", i, ": ", kSlotKinds[static_cast<int>(slot.kind)]);
@@ -76,7 +79,8 @@ std::string Executable::ToString() const {
       }
       StrAppend(out, ")");
       if (const KernelStep* kernel = std::get_if<KernelStep>(&step.body)) StrAppend(out, " tasks=", kernel->num_tasks);
-      if (const HostStep* host = std::get_if<HostStep>(&step.body); host && host->interpreted) StrAppend(out, " interpreted");
+      if (const HostStep* host = std::get_if<HostStep>(&step.body); host && host->interpreted)
+        StrAppend(out, " interpreted");
       std::vector<int32_t> programs = ProgramsOf(step);
       if (!programs.empty()) StrAppend(out, " programs=", Join(programs, ","));
       if (!step.info.op_name.empty()) StrAppend(out, " op_name=\"", step.info.op_name, "\"");

@@ -1,4 +1,5 @@
-// Executable: a compiled program as flat arrays: programs of steps, a table of slots (where each value lives), constants.
+// Executable: a compiled program as flat arrays: programs of steps, a table of slots (where each value lives),
+// constants.
 //
 // The plan and a backend fill in an ExecutableSpec; Executable::Create checks it and flattens it. Run() then resolves
 // every step argument to an address once and walks the steps in order:
@@ -10,7 +11,8 @@
 // are updated in place and a trip costs only its steps. A run allocates the arena and nothing else; small executables
 // run without touching a lock or another thread.
 //
-// This is the lowest interface: raw addresses in and out, synchronous. launch.h puts buffers, donation and events on top.
+// This is the lowest interface: raw addresses in and out, synchronous. launch.h puts buffers, donation and events on
+// top.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -61,7 +63,7 @@ using KernelFn = void (*)(void* const* args, int64_t task_begin, int64_t task_en
 // Compiled code. Tasks may run in any order on any thread; results must not depend on how they are grouped.
 struct KernelStep {
   KernelFn fn = nullptr;
-  int64_t num_tasks = 1;      // > 1: spread over the thread pool
+  int64_t num_tasks = 1;  // > 1: spread over the thread pool
   int64_t scratch_bytes = 0;
 };
 
@@ -80,7 +82,8 @@ struct HostStep {
   bool may_block = false;                     // may wait for the host (a callback): other launches go on meanwhile
 };
 
-// while (args[0]) body; args[0] is one byte (pred) that `condition` writes. Carries live in slots that the body updates.
+// while (args[0]) body; args[0] is one byte (pred) that `condition` writes. Carries live in slots that the body
+// updates.
 struct WhileStep {
   int32_t condition = 0;    // program; ignored if trip_count >= 0
   int32_t body = 0;         // program
@@ -119,8 +122,8 @@ struct OutfeedStep {};
 
 enum class CollectiveKind : uint8_t { kAllReduce, kAllGather, kReduceScatter, kAllToAll, kPermute, kBroadcast };
 
-// args: n operands, then n results. Sizes as in collectives.h: an operand is [outer][...][block] around the dimension that
-// is gathered, scattered or exchanged; an all-reduce has outer = 1 and block = all elements of its operand.
+// args: n operands, then n results. Sizes as in collectives.h: an operand is [outer][...][block] around the dimension
+// that is gathered, scattered or exchanged; an all-reduce has outer = 1 and block = all elements of its operand.
 struct CollectiveStep {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   ReductionKind reduction = ReductionKind::kSum;
@@ -138,7 +141,18 @@ struct CollectiveStep {
 using StepBody = std::variant<KernelStep, CopyStep, HostStep, WhileStep, ConditionalStep, CallStep, CustomCallStep,
                               RngStateStep, DeviceIdStep, InfeedStep, OutfeedStep, CollectiveStep>;
 enum class StepKind : uint8_t {  // order of StepBody
-  kKernel, kCopy, kHost, kWhile, kConditional, kCall, kCustomCall, kRngState, kDeviceId, kInfeed, kOutfeed, kCollective,
+  kKernel,
+  kCopy,
+  kHost,
+  kWhile,
+  kConditional,
+  kCall,
+  kCustomCall,
+  kRngState,
+  kDeviceId,
+  kInfeed,
+  kOutfeed,
+  kCollective,
 };
 inline constexpr int kNumStepKinds = 12;
 std::string_view Name(StepKind kind);  // "kernel", "copy", ...
@@ -150,7 +164,7 @@ struct StepInfo {
   std::string op_name;  // metadata: "jit(f)/add"
   std::string source;   // "model.py:12"
   int64_t flops = 0;
-  int64_t bytes = 0;    // memory traffic
+  int64_t bytes = 0;  // memory traffic
 };
 
 struct Step {
@@ -169,7 +183,7 @@ struct Program {
 // ---- the whole ------------------------------------------------------------------------------------------------------
 
 struct ConstantData {
-  const void* data = nullptr;         // kBufferAlignment-aligned if kernels want it so
+  const void* data = nullptr;  // kBufferAlignment-aligned if kernels want it so
   int64_t size = 0;
   std::shared_ptr<const void> owner;  // keeps data alive
 };
@@ -181,9 +195,9 @@ struct ParameterSpec {
 
 // Where an output's memory comes from.
 enum class OutputSource : uint8_t {
-  kFresh,             // allocated at launch
-  kAliasParameter,    // parameter `index`'s memory if it is donated, else fresh memory with a copy of the parameter. Steps
-                      // see parameter and output slot at the same address either way.
+  kFresh,           // allocated at launch
+  kAliasParameter,  // parameter `index`'s memory if it is donated, else fresh memory with a copy of the parameter.
+                    // Steps see parameter and output slot at the same address either way.
   kForwardParameter,  // is parameter `index`; no step writes it, launches share the storage
   kForwardConstant,   // is constant `index`; likewise
   kForwardOutput,     // is output `index` (which is not forwarded itself); likewise
@@ -211,10 +225,10 @@ struct ExecutableSpec {
   std::vector<Slot> slots;
   std::vector<Program> programs;
   int32_t entry = 0;
-  int64_t temp_bytes = 0;               // size of the arena
-  bool run_inline = false;              // cheap enough for the caller's thread
+  int64_t temp_bytes = 0;   // size of the arena
+  bool run_inline = false;  // cheap enough for the caller's thread
   int64_t code_bytes = 0;
-  std::shared_ptr<const void> code;     // keeps the machine code alive
+  std::shared_ptr<const void> code;       // keeps the machine code alive
   uint64_t rng_seed[2] = {0x7012395, 0};  // first state of RngStateStep, low word first (XLA's)
 };
 
@@ -235,17 +249,18 @@ class StepObserver {
 };
 
 struct RunArgs {
-  std::span<void* const> inputs;   // one address per parameter
-  std::span<void* const> outputs;  // one per output; equal to the input's for a donated alias; null allowed if forwarded
-  Device* device = nullptr;        // arena, infeed; required
-  ThreadPool* pool = nullptr;      // null: everything on this thread
+  std::span<void* const> inputs;  // one address per parameter
+  std::span<void* const>
+      outputs;                 // one per output; equal to the input's for a donated alias; null allowed if forwarded
+  Device* device = nullptr;    // arena, infeed; required
+  ThreadPool* pool = nullptr;  // null: everything on this thread
   Collectives* collectives = nullptr;
   const DeviceAssignment* assignment = nullptr;  // null: one replica, one partition
   int32_t replica = 0;
   int32_t partition = 0;
   int64_t run_id = 0;
-  void* ffi_context = nullptr;                     // for typed FFI handlers
-  const std::atomic<bool>* cancelled = nullptr;    // looked at between steps and trips
+  void* ffi_context = nullptr;                   // for typed FFI handlers
+  const std::atomic<bool>* cancelled = nullptr;  // looked at between steps and trips
   RunStats* stats = nullptr;
   StepObserver* observer = nullptr;
   std::vector<Int64Vector>* output_dims = nullptr;  // actual sizes of dynamic outputs, if wanted

@@ -127,7 +127,8 @@ TEST_F(ExecutableTest, CopiesCallsConstantsAndBigTables) {
   spec.name = "chain";
   spec.outputs = {{Vector()}};
   spec.constants = {{constant.data(), kBytes}};
-  spec.slots = {{SlotKind::kConstant, 0, 0, kBytes}, {SlotKind::kTemp, 0, 0, kBytes}, {SlotKind::kOutput, 0, 0, kBytes}};
+  spec.slots = {
+      {SlotKind::kConstant, 0, 0, kBytes}, {SlotKind::kTemp, 0, 0, kBytes}, {SlotKind::kOutput, 0, 0, kBytes}};
   spec.temp_bytes = kBytes;
   spec.programs = {{"main", {Step{CopyStep{}, {In(0), Out(1)}, {.name = "copy"}}}}, {"callee", {}}};
   for (int i = 0; i < 100; ++i) spec.programs[1].steps.push_back(Kernel("increment", Increment, {InOut(1)}));
@@ -166,7 +167,8 @@ TEST_F(ExecutableTest, InfeedAndOutfeed) {
   spec.name = "feeds";
   spec.slots = {{SlotKind::kTemp, 0, 0, 8}};
   spec.temp_bytes = 8;
-  spec.programs = {{"main", {Step{InfeedStep{}, {Out(0)}, {.name = "infeed"}}, Step{OutfeedStep{}, {In(0)}, {.name = "outfeed"}}}}};
+  spec.programs = {
+      {"main", {Step{InfeedStep{}, {Out(0)}, {.name = "infeed"}}, Step{OutfeedStep{}, {In(0)}, {.name = "outfeed"}}}}};
   EXPECT_TRUE((*Executable::Create(spec))->may_block());
   Device& device = devices_.device(0);
   ASSERT_TRUE(device.infeed().Push({1, 2, 3, 4, 5, 6, 7, 8}).ok());
@@ -205,12 +207,12 @@ TEST_F(ExecutableTest, CancellationStopsLoops) {
   args_.cancelled = &cancelled;
   ExecutableSpec spec = LoopSpec();
   spec.programs[1].steps = {Step{HostStep{[&](const HostCall& call) {
-                              *static_cast<uint8_t*>(call.args[0]) = 1;  // for ever
-                              cancelled = true;
-                              return OkStatus();
-                            }},
-                            {Out(1)},
-                            {.name = "true"}}};
+                                   *static_cast<uint8_t*>(call.args[0]) = 1;  // for ever
+                                   cancelled = true;
+                                   return OkStatus();
+                                 }},
+                                 {Out(1)},
+                                 {.name = "true"}}};
   std::vector<int32_t> x = Iota();
   EXPECT_EQ(Run(spec, {x.data()}, {x.data()}).code(), StatusCode::kCancelled);
 }

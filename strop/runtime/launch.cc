@@ -10,7 +10,8 @@ template <class T, size_t N>
 class Table {
  public:
   explicit Table(size_t n) : size_(n), heap_(n > N ? new T[n] : nullptr), data_(heap_ ? heap_.get() : inline_) {}
-  Table(Table&& other) noexcept : size_(other.size_), heap_(std::move(other.heap_)), data_(heap_ ? heap_.get() : inline_) {
+  Table(Table&& other) noexcept
+      : size_(other.size_), heap_(std::move(other.heap_)), data_(heap_ ? heap_.get() : inline_) {
     if (!heap_) std::move(other.inline_, other.inline_ + size_, inline_);
   }
   T& operator[](size_t i) { return data_[i]; }
@@ -37,8 +38,8 @@ class Execution {
         inputs_(executable_->spec().parameters.size()),
         outputs_(executable_->spec().outputs.size()) {}
 
-  // Takes hold of inputs, allocates outputs, donates. Errors leave the inputs as they are, unless an input that was to be
-  // donated turned out to be shared and there is no memory for its copy.
+  // Takes hold of inputs, allocates outputs, donates. Errors leave the inputs as they are, unless an input that was to
+  // be donated turned out to be shared and there is no memory for its copy.
   Status Prepare() {
     STROP_TRY(Check());
     STROP_TRY(AcquireInputs());
@@ -85,7 +86,8 @@ class Execution {
     const ExecutableSpec& spec = executable_->spec();
     for (size_t i = 0; i < in.size(); ++i) in[i] = inputs_[i]->data();
     for (size_t i = 0; i < out.size(); ++i) {
-      bool own = spec.outputs[i].source == OutputSource::kFresh || spec.outputs[i].source == OutputSource::kAliasParameter;
+      bool own =
+          spec.outputs[i].source == OutputSource::kFresh || spec.outputs[i].source == OutputSource::kAliasParameter;
       out[i] = own ? outputs_[i]->data() : nullptr;
     }
     std::vector<Int64Vector> dims;
@@ -159,8 +161,10 @@ class Execution {
       }
       inputs_[i] = *std::move(storage);
       const EventRef& definition = input.definition();
-      if (!definition->IsReady()) dependencies_.push_back(definition);
-      else if (poison_.ok()) poison_ = definition->status();
+      if (!definition->IsReady())
+        dependencies_.push_back(definition);
+      else if (poison_.ok())
+        poison_ = definition->status();
     }
     return OkStatus();
   }
@@ -177,9 +181,11 @@ class Execution {
 
   Status AllocateOutput(size_t i) {
     const Shape& shape = executable_->spec().outputs[i].shape;
-    Result<Ref<Storage>> storage = Storage::Allocate(args_.device->allocator(), shape.IsArray() ? shape.byte_size() : 0);
+    Result<Ref<Storage>> storage =
+        Storage::Allocate(args_.device->allocator(), shape.IsArray() ? shape.byte_size() : 0);
     if (!storage.ok()) {
-      return std::move(storage).status().Note(StrCat("for output ", i, " of ", executable_->name(), ", ", shape.ToString()));
+      return std::move(storage).status().Note(
+          StrCat("for output ", i, " of ", executable_->name(), ", ", shape.ToString()));
     }
     outputs_[i] = *std::move(storage);
     return OkStatus();

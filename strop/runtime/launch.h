@@ -1,11 +1,11 @@
 // Launch: runs an executable on buffers: waits for inputs, donates, allocates outputs, and either runs at once on the
 // caller's thread (small executables whose inputs are ready) or on the device's launch queue.
 //
-//   STROP_ASSIGN(Launched r, Launch(executable, {.inputs = buffers, .devices = &devices, .device = &devices.device(0)}));
-//   r.outputs[0].definition()->Await()
+//   STROP_ASSIGN(Launched r, Launch(executable, {.inputs = buffers, .devices = &devices, .device =
+//   &devices.device(0)})); r.outputs[0].definition()->Await()
 //
-// Errors that are known at once (wrong number of inputs, a deleted buffer, no memory) are returned; those of the run, and
-// of inputs that carry an error, arrive in r.done and in every output's definition event.
+// Errors that are known at once (wrong number of inputs, a deleted buffer, no memory) are returned; those of the run,
+// and of inputs that carry an error, arrive in r.done and in every output's definition event.
 #pragma once
 #include <memory>
 #include <span>
@@ -27,10 +27,10 @@ struct LaunchArgs {
   int32_t partition = 0;
   std::shared_ptr<Collectives> collectives = nullptr;  // shared by the launches of one execution; aborted on failure
   int64_t run_id = 0;
-  std::shared_ptr<void> ffi_context = nullptr;         // kept until the run has ended
+  std::shared_ptr<void> ffi_context = nullptr;  // kept until the run has ended
   std::shared_ptr<const std::atomic<bool>> cancelled = nullptr;
   std::shared_ptr<StepObserver> observer = nullptr;
-  RunStats* stats = nullptr;                           // must live until done
+  RunStats* stats = nullptr;  // must live until done
   LaunchMode mode = LaunchMode::kAuto;
 };
 

@@ -87,8 +87,10 @@ LaunchQueue::~LaunchQueue() {
   }
   impl_->work_came.notify_all();
   for (std::thread& thread : threads) {
-    if (thread.get_id() == std::this_thread::get_id()) thread.detach();  // destroyed from inside a launch
-    else thread.join();
+    if (thread.get_id() == std::this_thread::get_id())
+      thread.detach();  // destroyed from inside a launch
+    else
+      thread.join();
   }
 }
 

@@ -2,9 +2,10 @@
 // they became ready.
 //
 // An execution that has to wait for something that only other launches can bring (a host callback that re-enters the
-// runtime, a collective, an infeed) says so with a BlockingScope; the queue then goes on with the next launch on another
-// thread. Nothing ever waits while it holds the queue, so a callback that launches on its own device cannot deadlock.
-// Threads are made when needed and stay idle otherwise: 1 + the largest number of launches blocked at the same time.
+// runtime, a collective, an infeed) says so with a BlockingScope; the queue then goes on with the next launch on
+// another thread. Nothing ever waits while it holds the queue, so a callback that launches on its own device cannot
+// deadlock. Threads are made when needed and stay idle otherwise: 1 + the largest number of launches blocked at the
+// same time.
 #pragma once
 #include <functional>
 #include <memory>

@@ -1,11 +1,11 @@
-// Executable::Run: resolves every argument once, then walks the steps. The loop for kernels is the hot path: no lock, no
-// allocation, no virtual call.
+// Executable::Run: resolves every argument once, then walks the steps. The loop for kernels is the hot path: no lock,
+// no allocation, no virtual call.
 #include <cstring>
 
 #include "strop/runtime/executable.h"
 #include "strop/runtime/launch_queue.h"
-#include "strop/runtime/run_collective.h"
 #include "strop/runtime/rng_state.h"
+#include "strop/runtime/run_collective.h"
 
 namespace strop {
 namespace {
@@ -44,7 +44,8 @@ class Arena {
 
 class Runner {
  public:
-  Runner(const Executable& executable, const RunArgs& args) : e_(executable), a_(args), arena_(args.device->allocator()) {}
+  Runner(const Executable& executable, const RunArgs& args)
+      : e_(executable), a_(args), arena_(args.device->allocator()) {}
 
   Status Run() {
     const ExecutableSpec& spec = e_.spec_;
@@ -129,23 +130,28 @@ class Runner {
     Executable::FlatProgram range = e_.programs_[program];
     const Executable::FlatStep* step = e_.flat_.data() + range.first;
     for (const Executable::FlatStep* end = step + range.count; step != end; ++step) {
-      if (Cancelled()) [[unlikely]] return MakeError(StatusCode::kCancelled, e_.name(), " was cancelled");
-      if (a_.observer) [[unlikely]] a_.observer->OnBegin(*step->step);
+      if (Cancelled()) [[unlikely]]
+        return MakeError(StatusCode::kCancelled, e_.name(), " was cancelled");
+      if (a_.observer) [[unlikely]]
+        a_.observer->OnBegin(*step->step);
       if (a_.stats) ++a_.stats->steps;
       if (step->kind == StepKind::kKernel) {
         RunKernel(*step);
       } else {
         Status status = RunOther(*step);
-        if (!status.ok()) [[unlikely]] return Explain(std::move(status), *step->step);
+        if (!status.ok()) [[unlikely]]
+          return Explain(std::move(status), *step->step);
       }
-      if (a_.observer) [[unlikely]] a_.observer->OnEnd(*step->step);
+      if (a_.observer) [[unlikely]]
+        a_.observer->OnEnd(*step->step);
     }
     return OkStatus();
   }
 
   static Status Explain(Status status, const Step& step) {
     // The innermost step is the one to tell; loops and calls around it would only repeat it.
-    if (step.kind() == StepKind::kWhile || step.kind() == StepKind::kConditional || step.kind() == StepKind::kCall) return status;
+    if (step.kind() == StepKind::kWhile || step.kind() == StepKind::kConditional || step.kind() == StepKind::kCall)
+      return status;
     std::string note = StrCat("while running ", step.info.name);
     if (!step.info.op_name.empty()) StrAppend(note, " (", step.info.op_name, ")");
     if (!step.info.source.empty()) status = std::move(status).At(step.info.source);
@@ -211,7 +217,8 @@ class Runner {
         STROP_TRY(RunProgram(step.condition));
         if (!*static_cast<const uint8_t*>(args[0])) return OkStatus();
       }
-      if (Cancelled()) [[unlikely]] return MakeError(StatusCode::kCancelled, e_.name(), " was cancelled");
+      if (Cancelled()) [[unlikely]]
+        return MakeError(StatusCode::kCancelled, e_.name(), " was cancelled");
       STROP_TRY(RunProgram(step.body));
       if (a_.stats) ++a_.stats->trips;
     }

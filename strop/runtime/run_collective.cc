@@ -32,8 +32,10 @@ int32_t SourceOf(const CollectiveStep& step, int32_t me) {
 
 // A group of one exchanges nothing.
 void RunAlone(const CollectiveStep& step, int32_t me, int64_t bytes, const void* in, void* out) {
-  if (step.kind == CollectiveKind::kPermute && SourceOf(step, me) != me) std::memset(out, 0, bytes);
-  else if (in != out) std::memcpy(out, in, bytes);
+  if (step.kind == CollectiveKind::kPermute && SourceOf(step, me) != me)
+    std::memset(out, 0, bytes);
+  else if (in != out)
+    std::memcpy(out, in, bytes);
 }
 
 }  // namespace
@@ -62,15 +64,11 @@ Status RunCollective(const CollectiveStep& step, const RunArgs& run, std::span<v
       case CollectiveKind::kAllReduce:
         STROP_TRY(transport.AllReduce(call, operand.type, step.reduction, operand.outer * operand.block, in, out));
         break;
-      case CollectiveKind::kAllGather:
-        STROP_TRY(transport.AllGather(call, operand.outer, block_bytes, in, out));
-        break;
+      case CollectiveKind::kAllGather: STROP_TRY(transport.AllGather(call, operand.outer, block_bytes, in, out)); break;
       case CollectiveKind::kReduceScatter:
         STROP_TRY(transport.ReduceScatter(call, operand.type, step.reduction, operand.outer, operand.block, in, out));
         break;
-      case CollectiveKind::kAllToAll:
-        STROP_TRY(transport.AllToAll(call, operand.outer, block_bytes, in, out));
-        break;
+      case CollectiveKind::kAllToAll: STROP_TRY(transport.AllToAll(call, operand.outer, block_bytes, in, out)); break;
       case CollectiveKind::kPermute: STROP_TRY(transport.Permute(call, SourceOf(step, me), bytes, in, out)); break;
       case CollectiveKind::kBroadcast: STROP_TRY(transport.Broadcast(call, 0, bytes, in, out)); break;
     }

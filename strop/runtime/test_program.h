@@ -47,7 +47,8 @@ inline ExecutableSpec AddSpec() {
   spec.name = "add";
   spec.parameters = {{Vector()}, {Vector()}};
   spec.outputs = {{Vector()}};
-  spec.slots = {{SlotKind::kParameter, 0, 0, kBytes}, {SlotKind::kParameter, 1, 0, kBytes}, {SlotKind::kOutput, 0, 0, kBytes}};
+  spec.slots = {
+      {SlotKind::kParameter, 0, 0, kBytes}, {SlotKind::kParameter, 1, 0, kBytes}, {SlotKind::kOutput, 0, 0, kBytes}};
   spec.programs = {{"main", {Kernel("add", Add, {In(0), In(1), Out(2)})}}};
   spec.run_inline = true;
   return spec;

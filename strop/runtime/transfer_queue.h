@@ -1,5 +1,5 @@
-// TransferQueue: infeed and outfeed of a device, a queue of byte strings between host and program. Bounded, so that a host
-// that runs ahead waits instead of filling the memory.
+// TransferQueue: infeed and outfeed of a device, a queue of byte strings between host and program. Bounded, so that a
+// host that runs ahead waits instead of filling the memory.
 #pragma once
 #include <atomic>
 #include <condition_variable>

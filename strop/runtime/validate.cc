@@ -36,7 +36,8 @@ class Validator {
 
  private:
   Status CheckInterface() const {
-    if (!InRange(spec_.entry, spec_.programs.size())) return InvalidArgument("entry program ", spec_.entry, " does not exist");
+    if (!InRange(spec_.entry, spec_.programs.size()))
+      return InvalidArgument("entry program ", spec_.entry, " does not exist");
     if (spec_.temp_bytes < 0) return InvalidArgument("temp_bytes is negative");
     for (const ParameterSpec& parameter : spec_.parameters) STROP_TRY(CheckLeaf(parameter.shape));
     for (const OutputSpec& output : spec_.outputs) STROP_TRY(CheckLeaf(output.shape));
@@ -264,9 +265,12 @@ class Validator {
           continue;
         }
         int32_t callee = callees[p][next++];
-        if (marks[callee] == Mark::kOpen) return InvalidArgument("program ", spec_.programs[callee].name, " calls itself");
-        if (marks[callee] == Mark::kNew) stack.emplace_back(callee, 0);
-        else depth[p] = std::max(depth[p], depth[callee] + 1);
+        if (marks[callee] == Mark::kOpen)
+          return InvalidArgument("program ", spec_.programs[callee].name, " calls itself");
+        if (marks[callee] == Mark::kNew)
+          stack.emplace_back(callee, 0);
+        else
+          depth[p] = std::max(depth[p], depth[callee] + 1);
       }
     }
     return OkStatus();
