@@ -1,6 +1,7 @@
 #include "strop/ir/instruction.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "strop/ir/module.h"
 #include "strop/ir/printer.h"
@@ -57,7 +58,8 @@ std::vector<Instruction*> Instruction::users() const {
   return out;
 }
 
-// ---- use edges: operands_[i].use_index names the entry in the operand's uses_, and that entry names i ----------------
+// ---- use edges: operands_[i].use_index names the entry in the operand's uses_, and that entry names i
+// ----------------
 
 void Instruction::Link(int64_t i, Instruction* value) {
   operands_[i] = Operand{value, static_cast<uint32_t>(value->uses_.size())};
@@ -98,8 +100,10 @@ void Instruction::ReplaceAllUsesWith(Instruction* other) {
   size_t kept = 0;  // uses in `other` itself stay
   while (uses_.size() > kept) {
     Use use = uses_[kept];
-    if (use.user == other) ++kept;
-    else use.user->SetOperand(use.operand_number, other);
+    if (use.user == other)
+      ++kept;
+    else
+      use.user->SetOperand(use.operand_number, other);
   }
   if (parent_ && parent_->root() == this) parent_->set_root(other);
   if (!other->has_metadata() && has_metadata()) other->set_metadata(shared_metadata());
@@ -147,7 +151,9 @@ void Instruction::AddControlPredecessor(Instruction* predecessor) {
 
 void Instruction::ClearControlEdges() {
   if (!extra_) return;
-  auto erase = [this](std::vector<Instruction*>& list) { list.erase(std::remove(list.begin(), list.end(), this), list.end()); };
+  auto erase = [this](std::vector<Instruction*>& list) {
+    list.erase(std::remove(list.begin(), list.end(), this), list.end());
+  };
   for (Instruction* p : extra_->control_predecessors) erase(p->extra().control_successors);
   for (Instruction* s : extra_->control_successors) erase(s->extra().control_predecessors);
   extra_->control_predecessors.clear();
@@ -174,18 +180,34 @@ std::string Instruction::Where() const {
 
 std::string Instruction::ToString() const { return PrintInstruction(*this); }
 
+namespace {
+bool HasOwnSideEffect(const Instruction& i) {
+  return Is(i.op(), kSideEffect | kCollective) ||
+         (i.op() == Op::CustomCall && i.attrs<CustomCallAttrs>().has_side_effect);
+}
+}  // namespace
+
 bool Instruction::HasSideEffect() const {
-  if (Is(op_, kSideEffect | kCollective)) return true;
-  if (op_ == Op::CustomCall && attrs<CustomCallAttrs>().has_side_effect) return true;
-  for (Computation* c : called_)
-    for (Instruction* i : c->instructions())
-      if (i->HasSideEffect()) return true;
+  if (HasOwnSideEffect(*this)) return true;
+  if (called_.empty()) return false;
+  std::unordered_set<const Computation*> seen;
+  std::vector<const Computation*> pending(called_.begin(), called_.end());
+  while (!pending.empty()) {
+    const Computation* c = pending.back();
+    pending.pop_back();
+    if (!seen.insert(c).second) continue;
+    for (const Instruction* i : c->instructions()) {
+      if (HasOwnSideEffect(*i)) return true;
+      pending.insert(pending.end(), i->called().begin(), i->called().end());
+    }
+  }
   return false;
 }
 
 bool Instruction::IsSplat(double value) const {
-  if (op_ == Op::Constant) return literal().shape().IsArray() && literal().IsAllEqualTo(value);
-  return op_ == Op::Broadcast && operand(0)->IsSplat(value);
+  const Instruction* at = this;
+  while (at->op_ == Op::Broadcast) at = at->operand(0);
+  return at->op_ == Op::Constant && at->literal().shape().IsArray() && at->literal().IsAllEqualTo(value);
 }
 
 }  // namespace strop

@@ -9,11 +9,13 @@
 namespace strop {
 
 std::string_view Name(Stage stage) {
-  static constexpr std::string_view kNames[] = {"imported", "optimized", "partitioned", "laid-out", "fused", "scheduled"};
+  static constexpr std::string_view kNames[] = {"imported", "optimized", "partitioned",
+                                                "laid-out", "fused",     "scheduled"};
   return kNames[static_cast<size_t>(stage)];
 }
 
-// ---- Computation: list ------------------------------------------------------------------------------------------------
+// ---- Computation: list
+// ------------------------------------------------------------------------------------------------
 
 bool Computation::IsEntry() const { return module_->entry() == this; }
 
@@ -79,7 +81,8 @@ void Computation::SortTopologically() {
   for (Instruction* i : order) LinkBefore(i, nullptr);
 }
 
-// ---- Computation: making and removing -----------------------------------------------------------------------------------
+// ---- Computation: making and removing
+// -----------------------------------------------------------------------------------
 
 Instruction* Computation::Add(Op op, Shape shape, std::span<Instruction* const> operands, Attrs attrs, std::string name,
                               Instruction* before) {
@@ -143,8 +146,9 @@ void Computation::Remove(Instruction* instruction) {
     instruction->operands_.pop_back();
   }
   UnlinkFromList(instruction);
-  for (Instruction*& p : parameters_)
-    if (p == instruction) p = nullptr;
+  if (instruction->IsParameter())
+    for (Instruction*& p : parameters_)
+      if (p == instruction) p = nullptr;
   module_->instruction_names_.taken.erase(instruction->name_);
   instruction->parent_ = nullptr;
   instruction->called_.clear();
@@ -188,7 +192,8 @@ void Computation::RemoveParameter(int64_t i) {
 
 std::string Computation::ToString() const { return PrintComputation(*this); }
 
-// ---- Module -------------------------------------------------------------------------------------------------------------
+// ---- Module
+// -------------------------------------------------------------------------------------------------------------
 
 Instruction* Module::NewInstruction() {
   instruction_pool_.emplace_back();
