@@ -1,0 +1,595 @@
+// BuildPlan: walks the scheduled module and writes down programs of steps over values; then coalesces values, places them,
+// and turns values into slots.
+//
+// Tuples vanish here: an instruction has one value per leaf, and tuple, get-tuple-element, reshape, bitcast, copy and barriers
+// only pass values on. A loop's carries become values that its body rewrites; a carry that the body passes on unchanged is
+// the initial value itself.
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <unordered_map>
+
+#include "strop/analysis/cost.h"
+#include "strop/plan/plan.h"
+#include "strop/plan/values.h"
+
+namespace strop {
+namespace {
+
+using namespace plan_internal;
+using Leaves = std::vector<int32_t>;
+
+int64_t LeafOffset(const Shape& tuple, int64_t element) {
+  int64_t n = 0;
+  for (int64_t k = 0; k < element; ++k) n += tuple.element(k).num_leaves();
+  return n;
+}
+
+// Follows a leaf through tuples and barriers to the instruction that defines it.
+std::pair<const Instruction*, int64_t> ResolveLeaf(const Instruction* i, int64_t leaf) {
+  for (;;) {
+    switch (i->op()) {
+      case Op::GetTupleElement:
+        leaf += LeafOffset(i->operand(0)->shape(), i->tuple_index());
+        i = i->operand(0);
+        break;
+      case Op::Tuple: {
+        int64_t k = 0;
+        while (leaf >= i->operand(k)->shape().num_leaves()) leaf -= i->operand(k++)->shape().num_leaves();
+        i = i->operand(k);
+        break;
+      }
+      case Op::OptimizationBarrier: case Op::Domain: case Op::Copy: case Op::AddDependency:
+        i = i->operand(0);
+        break;
+      default: return {i, leaf};
+    }
+  }
+}
+
+class PlanBuilder {
+ public:
+  PlanBuilder(const Module& module, const TargetInfo& target) : module_(module), target_(target) {}
+
+  Result<Plan> Build() {
+    plan_.spec.name = module_.name();
+    const Computation& entry = *module_.entry();
+    const EntryLayout layout = module_.EffectiveEntryLayout();
+    std::vector<Leaves> parameters;
+    for (Instruction* p : entry.parameters()) {
+      Leaves leaves;
+      for (const Shape& leaf : layout.parameters[p->parameter_number()].Leaves()) {
+        int32_t v = g_.NewValue(leaf.byte_size(), p, -1, -1);
+        Group& group = g_.groups[g_.values[v].group];
+        group.base = Base::Parameter;
+        group.index = static_cast<int32_t>(plan_.spec.parameters.size());
+        parameter_values_.push_back(v);
+        plan_.spec.parameters.push_back({leaf, ParameterMemory(plan_.spec.parameters.size())});
+        leaves.push_back(v);
+      }
+      parameters.push_back(std::move(leaves));
+    }
+    STROP_ASSIGN(Leaves results, Walk(entry, std::move(parameters), NewProgram(entry.name())));
+    position_ += kStepDistance;
+    g_.end_position = position_;
+    for (int32_t v : results) Read(v);
+    g_.outputs = results;
+    PlaceOutputs(layout);
+    FinishLiveness();
+    Coalesce(g_);
+    plan_.copy_reasons = std::move(g_.copy_reasons);
+    BindOutputs();
+    plan_.spec.temp_bytes = AssignArena(g_, target_.buffer_alignment);
+    Assemble();
+    return std::move(plan_);
+  }
+
+ private:
+  // ---- walking ------------------------------------------------------------------------------------------------------
+
+  int32_t NewProgram(const std::string& name) {
+    g_.programs.push_back(name);
+    return static_cast<int32_t>(g_.programs.size() - 1);
+  }
+
+  MemoryKind ParameterMemory(size_t leaf) const {
+    const auto& kinds = module_.config().parameter_memory_kinds;
+    return leaf < kinds.size() ? KindOf(kinds[leaf]) : MemoryKind::kDevice;
+  }
+  static MemoryKind KindOf(const std::string& name) {
+    if (name == "pinned_host") return MemoryKind::kPinnedHost;
+    if (name == "unpinned_host") return MemoryKind::kUnpinnedHost;
+    return MemoryKind::kDevice;
+  }
+
+  // Notes a read of v at the current position; inside a loop that does not contain v's definition, at the loop's end.
+  void Read(int32_t v) {
+    Value& value = g_.values[v];
+    value.end = std::max(value.end, position_);
+    int32_t outermost = -1;
+    for (int32_t l = loop_; l != value.loop && l >= 0; l = g_.loops[l].parent) outermost = l;
+    if (outermost >= 0) loop_reads_.push_back({v, outermost});
+  }
+
+  void FinishLiveness() {
+    for (auto [v, loop] : loop_reads_) g_.values[v].end = std::max(g_.values[v].end, g_.loops[loop].end);
+  }
+
+  int32_t Fresh(int64_t size, const Instruction* def) { return g_.NewValue(size, def, position_, loop_); }
+
+  // A step at the next position: reads `operands`, then defines a value per result leaf.
+  ProtoStep& AddStep(int32_t program, const Instruction* i, StepBody body, const Leaves& operands, Leaves* results) {
+    position_ += kStepDistance;
+    ProtoStep step;
+    step.program = program;
+    step.position = position_;
+    step.instruction = i;
+    step.body = std::move(body);
+    step.num_operands = static_cast<int32_t>(operands.size());
+    for (int32_t v : operands) {
+      Read(v);
+      step.args.push_back({v, Access::kRead});
+    }
+    if (results) {
+      for (const Shape& leaf : i->shape().Leaves()) {
+        int32_t v = Fresh(leaf.byte_size(), i);
+        step.args.push_back({v, Access::kWrite});
+        results->push_back(v);
+      }
+    }
+    g_.steps.push_back(std::move(step));
+    return g_.steps.back();
+  }
+
+  // to := from, as a step that vanishes if they come to share memory.
+  void AddCopy(int32_t program, const Instruction* i, int32_t from, int32_t to) {
+    position_ += kStepDistance;
+    Read(from);
+    ProtoStep step;
+    step.program = program;
+    step.position = position_;
+    step.instruction = i;
+    step.body = CopyStep{};
+    step.args = {{from, Access::kRead}, {to, Access::kWrite}};
+    step.num_operands = 1;
+    g_.steps.push_back(std::move(step));
+    Value& value = g_.values[to];
+    value.begin = position_;
+    value.end = std::max(value.end, position_);
+    g_.handovers.insert({from, to});
+  }
+
+  Leaves OperandLeaves(const Instruction& i, const std::unordered_map<const Instruction*, Leaves>& of) {
+    Leaves out;
+    for (int64_t k = 0; k < i.operand_count(); ++k) {
+      const Leaves& leaves = of.at(i.operand(k));
+      out.insert(out.end(), leaves.begin(), leaves.end());
+    }
+    return out;
+  }
+
+  Result<Leaves> Walk(const Computation& computation, std::vector<Leaves> parameters, int32_t program) {
+    if (++depth_ > 200) return InvalidArgument("control flow is nested more than 200 deep in %", computation.name());
+    std::unordered_map<const Instruction*, Leaves> of;
+    for (const Instruction* i : computation.instructions()) {
+      STROP_ASSIGN(Leaves leaves, Visit(*i, parameters, of, program));
+      of[i] = std::move(leaves);
+    }
+    --depth_;
+    return of.at(computation.root());
+  }
+
+  Result<Leaves> Visit(const Instruction& i, const std::vector<Leaves>& parameters,
+                       const std::unordered_map<const Instruction*, Leaves>& of, int32_t program) {
+    switch (i.op()) {
+      case Op::Parameter: return parameters[i.parameter_number()];
+      case Op::Constant: return Constant(i);
+      case Op::Tuple: return OperandLeaves(i, of);
+      case Op::GetTupleElement: {
+        const Leaves& tuple = of.at(i.operand(0));
+        int64_t first = LeafOffset(i.operand(0)->shape(), i.tuple_index());
+        return Leaves(tuple.begin() + first, tuple.begin() + first + i.shape().num_leaves());
+      }
+      case Op::Reshape: case Op::Bitcast: case Op::Copy: case Op::OptimizationBarrier: case Op::Domain:
+      case Op::AddDependency:
+        return of.at(i.operand(0));
+      case Op::AfterAll: return Leaves{Fresh(0, &i)};
+      case Op::Call: {
+        std::vector<Leaves> arguments;
+        for (int64_t k = 0; k < i.operand_count(); ++k) arguments.push_back(of.at(i.operand(k)));
+        return Walk(*i.to_apply(), std::move(arguments), program);
+      }
+      case Op::While: return Loop(i, of.at(i.operand(0)), program);
+      case Op::Conditional: return Conditional(i, of, program);
+      default: return Step(i, OperandLeaves(i, of), program);
+    }
+  }
+
+  Result<Leaves> Step(const Instruction& i, const Leaves& operands, int32_t program) {
+    Leaves results;
+    if (i.shape().byte_size() == 0 && !i.HasSideEffect()) {  // nothing to compute
+      for (const Shape& leaf : i.shape().Leaves()) results.push_back(Fresh(leaf.byte_size(), &i));
+      return results;
+    }
+    switch (i.op()) {
+      case Op::PartitionId: AddStep(program, &i, DeviceIdStep{true}, operands, &results); break;
+      case Op::ReplicaId: AddStep(program, &i, DeviceIdStep{false}, operands, &results); break;
+      case Op::RngGetAndUpdateState: {
+        RngStateStep body;
+        body.delta = static_cast<uint64_t>(i.attrs<RngStateAttrs>().delta);
+        AddStep(program, &i, body, operands, &results);
+        break;
+      }
+      case Op::CustomCall:
+        AddStep(program, &i, CustomCallStep{}, operands, &results).is_custom_call = true;
+        ShareCustomCallOperands(i);
+        break;
+      default:
+        AddStep(program, &i, HostStep{}, operands, &results).is_kernel = true;
+        ShareKernelOperands(i);
+    }
+    return results;
+  }
+
+  // Wishes and duties of the last step: which operand memory its results may take over.
+  void ShareKernelOperands(const Instruction& i) {
+    const size_t at = g_.steps.size() - 1;
+    const ProtoStep& step = g_.steps[at];
+    const int32_t results = static_cast<int32_t>(step.args.size()) - step.num_operands;
+    if (step.num_operands != i.operand_count()) return;  // tuple operands: no kernel reads those in place
+    for (int32_t r = 0; r < results; ++r) {
+      for (int32_t k = 0; k < step.num_operands; ++k) {
+        InPlace reuse = CanReuseOperand(i, k, r);
+        if (reuse == InPlace::No) continue;
+        bool everywhere = true;  // the same value as another operand may be read later than it is overwritten
+        for (int32_t m = 0; m < step.num_operands; ++m)
+          if (m != k && step.args[m].first == step.args[k].first && CanReuseOperand(i, m, r) != InPlace::Allowed)
+            everywhere = false;
+        AskToShare(at, k, step.num_operands + r, reuse == InPlace::Required, everywhere);
+      }
+    }
+  }
+
+  void ShareCustomCallOperands(const Instruction& i) {
+    const size_t at = g_.steps.size() - 1;
+    const ProtoStep& step = g_.steps[at];
+    if (step.num_operands != i.operand_count()) return;
+    for (const OutputOperandAlias& a : i.attrs<CustomCallAttrs>().output_to_operand_aliasing) {
+      int64_t leaf = a.output_index.empty() ? 0 : a.output_index[0];
+      if (a.output_index.size() > 1 || !a.operand_index.empty() || a.operand >= step.num_operands) continue;
+      AskToShare(at, static_cast<int32_t>(a.operand), step.num_operands + static_cast<int32_t>(leaf), true, true);
+    }
+  }
+
+  void AskToShare(size_t at, int32_t operand_arg, int32_t result_arg, bool required, bool handover) {
+    const ProtoStep& step = g_.steps[at];
+    int32_t operand = step.args[operand_arg].first, result = step.args[result_arg].first;
+    if (handover) g_.handovers.insert({operand, result});
+    if (required) g_.must_share.push_back({at, operand_arg, result_arg});
+    else if (handover) g_.reuse_wishes.push_back({operand, result});
+  }
+
+  Result<Leaves> Constant(const Instruction& i) {
+    auto it = constants_.find(&i);
+    if (it != constants_.end()) return it->second;
+    Leaves leaves;
+    STROP_TRY(AddConstantLeaves(i, i.literal(), leaves));
+    constants_[&i] = leaves;
+    return leaves;
+  }
+
+  Status AddConstantLeaves(const Instruction& i, const Literal& literal, Leaves& leaves) {
+    if (literal.shape().IsTuple()) {
+      for (const Literal& e : literal.elements()) STROP_TRY(AddConstantLeaves(i, e, leaves));
+      return OkStatus();
+    }
+    std::span<const uint8_t> bytes = literal.bytes();
+    ConstantData data;
+    data.size = static_cast<int64_t>(bytes.size());
+    // Literals are as aligned as their allocation; kernels want kBufferAlignment.
+    const int64_t room = data.size + kBufferAlignment;
+    auto storage = std::shared_ptr<uint8_t[]>(new (std::nothrow) uint8_t[room]);
+    if (!storage) return ResourceExhausted("out of memory: ", room, " bytes for constant %", i.name());
+    uint8_t* aligned = reinterpret_cast<uint8_t*>(
+        (reinterpret_cast<uintptr_t>(storage.get()) + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment);
+    if (data.size > 0) std::memcpy(aligned, bytes.data(), bytes.size());
+    data.data = aligned;
+    data.owner = storage;
+    int32_t v = g_.NewValue(data.size, &i, -1, -1);
+    Group& group = g_.groups[g_.values[v].group];
+    group.base = Base::Constant;
+    group.index = static_cast<int32_t>(plan_.spec.constants.size());
+    plan_.spec.constants.push_back(std::move(data));
+    leaves.push_back(v);
+    return OkStatus();
+  }
+
+  // ---- control flow -------------------------------------------------------------------------------------------------
+
+  Result<Leaves> Loop(const Instruction& i, const Leaves& init, int32_t program) {
+    const Computation& body = *i.body();
+    const Computation& condition = *i.condition();
+    const size_t n = init.size();
+    std::vector<Shape> shapes = i.shape().Leaves();
+    std::vector<bool> invariant(n);
+    for (size_t k = 0; k < n; ++k) {
+      auto [def, leaf] = ResolveLeaf(body.root(), static_cast<int64_t>(k));
+      invariant[k] = def == body.parameter(0) && leaf == static_cast<int64_t>(k);
+    }
+    // Carries start as copies of the initial values.
+    const int32_t outer = loop_;
+    const int32_t loop = static_cast<int32_t>(g_.loops.size());
+    g_.loops.push_back({outer, 0, 0});
+    Leaves carry(n);
+    for (size_t k = 0; k < n; ++k) {
+      if (invariant[k]) {
+        carry[k] = init[k];
+        continue;
+      }
+      carry[k] = g_.NewValue(shapes[k].byte_size(), &i, position_, loop);
+      AddCopy(program, &i, init[k], carry[k]);
+      g_.loop_wishes.push_back({init[k], carry[k]});
+    }
+    loop_ = loop;
+    g_.loops[loop].begin = position_;
+    const int32_t condition_program = NewProgram(condition.name());
+    STROP_ASSIGN(Leaves predicate, Walk(condition, {carry}, condition_program));
+    const int32_t body_program = NewProgram(body.name());
+    STROP_ASSIGN(Leaves next, Walk(body, {carry}, body_program));
+    // A carry that becomes another carry's old value goes through a copy: all rewrites happen "at once".
+    for (size_t k = 0; k < n; ++k) {
+      if (invariant[k]) continue;
+      const bool is_carry = std::find(carry.begin(), carry.end(), next[k]) != carry.end();
+      if (!is_carry) continue;
+      int32_t saved = g_.NewValue(shapes[k].byte_size(), &i, position_, loop);
+      AddCopy(body_program, &i, next[k], saved);
+      next[k] = saved;
+    }
+    Leaves result(n);
+    std::vector<Leaves::value_type> tails;
+    for (size_t k = 0; k < n; ++k) {
+      if (invariant[k]) continue;
+      int32_t tail = g_.NewValue(shapes[k].byte_size(), &i, position_, loop);
+      STROP_CHECK(JoinFresh(carry[k], tail));
+      AddCopy(body_program, &i, next[k], tail);
+      tails.push_back(tail);
+    }
+    position_ += kStepDistance;
+    g_.loops[loop].end = position_;
+    for (int32_t t : tails) g_.values[t].end = position_;
+    Read(predicate[0]);
+    g_.values[predicate[0]].end = std::max(g_.values[predicate[0]].end, position_);
+    loop_ = outer;
+    size_t tail = 0;
+    for (size_t k = 0; k < n; ++k) {
+      if (invariant[k]) {
+        result[k] = init[k];
+        continue;
+      }
+      g_.loop_wishes.push_back({tails[tail++], next[k]});
+      result[k] = Fresh(shapes[k].byte_size(), &i);
+      JoinFresh(carry[k], result[k]);
+    }
+    ProtoStep step;
+    step.program = program;
+    step.position = position_;
+    step.instruction = &i;
+    WhileStep body_step;
+    body_step.condition = condition_program;
+    body_step.body = body_program;
+    body_step.trip_count = -1;
+    step.body = body_step;
+    step.args = {{predicate[0], Access::kRead}};
+    step.num_operands = 1;
+    g_.steps.push_back(std::move(step));
+    return result;
+  }
+
+  // Puts a value made just now into the group of another, whatever their lives: the same memory by construction.
+  bool JoinFresh(int32_t into, int32_t fresh) {
+    Group& from = g_.groups[g_.values[fresh].group];
+    if (from.values.size() != 1) return false;
+    from.values.clear();
+    g_.values[fresh].group = g_.values[into].group;
+    g_.groups[g_.values[into].group].values.push_back(fresh);
+    return true;
+  }
+
+  Result<Leaves> Conditional(const Instruction& i, const std::unordered_map<const Instruction*, Leaves>& of,
+                             int32_t program) {
+    ConditionalStep body;
+    body.by_index = !IsPred(i.operand(0)->shape().type());
+    ProtoStep step;
+    position_ += kStepDistance;
+    step.program = program;
+    step.position = position_;
+    step.instruction = &i;
+    const Leaves& selector = of.at(i.operand(0));
+    Read(selector[0]);
+    step.args = {{selector[0], Access::kRead}};
+    step.num_operands = 1;
+    std::vector<Shape> shapes = i.shape().Leaves();
+    Leaves result(shapes.size());
+    for (size_t k = 0; k < shapes.size(); ++k) result[k] = g_.NewValue(shapes[k].byte_size(), &i, position_, loop_);
+    const size_t branches = i.called().size();
+    std::vector<std::pair<int32_t, int32_t>> wishes;
+    std::vector<int32_t> written;
+    for (size_t b = 0; b < branches; ++b) {
+      const Computation& branch = *i.called(static_cast<int64_t>(b));
+      const int32_t branch_program = NewProgram(branch.name());
+      body.branches.push_back(branch_program);
+      std::vector<Leaves> arguments = {of.at(i.operand(static_cast<int64_t>(b) + 1))};
+      if (branch.parameter_count() == 0) arguments.clear();
+      STROP_ASSIGN(Leaves roots, Walk(branch, std::move(arguments), branch_program));
+      for (size_t k = 0; k < shapes.size(); ++k) {
+        int32_t tail = g_.NewValue(shapes[k].byte_size(), &i, position_, loop_);
+        JoinFresh(result[k], tail);
+        AddCopy(branch_program, &i, roots[k], tail);
+        wishes.push_back({roots[k], tail});
+        written.push_back(tail);
+      }
+      // What this branch wrote must outlive its last copy.
+      for (int32_t t : written) g_.values[t].end = std::max(g_.values[t].end, position_);
+      written.clear();
+    }
+    position_ += kStepDistance;
+    for (int32_t v : result) g_.values[v].begin = g_.values[v].end = position_;
+    for (auto [root, tail] : wishes) g_.branch_wishes.push_back({root, tail});
+    step.body = std::move(body);
+    g_.steps.push_back(std::move(step));
+    return result;
+  }
+
+  // ---- outputs --------------------------------------------------------------------------------------------------------
+
+  static int64_t FlatLeaf(const Shape& shape, const Dims& index) {
+    int64_t n = 0;
+    const Shape* at = &shape;
+    for (int64_t d : index) {
+      n += LeafOffset(*at, d);
+      at = &at->element(d);
+    }
+    return n;
+  }
+  static int64_t FlatParameter(const EntryLayout& layout, int64_t parameter, const Dims& index) {
+    int64_t n = 0;
+    for (int64_t p = 0; p < parameter; ++p) n += layout.parameters[p].num_leaves();
+    return n + FlatLeaf(layout.parameters[parameter], index);
+  }
+
+  // An output gets memory of its own before anything is merged, so that whatever computes it writes there directly.
+  void PlaceOutputs(const EntryLayout& layout) {
+    std::vector<Shape> shapes = layout.result.Leaves();
+    const auto& kinds = module_.config().result_memory_kinds;
+    std::map<int64_t, std::pair<int64_t, bool>> donated;  // output -> parameter, must
+    for (const InputOutputAlias& a : module_.config().input_output_alias)
+      donated[FlatLeaf(layout.result, a.output_index)] = {FlatParameter(layout, a.parameter, a.parameter_index), a.must_alias};
+    for (size_t o = 0; o < g_.outputs.size(); ++o) {
+      OutputSpec spec;
+      spec.shape = o < shapes.size() ? shapes[o] : Shape();
+      if (o < kinds.size()) spec.memory = KindOf(kinds[o]);
+      plan_.spec.outputs.push_back(spec);
+      const int32_t v = g_.outputs[o];
+      Group& group = g_.groups[g_.values[v].group];
+      if (group.base != Base::None) continue;  // a parameter, a constant, or an output already
+      group.base = Base::Output;
+      group.index = static_cast<int32_t>(o);
+      auto it = donated.find(static_cast<int64_t>(o));
+      if (it == donated.end()) continue;
+      const int32_t parameter = static_cast<int32_t>(it->second.first);
+      g_.donations.push_back({parameter_values_[parameter], v, parameter, group.index, it->second.second});
+    }
+  }
+
+  void BindOutputs() {
+    for (const Graph::Donation& d : g_.donations) {
+      if (g_.values[d.parameter_value].group != g_.values[d.output_value].group) continue;
+      plan_.spec.outputs[d.output].source = OutputSource::kAliasParameter;
+      plan_.spec.outputs[d.output].index = d.parameter;
+      plan_.spec.outputs[d.output].must_alias = d.must;
+    }
+    for (size_t o = 0; o < g_.outputs.size(); ++o) {
+      const Group& group = g_.groups[g_.values[g_.outputs[o]].group];
+      OutputSpec& spec = plan_.spec.outputs[o];
+      if (group.base == Base::Parameter) {
+        spec.source = OutputSource::kForwardParameter;
+        spec.index = group.index;
+      } else if (group.base == Base::Constant) {
+        spec.source = OutputSource::kForwardConstant;
+        spec.index = group.index;
+      } else if (group.base == Base::Output && group.index != static_cast<int32_t>(o)) {
+        spec.source = OutputSource::kForwardOutput;
+        spec.index = group.index;
+      }
+    }
+  }
+
+  // ---- slots ----------------------------------------------------------------------------------------------------------
+
+  int32_t SlotOf(int32_t v) {
+    const Value& value = g_.values[v];
+    const Group& group = g_.groups[value.group];
+    Slot slot;
+    slot.size = value.size;
+    switch (group.base) {
+      case Base::Parameter: slot.kind = SlotKind::kParameter; slot.index = group.index; break;
+      case Base::Constant: slot.kind = SlotKind::kConstant; slot.index = group.index; break;
+      case Base::Output: slot.kind = SlotKind::kOutput; slot.index = group.index; break;
+      case Base::None: slot.kind = SlotKind::kTemp; slot.offset = group.offset; break;
+    }
+    auto key = std::make_tuple(slot.kind, slot.index, slot.offset, slot.size);
+    auto [it, added] = slots_.emplace(key, static_cast<int32_t>(plan_.spec.slots.size()));
+    if (added) plan_.spec.slots.push_back(slot);
+    return it->second;
+  }
+
+  void Assemble() {
+    std::stable_sort(g_.steps.begin(), g_.steps.end(),
+                     [](const ProtoStep& a, const ProtoStep& b) { return a.position < b.position; });
+    for (const std::string& name : g_.programs) plan_.spec.programs.push_back(Program{name, {}});
+    int64_t work = 0;
+    bool loops = false;
+    for (ProtoStep& proto : g_.steps) {
+      const bool copy = std::holds_alternative<CopyStep>(proto.body);
+      if (copy) {
+        const Value& from = g_.values[proto.args[0].first];
+        if (from.size == 0 || from.group == g_.values[proto.args[1].first].group) continue;
+      }
+      Step step;
+      step.body = std::move(proto.body);
+      for (auto [v, access] : proto.args) step.args.push_back({SlotOf(v), access});
+      const Instruction& i = *proto.instruction;
+      step.info.name = i.name();
+      step.info.op = std::string(Name(i.op()));
+      step.info.op_name = i.metadata().op_name;
+      step.info.source = i.metadata().Location();
+      if (proto.is_kernel || proto.is_custom_call) {
+        step.info.flops = Flops(i);
+        step.info.bytes = BytesAccessed(i);
+      } else if (copy) {
+        step.info.bytes = 2 * g_.values[proto.args[0].first].size;
+      }
+      work += step.info.flops + step.info.bytes;
+      loops |= std::holds_alternative<WhileStep>(step.body);
+      Program& program = plan_.spec.programs[proto.program];
+      const int32_t index = static_cast<int32_t>(program.steps.size());
+      if (proto.is_kernel) plan_.kernels.push_back({proto.program, index, &i, InPlaceArgs(proto)});
+      if (proto.is_custom_call) {
+        std::get<CustomCallStep>(step.body).num_operands = proto.num_operands;
+        plan_.custom_calls.push_back({proto.program, index, &i});
+      }
+      program.steps.push_back(std::move(step));
+    }
+    plan_.spec.entry = 0;
+    plan_.spec.run_inline = !loops && work < target_.inline_cost;
+  }
+
+  std::vector<int> InPlaceArgs(const ProtoStep& proto) const {
+    std::vector<int> in_place;
+    for (size_t r = proto.num_operands; r < proto.args.size(); ++r) {
+      int operand = -1;
+      for (int32_t k = 0; k < proto.num_operands; ++k)
+        if (g_.values[proto.args[k].first].group == g_.values[proto.args[r].first].group) operand = k;
+      in_place.push_back(operand);
+    }
+    return in_place;
+  }
+
+  const Module& module_;
+  const TargetInfo& target_;
+  Plan plan_;
+  Graph g_;
+  int64_t position_ = 0;
+  int32_t loop_ = -1;
+  int depth_ = 0;
+  std::vector<int32_t> parameter_values_;
+  std::vector<std::pair<int32_t, int32_t>> loop_reads_;
+  std::unordered_map<const Instruction*, Leaves> constants_;
+  std::map<std::tuple<SlotKind, int32_t, int64_t, int64_t>, int32_t> slots_;
+};
+
+}  // namespace
+
+Result<Plan> BuildPlan(const Module& module, const TargetInfo& target) { return PlanBuilder(module, target).Build(); }
+
+}  // namespace strop

@@ -1,0 +1,124 @@
+// Which values share memory. Merging is greedy in the order of what it saves: donated inputs with outputs, loop carries
+// with what the body computes, branch results, then operands that a step may overwrite.
+#include <algorithm>
+
+#include "strop/plan/values.h"
+
+namespace strop::plan_internal {
+
+int32_t Graph::NewValue(int64_t size, const Instruction* def, int64_t begin, int32_t loop) {
+  Value v;
+  v.size = size;
+  v.def = def;
+  v.begin = v.end = begin;
+  v.loop = loop;
+  v.group = static_cast<int32_t>(groups.size());
+  const int32_t n = static_cast<int32_t>(values.size());
+  values.push_back(v);
+  Group g;
+  g.values = {n};
+  g.size = size;
+  groups.push_back(std::move(g));
+  return n;
+}
+
+bool Graph::Interfere(const Value& a, int32_t na, const Value& b, int32_t nb) const {
+  if (a.begin > b.begin) return Interfere(b, nb, a, na);
+  // a begins first (or together).
+  if (a.end < b.begin) return false;
+  if (a.end == b.begin && handovers.count({na, nb})) return false;
+  return true;
+}
+
+bool Graph::Merge(int32_t a, int32_t b) {
+  int32_t ga = values[a].group, gb = values[b].group;
+  if (ga == gb) return true;
+  Group& x = groups[ga];
+  Group& y = groups[gb];
+  if (x.size != y.size) return false;
+  if (x.base != Base::None && y.base != Base::None) return false;
+  // Memory of the caller is only written where donation allows it (see MergeDonation).
+  if (x.base == Base::Parameter || y.base == Base::Parameter || x.base == Base::Constant || y.base == Base::Constant)
+    return false;
+  constexpr size_t kMaxPairs = 1 << 14;
+  if (x.values.size() * y.values.size() > kMaxPairs) return false;
+  for (int32_t u : x.values)
+    for (int32_t v : y.values)
+      if (Interfere(values[u], u, values[v], v)) return false;
+  if (x.values.size() < y.values.size()) std::swap(ga, gb);
+  Group& into = groups[ga];
+  Group& from = groups[gb];
+  if (into.base == Base::None) {
+    into.base = from.base;
+    into.index = from.index;
+  }
+  for (int32_t v : from.values) values[v].group = ga;
+  into.values.insert(into.values.end(), from.values.begin(), from.values.end());
+  from.values.clear();
+  return true;
+}
+
+namespace {
+
+// A step that must write over an operand which is still needed, or which is the caller's: work on a copy.
+void CopyBeforeOverwriting(Graph& g, const Graph::MustShare& m) {
+  const int32_t operand = g.steps[m.step].args[m.operand_arg].first;
+  const int32_t result = g.steps[m.step].args[m.result_arg].first;
+  const int64_t at = g.steps[m.step].position;
+  const Value operand_value = g.values[operand];
+  const Value result_value = g.values[result];
+  const Instruction* i = g.steps[m.step].instruction;
+  g.copy_reasons.push_back(StrCat("copy of %", operand_value.def ? operand_value.def->name() : "?", " (",
+                                  operand_value.size, " B): %", i->name(), " updates it, and ",
+                                  operand_value.end > at ? "it is read later" : "its memory is not free to write"));
+  auto copy_step = [&](int32_t from, int32_t to, int64_t position) {
+    ProtoStep copy;
+    copy.program = g.steps[m.step].program;
+    copy.position = position;
+    copy.instruction = i;
+    copy.body = CopyStep{};
+    copy.args = {{from, Access::kRead}, {to, Access::kWrite}};
+    copy.num_operands = 1;
+    return copy;
+  };
+  int32_t work = g.NewValue(operand_value.size, operand_value.def, at - 2, result_value.loop);
+  g.values[work].end = at;
+  g.handovers.insert({work, result});
+  ProtoStep before = copy_step(operand, work, at - 2);
+  g.steps[m.step].args[m.operand_arg].first = work;
+  if (!g.Merge(work, result)) {
+    // The result's memory is in use at this time: compute next to it, then copy there.
+    int32_t computed = g.NewValue(result_value.size, i, at, result_value.loop);
+    g.values[computed].end = at + 1;
+    g.handovers.insert({work, computed});
+    STROP_CHECK(g.Merge(work, computed));
+    g.steps[m.step].args[m.result_arg].first = computed;
+    g.values[result].begin = at + 1;
+    g.steps.push_back(copy_step(computed, result, at + 1));
+  }
+  g.steps.push_back(std::move(before));
+}
+
+// A donated parameter is memory that may be written, as long as that is the output's memory: it joins the output's group, or
+// stays what it was.
+void MergeDonation(Graph& g, const Graph::Donation& d) {
+  Group& group = g.groups[g.values[d.parameter_value].group];
+  if (group.base != Base::Parameter) return;
+  group.base = Base::None;
+  if (!g.Merge(d.parameter_value, d.output_value)) g.groups[g.values[d.parameter_value].group].base = Base::Parameter;
+}
+
+}  // namespace
+
+void Coalesce(Graph& g) {
+  for (const Graph::Donation& d : g.donations) MergeDonation(g, d);
+  for (const Graph::Wish& w : g.loop_wishes) g.Merge(w.a, w.b);
+  for (const Graph::Wish& w : g.branch_wishes) g.Merge(w.a, w.b);
+  for (const Graph::MustShare& m : g.must_share) {
+    const ProtoStep& step = g.steps[m.step];
+    if (!g.Merge(step.args[m.operand_arg].first, step.args[m.result_arg].first)) CopyBeforeOverwriting(g, m);
+  }
+  for (const Graph::Wish& w : g.reuse_wishes) g.Merge(w.a, w.b);
+}
+
+}  // namespace strop::plan_internal

@@ -1,0 +1,354 @@
+// Fusion: which instructions are computed inside the kernel of their users, and never written to memory.
+//
+// One walk from the last instruction to the first decides for each: it becomes the root of a kernel, or it is inlined into the
+// kernels of all its users. Nothing is inlined into more kernels than it is cheap to compute again, so the work and the
+// size of the program stay linear; since a kernel is one root and its inlined ancestors, no cycle can arise.
+//
+//   %e = exponential(%x); %s = add(%e, %y)   ->   %s = fusion(%x, %y), calls={ exponential, add }
+//
+// An instruction is inlined if
+//   - it computes an element from a bounded number of operand elements (elementwise, data movement, iota, scalar constant);
+//   - every user is a kernel root that takes inlined operands there, or is itself inlined;
+//   - it would be computed once per element, or is cheap: a broadcast repeats its operand, two kernels repeat it twice.
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "strop/plan/plan.h"
+
+namespace strop {
+namespace {
+
+constexpr int kMaxKernelSize = 160;       // instructions in a fused computation
+constexpr int kMaxCheapKernels = 8;       // kernels that repeat a cheap instruction
+
+// How often computing this op again may be tolerated.
+enum class Cost : uint8_t { Free, Cheap, Expensive };
+
+Cost CostOf(const Instruction& i) {
+  switch (i.op()) {
+    case Op::Constant: case Op::Iota: case Op::Broadcast: case Op::Reshape: case Op::Bitcast: case Op::Parameter:
+    case Op::Slice: case Op::Transpose: case Op::Reverse:
+      return Cost::Free;
+    case Op::Divide: case Op::Remainder: case Op::Gather: case Op::Concatenate: case Op::Clz: case Op::Mulhi:
+    case Op::StochasticConvert:
+      return Cost::Expensive;
+    case Op::Multiply:
+      return IsComplex(i.shape().type()) ? Cost::Expensive : Cost::Cheap;
+    default:
+      return Is(i.op(), kFloatMath) ? Cost::Expensive : Cost::Cheap;
+  }
+}
+
+bool IsInlinable(const Instruction& i) {
+  if (!i.shape().IsArray() || !i.control_predecessors().empty() || !i.control_successors().empty()) return false;
+  switch (i.op()) {
+    case Op::Constant: return i.shape().num_elements() == 1;
+    case Op::Iota: case Op::Broadcast: case Op::Reshape: case Op::Transpose: case Op::Slice: case Op::Pad:
+    case Op::Concatenate: case Op::Reverse: case Op::DynamicSlice: case Op::Gather: case Op::BitcastConvert:
+      return true;
+    default: return IsElementwise(i.op());
+  }
+}
+
+// No step and no memory of its own: the same bytes as its operand.
+bool IsAlias(const Instruction& i) {
+  switch (i.op()) {
+    case Op::Reshape: case Op::Bitcast: case Op::Copy: case Op::GetTupleElement: case Op::Tuple:
+    case Op::OptimizationBarrier: case Op::AddDependency: case Op::AfterAll: case Op::Domain:
+      return true;
+    default: return false;
+  }
+}
+
+// May the producer of operand `k` be computed inside the kernel rooted at `root`?
+Decision TakesInlined(const Instruction& root, int64_t k) {
+  switch (root.op()) {
+    case Op::Reduce: return Decision::Yes();  // operands and scalar initial values
+    case Op::ReduceWindow: return Decision::Yes();
+    case Op::DynamicUpdateSlice:
+      if (k == 0) return Decision::No("the updated buffer must be in memory");
+      return Decision::Yes();
+    default:
+      if (IsInlinable(root)) return Decision::Yes();
+      return Decision::No(Name(root.op()), " reads its operands from memory");
+  }
+}
+
+// Reads of each element of operand k per element of the result, as a factor on how often the operand is computed.
+int64_t RepeatFactor(const Instruction& user, int64_t k) {
+  const int64_t in = std::max<int64_t>(user.operand(k)->shape().num_elements(), 1);
+  switch (user.op()) {
+    case Op::Broadcast: case Op::Gather: case Op::DynamicSlice: case Op::DynamicUpdateSlice:
+      if (user.op() == Op::DynamicUpdateSlice && k == 1) return 1;
+      return std::max<int64_t>(1, user.shape().num_elements() / in);
+    case Op::ReduceWindow: {
+      int64_t n = 1;
+      for (const WindowDim& d : user.attrs<WindowAttrs>().window.dims) n = SaturatingMultiply(n, std::max<int64_t>(d.size, 1));
+      return n;
+    }
+    case Op::Clamp: case Op::Select:  // scalar bounds and predicates
+      return std::max<int64_t>(1, user.shape().num_elements() / in);
+    default: return 1;
+  }
+}
+
+struct Node {
+  bool inlined = false;
+  int64_t repeat = 1;             // times that an element is computed, over the worst path to a root
+  std::vector<int32_t> kernels;   // roots (numbers of nodes) that compute it; a root has itself
+};
+
+class Fuser {
+ public:
+  Fuser(Module& module, Computation& computation, const TargetInfo& target, std::vector<std::string>* why_not)
+      : module_(module), computation_(computation), target_(target), why_not_(why_not) {}
+
+  Status Run() {
+    order_ = computation_.PostOrder();
+    for (size_t n = 0; n < order_.size(); ++n) number_[order_[n]] = static_cast<int32_t>(n);
+    nodes_.resize(order_.size());
+    kernel_size_.assign(order_.size(), 1);
+    for (size_t n = order_.size(); n-- > 0;) Decide(static_cast<int32_t>(n));
+    DropUselessReshapes();
+    for (size_t n = 0; n < order_.size(); ++n) STROP_TRY(Emit(static_cast<int32_t>(n)));
+    for (size_t n = order_.size(); n-- > 0;) {
+      Instruction* i = order_[n];
+      if (nodes_[n].inlined && i->use_count() == 0 && i != computation_.root()) computation_.Remove(i);
+    }
+    return OkStatus();
+  }
+
+ private:
+  void Decide(int32_t n) {
+    Node& node = nodes_[n];
+    Instruction* i = order_[n];
+    Decision decision = Inline(n, node);
+    node.inlined = static_cast<bool>(decision);
+    if (!node.inlined) {
+      node.kernels = {n};
+      node.repeat = 1;
+      if (why_not_ && i->use_count() > 0 && IsInlinable(*i) && !IsAlias(*i) && i->op() != Op::Constant)
+        why_not_->push_back(StrCat("%", i->name(), ": ", decision.why_not()));
+      return;
+    }
+    for (int32_t k : node.kernels) ++kernel_size_[k];
+  }
+
+  Decision Inline(int32_t n, Node& node) {
+    Instruction* i = order_[n];
+    if (i == computation_.root()) return Decision::No("it is the result");
+    if (i->use_count() == 0) return Decision::No("it is not used");
+    if (!IsInlinable(*i)) return Decision::No(Name(i->op()), " is not computed element by element");
+    const Cost cost = CostOf(*i);
+    const bool scalar = i->shape().num_elements() == 1;
+    for (const Use& use : i->uses()) {
+      const Instruction& user = *use.user;
+      const Node& at = nodes_[number_.at(use.user)];
+      if (!at.inlined) {
+        if (IsAlias(user)) return Decision::No("%", user.name(), " passes it on");
+        if (Decision d = TakesInlined(user, use.operand_number); !d) return Decision::No("%", user.name(), ": ", d.why_not());
+        if (target_.supports && !target_.supports(user)) return Decision::No("%", user.name(), " is not compiled");
+      }
+      int64_t repeat = SaturatingMultiply(at.repeat, RepeatFactor(user, use.operand_number));
+      node.repeat = std::max(node.repeat, repeat);
+      for (int32_t k : at.kernels) {
+        if (std::find(node.kernels.begin(), node.kernels.end(), k) != node.kernels.end()) continue;
+        if (kernel_size_[k] >= kMaxKernelSize) return Decision::No("the kernel of %", order_[k]->name(), " is full");
+        if (target_.can_fuse)
+          if (Decision d = target_.can_fuse(*i, user, *order_[k]); !d) return d;
+        node.kernels.push_back(k);
+        if (node.kernels.size() > 1 && cost == Cost::Expensive)
+          return Decision::No("%", order_[node.kernels[0]]->name(), " and %", order_[k]->name(),
+                              " would both compute it, and it is expensive");
+        if (node.kernels.size() > kMaxCheapKernels && i->op() != Op::Constant)
+          return Decision::No("more than ", kMaxCheapKernels, " kernels would compute it");
+      }
+    }
+    if (target_.supports && !target_.supports(*i)) return Decision::No("it is not compiled");
+    if (node.kernels.size() > 1 && !OnlyCheapOperands(*i, 0)) return Decision::No("several kernels would compute it");
+    if (node.repeat > 1 && cost == Cost::Expensive && !scalar)
+      return Decision::No("each element would be computed ", node.repeat, " times");
+    return Decision::Yes();
+  }
+
+  // What several kernels repeat must not pull in a long chain: its operands are leaves or nearly so.
+  bool OnlyCheapOperands(const Instruction& i, int depth) const {
+    if (CostOf(i) == Cost::Expensive || depth > 3) return false;
+    for (int64_t k = 0; k < i.operand_count(); ++k) {
+      const Instruction& o = *i.operand(k);
+      if (!IsInlinable(o) || CostOf(o) == Cost::Expensive) continue;  // will be in memory
+      if (o.use_count() > 1) continue;                                 // judged on its own
+      if (!OnlyCheapOperands(o, depth + 1)) return false;
+    }
+    return true;
+  }
+
+  // A reshape of something in memory is free outside a kernel, and costs index arithmetic inside.
+  void DropUselessReshapes() {
+    for (size_t n = 0; n < order_.size(); ++n) {
+      Node& node = nodes_[n];
+      if (!node.inlined || order_[n]->op() != Op::Reshape) continue;
+      if (!nodes_[number_.at(order_[n]->operand(0))].inlined) {
+        node.inlined = false;
+        node.kernels = {static_cast<int32_t>(n)};
+      }
+    }
+  }
+
+  // Makes the fusion instruction of root n, if anything was inlined into it.
+  Status Emit(int32_t n) {
+    Instruction* root = order_[n];
+    if (nodes_[n].inlined || IsAlias(*root)) return OkStatus();
+    std::vector<Instruction*> members;  // inlined ancestors of the root, operands first
+    CollectMembers(root, members);
+    if (members.empty()) return OkStatus();
+    std::sort(members.begin(), members.end(),
+              [this](Instruction* a, Instruction* b) { return number_.at(a) < number_.at(b); });
+    if (std::all_of(members.begin(), members.end(), [](Instruction* m) { return m->op() == Op::Constant; }) &&
+        !IsInlinable(*root) && root->op() != Op::DynamicUpdateSlice)
+      return OkStatus();  // reduce with a constant initial value: the instruction says it all
+    Computation* fused = module_.AddComputation("fused_computation");
+    std::unordered_map<const Instruction*, Instruction*> inside;
+    std::vector<Instruction*> operands;
+    const bool updates = root->op() == Op::DynamicUpdateSlice;
+    const bool separate_buffer = updates && !ReadsOnlyTheUpdatedWindow(*root, members);
+    members.push_back(root);
+    for (Instruction* m : members) {
+      std::vector<Instruction*> args;
+      for (int64_t k = 0; k < m->operand_count(); ++k) {
+        Instruction* o = m->operand(k);
+        auto it = inside.find(o);
+        // The buffer that is overwritten is a parameter apart from one that is read elsewhere: the plan will copy.
+        if (it == inside.end() || (m == root && k == 0 && separate_buffer)) {
+          Instruction* p = fused->AddParameter(static_cast<int64_t>(operands.size()), o->shape(),
+                                               StrCat("param_", operands.size()));
+          operands.push_back(o);
+          inside[o] = p;
+          args.push_back(p);
+          continue;
+        }
+        args.push_back(it->second);
+      }
+      inside[m] = fused->AddClone(*m, m->shape(), args);
+    }
+    fused->set_root(inside.at(root));
+    FusionAttrs attrs;
+    attrs.kind = root->op() == Op::Reduce || root->op() == Op::ReduceWindow ? FusionKind::Input : FusionKind::Loop;
+    Instruction* fusion = computation_.Add(Op::Fusion, root->shape(), operands, attrs, FusionName(members), root);
+    fusion->set_called({fused});
+    if (root->has_metadata()) fusion->set_metadata(root->shared_metadata());
+    for (Instruction* p : root->control_predecessors()) fusion->AddControlPredecessor(p);
+    for (Instruction* s : root->control_successors()) s->AddControlPredecessor(fusion);
+    root->ClearControlEdges();
+    root->ReplaceAllUsesWith(fusion);
+    number_[fusion] = n;
+    order_[n] = fusion;  // later kernels take it as operand
+    computation_.Remove(root);
+    return OkStatus();
+  }
+
+  // Do the members read the buffer that `root` (a dynamic-update-slice) updates only where, and when, it is overwritten:
+  // through a dynamic-slice of the same window whose elements reach the update one by one?
+  static bool ReadsOnlyTheUpdatedWindow(const Instruction& root, const std::vector<Instruction*>& members) {
+    const Instruction* buffer = root.operand(0);
+    const Shape& update = root.operand(1)->shape();
+    std::unordered_map<const Instruction*, bool> member;
+    for (const Instruction* m : members) member[m] = true;
+    for (const Use& use : buffer->uses()) {
+      const Instruction* reader = use.user;
+      if (reader == &root && use.operand_number == 0) continue;
+      if (!member.count(reader)) continue;
+      if (reader->op() != Op::DynamicSlice || use.operand_number != 0 || !reader->shape().SameDims(update)) return false;
+      for (int64_t k = 1; k < reader->operand_count(); ++k)
+        if (reader->operand(k) != root.operand(k + 1)) return false;
+      std::vector<const Instruction*> stack = {reader};
+      while (!stack.empty()) {
+        const Instruction* at = stack.back();
+        stack.pop_back();
+        for (const Use& u : at->uses()) {
+          if (u.user == &root && u.operand_number == 1) continue;
+          if (u.user == &root) return false;  // the data decides where to write
+          if (!member.count(u.user)) continue;
+          if (!IsElementwise(u.user->op()) || !u.user->shape().SameDims(update)) return false;
+          stack.push_back(u.user);
+        }
+      }
+    }
+    return true;
+  }
+
+  void CollectMembers(Instruction* root, std::vector<Instruction*>& members) {
+    std::vector<Instruction*> stack = {root};
+    ++epoch_;
+    seen_.resize(module_.id_bound(), 0);
+    while (!stack.empty()) {
+      Instruction* at = stack.back();
+      stack.pop_back();
+      for (int64_t k = 0; k < at->operand_count(); ++k) {
+        Instruction* o = at->operand(k);
+        if (!nodes_[number_.at(o)].inlined || seen_[o->id()] == epoch_) continue;
+        seen_[o->id()] = epoch_;
+        members.push_back(o);
+        stack.push_back(o);
+      }
+    }
+  }
+
+  // "exponential_add_fusion": the last few ops, so that profiles can be read.
+  static std::string FusionName(const std::vector<Instruction*>& members) {
+    std::vector<std::string_view> words;
+    for (size_t n = members.size(); n-- > 0 && words.size() < 3;) {
+      Op op = members[n]->op();
+      if (op == Op::Constant || op == Op::Broadcast) continue;
+      words.insert(words.begin(), Name(op));
+    }
+    std::string name;
+    for (std::string_view w : words) StrAppend(name, w, "_");
+    return name + "fusion";
+  }
+
+  Module& module_;
+  Computation& computation_;
+  const TargetInfo& target_;
+  std::vector<std::string>* why_not_;
+  std::vector<Instruction*> order_;
+  std::unordered_map<const Instruction*, int32_t> number_;
+  std::vector<Node> nodes_;
+  std::vector<int> kernel_size_;
+  std::vector<int64_t> seen_;
+  int64_t epoch_ = 0;
+};
+
+// Computations whose instructions become steps: the entry and what control flow reaches from it.
+std::vector<Computation*> StepComputations(const Module& module) {
+  std::vector<Computation*> out, stack = {module.entry()};
+  std::unordered_map<Computation*, bool> seen;
+  while (!stack.empty()) {
+    Computation* at = stack.back();
+    stack.pop_back();
+    if (std::exchange(seen[at], true)) continue;
+    out.push_back(at);
+    for (Instruction* i : at->instructions())
+      if (Is(i->op(), kControlFlow))
+        for (Computation* c : i->called()) stack.push_back(c);
+  }
+  return out;
+}
+
+}  // namespace
+
+Status FuseModule(Module& module, const TargetInfo& target, std::vector<std::string>* why_not) {
+  for (Computation* c : StepComputations(module)) STROP_TRY(Fuser(module, *c, target, why_not).Run());
+  module.set_stage(Stage::Fused);
+  return OkStatus();
+}
+
+Status ScheduleModule(Module& module) {
+  for (Computation* c : module.computations()) c->SortTopologically();
+  module.config().is_scheduled = true;
+  module.set_stage(Stage::Scheduled);
+  return OkStatus();
+}
+
+}  // namespace strop

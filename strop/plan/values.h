@@ -1,0 +1,98 @@
+// Inside the plan: values (array leaves with a life time) and groups (values that share memory).
+//
+// Time is a line of positions: steps are numbered in the order in which they are walked, loop bodies and branches in place.
+// A value is written at live.begin and last read at live.end. A value from outside that a loop reads lives to the end of
+// the loop, since the next trip reads it again.
+#pragma once
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "strop/ir/module.h"
+#include "strop/runtime/executable.h"
+
+namespace strop::plan_internal {
+
+constexpr int64_t kStepDistance = 4;  // between positions of steps: room for copies before a step
+
+struct Value {
+  int64_t size = 0;
+  const Instruction* def = nullptr;  // for names
+  int64_t begin = 0;
+  int64_t end = 0;
+  int32_t loop = -1;                 // innermost loop that contains the definition
+  int32_t group = -1;
+};
+
+struct Loop {
+  int32_t parent = -1;
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+enum class Base : uint8_t { None, Parameter, Constant, Output };
+
+struct Group {
+  std::vector<int32_t> values;
+  Base base = Base::None;
+  int32_t index = -1;           // of the parameter, constant or output
+
+  int64_t size = 0;
+  int64_t offset = 0;           // in the arena, for Base::None
+};
+
+// A step before slots are known: args are values.
+struct ProtoStep {
+  int32_t program = 0;
+  int64_t position = 0;
+  const Instruction* instruction = nullptr;
+  StepBody body;
+  bool is_kernel = false;       // body comes from the backend
+  bool is_custom_call = false;
+  std::vector<std::pair<int32_t, Access>> args;
+  int32_t num_operands = 0;     // leading args
+};
+
+// Two values that may share memory although one ends where the other begins: an operand overwritten in place, a copy.
+using Handover = std::pair<int32_t, int32_t>;  // (ends, begins)
+
+struct Graph {
+  std::vector<Value> values;
+  std::vector<Group> groups;
+  std::vector<Loop> loops;
+  std::vector<ProtoStep> steps;
+  std::vector<std::string> programs;
+  std::set<Handover> handovers;
+  struct Wish {  // merge these if they do not interfere
+    int32_t a, b;
+  };
+  std::vector<Wish> loop_wishes, branch_wishes, reuse_wishes;
+  struct Donation {  // the output's memory should be that of the parameter
+    int32_t parameter_value, output_value;
+    int32_t parameter, output;
+    bool must;
+  };
+  std::vector<Donation> donations;
+  struct MustShare {  // step writes result over operand: a copy is made where they interfere
+    size_t step;
+    int32_t operand_arg, result_arg;
+  };
+  std::vector<MustShare> must_share;
+  std::vector<int32_t> outputs;        // value of each output leaf
+  std::vector<std::string> copy_reasons;
+  int64_t end_position = 0;
+
+  int32_t NewValue(int64_t size, const Instruction* def, int64_t begin, int32_t loop);
+  // A group of its own for every value that has none.
+  bool Merge(int32_t a, int32_t b);    // by value; false if they interfere
+  bool Interfere(const Value& a, int32_t na, const Value& b, int32_t nb) const;
+};
+
+// Merges what the wishes ask for and inserts the copies that must_share needs.
+void Coalesce(Graph& graph);
+// Puts groups without a base into the arena; returns its size.
+int64_t AssignArena(Graph& graph, int64_t alignment);
+
+}  // namespace strop::plan_internal
