@@ -201,11 +201,11 @@ class PlanBuilder {
       }
       case Op::While: return Loop(i, of.at(i.operand(0)), program);
       case Op::Conditional: return Conditional(i, of, program);
-      default: return Step(i, OperandLeaves(i, of), program);
+      default: return VisitStep(i, OperandLeaves(i, of), program);
     }
   }
 
-  Result<Leaves> Step(const Instruction& i, const Leaves& operands, int32_t program) {
+  Result<Leaves> VisitStep(const Instruction& i, const Leaves& operands, int32_t program) {
     Leaves results;
     if (i.shape().byte_size() == 0 && !i.HasSideEffect()) {  // nothing to compute
       for (const Shape& leaf : i.shape().Leaves()) results.push_back(Fresh(leaf.byte_size(), &i));

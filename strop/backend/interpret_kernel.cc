@@ -1,0 +1,70 @@
+// The fallback kernel: operands become literals, the evaluator runs the instruction, the result is copied out. Named, counted
+// and reported as interpreted; never chosen silently.
+#include <cstring>
+
+#include "strop/backend/backend.h"
+#include "strop/interp/interpreter.h"
+
+namespace strop {
+namespace {
+
+Result<Literal> FromMemory(const Shape& shape, void* const*& arg) {
+  if (shape.IsTuple()) {
+    std::vector<Literal> elements;
+    for (const Shape& e : shape.elements()) {
+      STROP_ASSIGN(Literal element, FromMemory(e, arg));
+      elements.push_back(std::move(element));
+    }
+    return Literal::Tuple(std::move(elements));
+  }
+  const void* data = *arg++;
+  if (!shape.IsArray()) return Literal::Token();
+  return Literal::FromBytes(shape, {static_cast<const uint8_t*>(data), static_cast<size_t>(shape.byte_size())});
+}
+
+void ToMemory(const Literal& literal, void* const*& arg) {
+  if (literal.shape().IsTuple()) {
+    for (const Literal& e : literal.elements()) ToMemory(e, arg);
+    return;
+  }
+  void* data = *arg++;
+  std::span<const uint8_t> bytes = literal.bytes();
+  if (!bytes.empty()) std::memcpy(data, bytes.data(), bytes.size());
+}
+
+Status RunInterpreted(const Instruction& instruction, const HostCall& call) {
+  void* const* arg = call.args.data();
+  std::vector<Literal> operands;
+  for (int64_t k = 0; k < instruction.operand_count(); ++k) {
+    STROP_ASSIGN(Literal operand, FromMemory(instruction.operand(k)->shape(), arg));
+    operands.push_back(std::move(operand));
+  }
+  InterpretOptions options;
+  if (call.run.assignment) {
+    options.num_replicas = call.run.assignment->num_replicas;
+    options.num_partitions = call.run.assignment->num_partitions;
+  }
+  options.replica_id = call.run.replica;
+  options.partition_id = call.run.partition;
+  const std::atomic<bool>* cancelled = call.run.cancelled;
+  if (cancelled) options.cancelled = [cancelled] { return cancelled->load(std::memory_order_relaxed); };
+  Interpreter interpreter(std::move(options));
+  STROP_ASSIGN(Literal result, interpreter.EvaluateInstruction(instruction, operands));
+  STROP_ASSIGN(result, PadToBounds(result, instruction.shape()));
+  ToMemory(result, arg);
+  return OkStatus();
+}
+
+}  // namespace
+
+CompiledKernel InterpretKernel(const KernelSpec& spec) {
+  HostStep step;
+  const Instruction* instruction = spec.instruction;
+  step.fn = [instruction](const HostCall& call) { return RunInterpreted(*instruction, call); };
+  step.interpreted = true;
+  CompiledKernel kernel;
+  kernel.body = std::move(step);
+  return kernel;
+}
+
+}  // namespace strop

@@ -1,0 +1,71 @@
+#include "strop/driver/bind.h"
+
+#include "strop/runtime/ffi.h"
+
+namespace strop {
+
+Status BindKernels(Plan& plan, const Backend& backend, const CompileOptions& options, Explanation& explanation) {
+  std::vector<KernelSpec> specs;
+  for (const PlannedKernel& k : plan.kernels) specs.push_back(KernelSpec{k.instruction, k.in_place});
+  KernelCompileOptions kernel_options;
+  kernel_options.optimization_level = options.optimization_level;
+  kernel_options.dump_dir = options.dump_dir;
+  kernel_options.pool = options.pool;
+  STROP_ASSIGN(CompiledKernels compiled, backend.Compile(specs, kernel_options));
+  if (compiled.kernels.size() != specs.size())
+    return Internal("backend ", backend.name(), " returned ", compiled.kernels.size(), " kernels for ", specs.size());
+  plan.spec.code = std::move(compiled.code);
+  plan.spec.code_bytes = compiled.code_bytes;
+  for (size_t n = 0; n < specs.size(); ++n) {
+    const PlannedKernel& planned = plan.kernels[n];
+    Step& step = plan.spec.programs[planned.program].steps[planned.step];
+    CompiledKernel& kernel = compiled.kernels[n];
+    if (kernel.flops > 0) step.info.flops = kernel.flops;
+    if (kernel.bytes > 0) step.info.bytes = kernel.bytes;
+    if (auto* host = std::get_if<HostStep>(&kernel.body); host && host->interpreted) {
+      const Instruction& i = *planned.instruction;
+      explanation.interpreted.push_back(StrCat("%", i.name(), " (", Name(i.op()), " -> ", i.shape().ToString(), ", ",
+                                               i.Where(), "): ", backend.Supports(i).why_not()));
+    }
+    step.body = std::move(kernel.body);
+  }
+  return OkStatus();
+}
+
+namespace {
+
+CustomCallSite SiteOf(const Instruction& i) {
+  const CustomCallAttrs& attrs = i.attrs<CustomCallAttrs>();
+  CustomCallSite site;
+  site.target = attrs.target;
+  site.opaque = attrs.opaque.empty() ? i.backend_config() : attrs.opaque;
+  switch (attrs.api_version) {
+    case ApiVersion::StatusReturning: site.api = CustomCallApi::kStatus; break;
+    case ApiVersion::StatusReturningUnified: site.api = CustomCallApi::kStatusOpaque; break;
+    case ApiVersion::TypedFfi: site.api = CustomCallApi::kTypedFfi; break;
+    default: site.api = CustomCallApi::kOriginal;
+  }
+  for (int64_t k = 0; k < i.operand_count(); ++k)
+    for (const Shape& leaf : i.operand(k)->shape().Leaves()) site.operands.push_back(leaf.WithDefaultLayout());
+  for (const Shape& leaf : i.shape().Leaves()) site.results.push_back(leaf.WithDefaultLayout());
+  site.tuple_result = i.shape().IsTuple();
+  return site;
+}
+
+}  // namespace
+
+Status BindCustomCalls(Plan& plan, const CustomCallRegistry* registry) {
+  static const CustomCallRegistry* const kEmpty = new CustomCallRegistry;
+  if (!registry) registry = kEmpty;
+  for (const PlannedCustomCall& planned : plan.custom_calls) {
+    const Instruction& i = *planned.instruction;
+    CustomCallSite site = SiteOf(i);
+    Result<std::shared_ptr<CustomCall>> call = site.api == CustomCallApi::kTypedFfi ? BindFfi(*registry, std::move(site))
+                                                                                   : BindFunction(*registry, std::move(site));
+    if (!call.ok()) return std::move(call).status().At(i.Where()).Note(StrCat("custom call %", i.name()));
+    std::get<CustomCallStep>(plan.spec.programs[planned.program].steps[planned.step].body).call = *std::move(call);
+  }
+  return OkStatus();
+}
+
+}  // namespace strop

@@ -1,0 +1,229 @@
+// Plans of small modules: what is copied, what shares memory, where outputs live.
+#include "strop/plan/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace strop {
+namespace {
+
+const ElementType kF32 = ElementType::F32;
+
+TargetInfo Target() {
+  TargetInfo t;
+  t.name = "test";
+  return t;
+}
+
+int64_t Copies(const Plan& plan) {
+  int64_t n = 0;
+  for (const Program& p : plan.spec.programs)
+    n += std::count_if(p.steps.begin(), p.steps.end(), [](const Step& s) { return s.kind() == StepKind::kCopy; });
+  return n;
+}
+
+Plan MakePlan(Module& m) {
+  Result<Plan> plan = BuildPlan(m, Target());
+  EXPECT_TRUE(plan.ok()) << plan.status().ToString();
+  // Whatever the plan says must be accepted by the runtime.
+  ExecutableSpec spec = plan->spec;
+  for (const PlannedKernel& k : plan->kernels) {
+    HostStep host;
+    host.fn = [](const HostCall&) { return OkStatus(); };
+    spec.programs[k.program].steps[k.step].body = host;
+  }
+  auto executable = Executable::Create(std::move(spec));
+  EXPECT_TRUE(executable.ok()) << executable.status().ToString();
+  return *std::move(plan);
+}
+
+struct LoopModule {
+  Module m{"loop"};
+  Computation* condition = m.AddComputation("condition");
+  Computation* body = m.AddComputation("body");
+  Computation* entry = m.AddComputation("main");
+  Shape counter = Shape::Scalar(ElementType::S32);
+  Shape array = Shape::Array(kF32, {100, 4});
+  Shape row = Shape::Array(kF32, {1, 4});
+  Shape state = Shape::Tuple({counter, array});
+  LoopModule() {
+    Instruction* p = condition->AddParameter(0, state);
+    Instruction* i = Gte(condition, p, 0);
+    Instruction* limit = condition->AddConstant(Literal::Scalar<int32_t>(100));
+    condition->set_root(condition->Add(Op::Compare, Shape::Scalar(ElementType::Pred), {i, limit}, CompareAttrs{CompareDirection::Lt, {}}));
+    m.set_entry(entry);
+  }
+  static Instruction* Gte(Computation* c, Instruction* tuple, int64_t index) {
+    return c->Add(Op::GetTupleElement, tuple->shape().element(index), {tuple}, GetTupleElementAttrs{index});
+  }
+  // while over (0, array parameter); result: the array
+  void Finish(bool donate) {
+    Instruction* x = entry->AddParameter(0, array);
+    Instruction* zero = entry->AddConstant(Literal::Scalar<int32_t>(0));
+    Instruction* init = entry->Add(Op::Tuple, state, {zero, x});
+    Instruction* loop = entry->Add(Op::While, state, {init});
+    loop->set_called({condition, body});
+    entry->set_root(Gte(entry, loop, 1));
+    if (donate) m.config().input_output_alias.push_back({{}, 0, {}, false});
+  }
+};
+
+TEST(Plan, LoopUpdatesInPlace) {
+  for (bool donate : {false, true}) {
+    LoopModule l;
+    Instruction* p = l.body->AddParameter(0, l.state);
+    Instruction* i = l.Gte(l.body, p, 0);
+    Instruction* a = l.Gte(l.body, p, 1);
+    Instruction* zero = l.body->AddConstant(Literal::Scalar<int32_t>(0));
+    Instruction* r = l.body->Add(Op::DynamicSlice, l.row, {a, i, zero}, DynamicSliceAttrs{{1, 4}});
+    Instruction* e = l.body->Add(Op::Exp, l.row, {r}, AccuracyAttrs{});
+    Instruction* u = l.body->Add(Op::DynamicUpdateSlice, l.array, {a, e, i, zero});
+    Instruction* one = l.body->AddConstant(Literal::Scalar<int32_t>(1));
+    Instruction* next = l.body->Add(Op::Add, l.counter, {i, one});
+    l.body->set_root(l.body->Add(Op::Tuple, l.state, {next, u}));
+    l.Finish(donate);
+    Plan plan = MakePlan(l.m);
+    // The counter's start is a constant, and (not donated) the caller's array may not be written: one copy each, none in
+    // the body.
+    EXPECT_EQ(Copies(plan), donate ? 1 : 2) << plan.ToString();
+    for (size_t n = 1; n < plan.spec.programs.size(); ++n)
+      for (const Step& s : plan.spec.programs[n].steps) EXPECT_NE(s.kind(), StepKind::kCopy) << plan.ToString();
+    if (donate) {
+      EXPECT_EQ(plan.spec.outputs[0].source, OutputSource::kAliasParameter);
+    }
+  }
+}
+
+TEST(Plan, UpdateOfAValueThatIsReadLaterCopies) {
+  LoopModule l;
+  Instruction* p = l.body->AddParameter(0, l.state);
+  Instruction* i = l.Gte(l.body, p, 0);
+  Instruction* a = l.Gte(l.body, p, 1);
+  Instruction* zero = l.body->AddConstant(Literal::Scalar<int32_t>(0));
+  Instruction* r = l.body->Add(Op::DynamicSlice, l.row, {a, i, zero}, DynamicSliceAttrs{{1, 4}});
+  Instruction* u = l.body->Add(Op::DynamicUpdateSlice, l.array, {a, r, i, zero});
+  Instruction* sum = l.body->Add(Op::Add, l.array, {u, a});  // a is read after the update
+  Instruction* one = l.body->AddConstant(Literal::Scalar<int32_t>(1));
+  Instruction* next = l.body->Add(Op::Add, l.counter, {i, one});
+  l.body->set_root(l.body->Add(Op::Tuple, l.state, {next, sum}));
+  l.Finish(false);
+  Plan plan = MakePlan(l.m);
+  EXPECT_EQ(plan.copy_reasons.size(), 1u) << plan.ToString();
+}
+
+TEST(Plan, SwappedCarriesGoThroughACopy) {
+  LoopModule l;
+  Shape pair = Shape::Tuple({l.array, l.array});
+  Computation* condition = l.m.AddComputation("c2");
+  condition->AddParameter(0, pair);
+  condition->set_root(condition->AddConstant(Literal::Scalar(false)));
+  Computation* body = l.m.AddComputation("b2");
+  Instruction* p = body->AddParameter(0, pair);
+  Instruction* a = l.Gte(body, p, 0);
+  Instruction* b = l.Gte(body, p, 1);
+  body->set_root(body->Add(Op::Tuple, pair, {b, a}));
+  Instruction* x = l.entry->AddParameter(0, pair);
+  Instruction* loop = l.entry->Add(Op::While, pair, {x});
+  loop->set_called({condition, body});
+  l.entry->set_root(loop);
+  Plan plan = MakePlan(l.m);
+  EXPECT_EQ(Copies(plan), 2 + 4) << plan.ToString();
+}
+
+TEST(Plan, ElementwiseChainReusesMemoryAndWritesTheOutputDirectly) {
+  Module m("chain");
+  Computation* c = m.AddComputation("main");
+  m.set_entry(c);
+  Shape s = Shape::Array(kF32, {1000});
+  Instruction* x = c->AddParameter(0, s);
+  Instruction* at = x;
+  for (int n = 0; n < 4; ++n) at = c->Add(Op::Exp, s, {at}, AccuracyAttrs{});
+  c->set_root(at);
+  Plan plan = MakePlan(m);
+  EXPECT_EQ(plan.spec.temp_bytes, 0) << plan.ToString();
+  EXPECT_EQ(Copies(plan), 0);
+}
+
+TEST(Plan, OutputsThatAreInputsAreForwarded) {
+  Module m("forward");
+  Computation* c = m.AddComputation("main");
+  m.set_entry(c);
+  Shape s = Shape::Array(kF32, {8});
+  Instruction* x = c->AddParameter(0, s);
+  Instruction* e = c->Add(Op::Exp, s, {x}, AccuracyAttrs{});
+  c->set_root(c->Add(Op::Tuple, Shape::Tuple({s, s, s}), {x, e, e}));
+  Plan plan = MakePlan(m);
+  EXPECT_EQ(plan.spec.outputs[0].source, OutputSource::kForwardParameter);
+  EXPECT_EQ(plan.spec.outputs[1].source, OutputSource::kFresh);
+  EXPECT_EQ(plan.spec.outputs[2].source, OutputSource::kForwardOutput);
+}
+
+TEST(Plan, BranchesWriteTheResultDirectly) {
+  Module m("branches");
+  Shape s = Shape::Array(kF32, {8});
+  auto branch = [&](const char* name, Op op) {
+    Computation* c = m.AddComputation(name);
+    Instruction* p = c->AddParameter(0, s);
+    c->set_root(c->Add(op, s, {p}, DefaultAttrs(op)));
+    return c;
+  };
+  Computation* t = branch("t", Op::Exp);
+  Computation* f = branch("f", Op::Negate);
+  Computation* c = m.AddComputation("main");
+  m.set_entry(c);
+  Instruction* pred = c->AddParameter(0, Shape::Scalar(ElementType::Pred));
+  Instruction* x = c->AddParameter(1, s);
+  Instruction* r = c->Add(Op::Conditional, s, {pred, x, x}, ConditionalAttrs{});
+  r->set_called({t, f});
+  c->set_root(r);
+  Plan plan = MakePlan(m);
+  EXPECT_EQ(Copies(plan), 0) << plan.ToString();
+  EXPECT_EQ(plan.spec.temp_bytes, 0);
+}
+
+TEST(Fusion, CheapIsRepeatedExpensiveIsNot) {
+  Module m("fusion");
+  Computation* c = m.AddComputation("main");
+  m.set_entry(c);
+  Shape s = Shape::Array(kF32, {100});
+  Instruction* x = c->AddParameter(0, s);
+  Instruction* e = c->Add(Op::Exp, s, {x}, AccuracyAttrs{});
+  Instruction* n = c->Add(Op::Negate, s, {e});
+  Instruction* a = c->Add(Op::Sqrt, s, {n}, AccuracyAttrs{});
+  Instruction* b = c->Add(Op::Sin, s, {n}, AccuracyAttrs{});
+  c->set_root(c->Add(Op::Tuple, Shape::Tuple({s, s}), {a, b}));
+  std::vector<std::string> why_not;
+  ASSERT_TRUE(FuseModule(m, Target(), &why_not).ok());
+  std::vector<Op> ops;
+  for (Instruction* i : c->instructions()) ops.push_back(i->op());
+  // exp stays alone (two kernels need it), negate is computed in both.
+  EXPECT_EQ(std::count(ops.begin(), ops.end(), Op::Fusion), 2);
+  EXPECT_EQ(std::count(ops.begin(), ops.end(), Op::Exp), 1);
+  EXPECT_EQ(std::count(ops.begin(), ops.end(), Op::Negate), 0);
+}
+
+TEST(Fusion, UpdateThatReadsItsBufferElsewhereGetsItTwice) {
+  Module m("dus");
+  Computation* c = m.AddComputation("main");
+  m.set_entry(c);
+  Shape s = Shape::Array(kF32, {100}), one = Shape::Array(kF32, {1});
+  Instruction* x = c->AddParameter(0, s);
+  Instruction* i = c->AddParameter(1, Shape::Scalar(ElementType::S32));
+  Instruction* j = c->AddParameter(2, Shape::Scalar(ElementType::S32));
+  Instruction* r = c->Add(Op::DynamicSlice, one, {x, j}, DynamicSliceAttrs{{1}});
+  Instruction* n = c->Add(Op::Negate, one, {r});
+  c->set_root(c->Add(Op::DynamicUpdateSlice, s, {x, n, i}));
+  ASSERT_TRUE(FuseModule(m, Target()).ok());
+  Instruction* fusion = c->root();
+  ASSERT_EQ(fusion->op(), Op::Fusion);
+  int64_t buffers = 0;
+  for (Instruction* o : fusion->operands()) buffers += o == x;
+  EXPECT_EQ(buffers, 2);
+  ASSERT_TRUE(ScheduleModule(m).ok());
+  Plan plan = MakePlan(m);
+  EXPECT_EQ(Copies(plan), 1);
+}
+
+}  // namespace
+}  // namespace strop
