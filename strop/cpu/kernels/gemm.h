@@ -1,0 +1,91 @@
+// GEMM: C[b] = A[b] * B[b] for any strides and element types, cut into independent tasks.
+//
+// The classic scheme (Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008): a block of A and a
+// block of B are packed into panels that the inner kernel (gemm_micro.h) reads straight through, with the tile of C in
+// registers. Each task owns a block of C and packs for itself, so tasks share nothing; the sum over k runs in the same order
+// whatever the number of tasks or threads. Packing takes any strides, so no operand is ever transposed in memory, and converts
+// elements: f16, bf16 and f8 are summed in f32, small integers in s32.
+//
+// GemmSource is where packing reads from: a strided matrix here, the patches of an image in conv.h.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "strop/base/status.h"
+#include "strop/cpu/kernels/gemm_micro.h"
+#include "strop/types/element_type.h"
+
+namespace strop::cpu {
+
+// A strided matrix with a batch dimension; strides in elements, may be 0.
+struct StridedMatrix {
+  ElementType type = ElementType::F32;
+  int64_t row_stride = 0;
+  int64_t col_stride = 0;
+  int64_t batch_stride = 0;
+};
+
+struct GemmProblem {
+  int64_t batch = 1, m = 0, n = 0, k = 0;
+  StridedMatrix a, b, c;  // a is m x k, b is k x n, c is m x n; c's strides must address each element once
+};
+
+// The type in which products of these types are summed: f32, f64, s32, s64, or c64, c128. Invalid if dot is not defined.
+ElementType GemmAccumulator(ElementType a, ElementType b, ElementType c);
+
+// How a problem is cut: fixed by the problem alone.
+class Gemm {
+ public:
+  // Unimplemented for element types without an accumulator.
+  static Result<std::shared_ptr<const Gemm>> Create(const GemmProblem& problem);
+  virtual ~Gemm() = default;
+
+  int64_t num_tasks() const { return num_tasks_; }
+  int64_t scratch_bytes() const { return scratch_bytes_; }  // per thread, 64-byte aligned
+  // Tasks [begin, end) in any grouping, on any threads.
+  virtual void Run(const void* a, const void* b, void* c, int64_t begin, int64_t end, void* scratch) const = 0;
+
+ protected:
+  int64_t num_tasks_ = 0;
+  int64_t scratch_bytes_ = 0;
+};
+
+// ---- building blocks, shared with convolution ----------------------------------------------------------------------------
+
+// Packs `count` vectors (rows of A or columns of B) starting at `first`, elements [k0, k0 + kc) of each, as dst[kc][width]; the
+// vectors from `count` to `width` are filled with zeros.
+template <class T>
+using PackFn = std::function<void(int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width, T* dst)>;
+
+// Elements [0, count) of a row of sums, to their place in C, converted.
+struct StoreTarget {
+  ElementType type;
+  uint8_t* data;
+  int64_t row_stride, col_stride;  // in elements
+};
+// C[r][c] = (accumulate ? C[r][c] : 0) + tile[r][c]; `accumulate` only if C's type is T.
+template <class T>
+void StoreTile(const StoreTarget& c, int64_t row, int64_t col, int64_t rows, int64_t cols, const T* tile, int64_t tile_stride,
+               bool accumulate);
+
+// Block of C owned by a task.
+struct BlockShape {
+  int64_t mb = 0, nb = 0, kb = 0;
+};
+BlockShape ChooseBlocks(int64_t m, int64_t n, int64_t k, int mr, int nr, int accumulator_bytes, int64_t batch);
+
+// C[m0.., n0..] of a task: packs panel by panel and calls the micro kernel. `scratch` holds BlockScratchBytes().
+template <class T>
+void RunBlock(const MicroTable<T>& micro, const BlockShape& block, int64_t m0, int64_t rows, int64_t n0, int64_t cols, int64_t k,
+              const PackFn<T>& pack_a, const PackFn<T>& pack_b, const StoreTarget& c, void* scratch);
+int64_t BlockScratchBytes(const BlockShape& block, int mr, int nr, int accumulator_bytes);
+
+// Reads element i of a buffer of `type` as T (f32, f64, s32 or s64).
+template <class T>
+T LoadAs(ElementType type, const void* data, int64_t i);
+// The code of `value` in `type`, written to element i: floats round to nearest even, integers wrap.
+template <class T>
+void StoreAs(ElementType type, void* data, int64_t i, T value);
+
+}  // namespace strop::cpu
