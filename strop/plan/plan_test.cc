@@ -128,7 +128,7 @@ TEST(Plan, SwappedCarriesGoThroughACopy) {
   loop->set_called({condition, body});
   l.entry->set_root(loop);
   Plan plan = MakePlan(l.m);
-  EXPECT_EQ(Copies(plan), 2 + 4) << plan.ToString();
+  EXPECT_EQ(Copies(plan), 2 + 3) << plan.ToString();
 }
 
 TEST(Plan, ElementwiseChainReusesMemoryAndWritesTheOutputDirectly) {

@@ -381,11 +381,27 @@ class ComplexGemm final : public Gemm {
   int64_t down_ = 1, across_ = 1;
 };
 
+// C^T = B^T A^T: the operands come the other way round.
+class SwappedGemm final : public Gemm {
+ public:
+  explicit SwappedGemm(std::shared_ptr<const Gemm> inner) : inner_(std::move(inner)) {
+    num_tasks_ = inner_->num_tasks();
+    scratch_bytes_ = inner_->scratch_bytes();
+  }
+  void Run(const void* a, const void* b, void* c, int64_t begin, int64_t end, void* scratch) const override {
+    inner_->Run(b, a, c, begin, end, scratch);
+  }
+
+ private:
+  std::shared_ptr<const Gemm> inner_;
+};
+
 }  // namespace
 
 Result<std::shared_ptr<const Gemm>> Gemm::Create(const GemmProblem& problem) {
   GemmProblem p = problem;
-  if (p.m > p.n && p.n <= 4) {  // few columns: compute the transpose, which has few rows
+  const bool swap = p.m > p.n && p.n <= 4;
+  if (swap) {  // few columns: compute the transpose, which has few rows
     std::swap(p.m, p.n);
     std::swap(p.a, p.b);
     for (StridedMatrix* m : {&p.a, &p.b, &p.c}) std::swap(m->row_stride, m->col_stride);
@@ -400,6 +416,7 @@ Result<std::shared_ptr<const Gemm>> Gemm::Create(const GemmProblem& problem) {
     case ElementType::C128: gemm = std::make_shared<ComplexGemm<double>>(p); break;
     default: return Unimplemented("dot of ", Name(p.a.type), " and ", Name(p.b.type), " to ", Name(p.c.type));
   }
+  if (swap) gemm = std::make_shared<SwappedGemm>(std::move(gemm));
   return gemm;
 }
 
