@@ -5,8 +5,8 @@ backend as a copy of strop/null.
 """
 import re
 
-from building import ROOT
-from progress import Failure
+from checks import format as clang_format
+from progress import ROOT, Failure, run
 
 
 def words(name):
@@ -63,10 +63,13 @@ class Changes:
         return count
 
     def write(self):
+        formatted = [path for path in self.notes if path.endswith((".cc", ".h"))]
         for path in self.notes:
             (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
             (ROOT / path).write_text(self.texts[path])
             print(f"  {path}: {self.notes[path]}")
+        if formatted and clang_format.program():
+            run([clang_format.program(), "-i", *formatted], "clang-format failed")
 
 
 def new_backend(arguments):
@@ -92,4 +95,64 @@ def new_backend(arguments):
         raise Failure("strop/driver/registry.cc does not name NullBackend; dev_tools/scaffold.py must follow the change")
     changes.write()
     print(f"Next: ./dev build, then build/dev/bin/strop devices lists '{name}'. docs/how-to/add-a-backend.md goes on from here.")
+    return 0
+
+
+def option(arguments, flag, fallback):
+    """The value after `flag`, taken out of the arguments"""
+    if flag not in arguments:
+        return fallback
+    at = arguments.index(flag)
+    if at + 1 >= len(arguments):
+        raise Failure(f"{flag} needs a value")
+    value = arguments[at + 1]
+    del arguments[at : at + 2]
+    return value
+
+
+def op_row(text):
+    """(enumerator, traits) of the op with this HLO text name"""
+    row = re.search(rf'^OP\((\w+), "{re.escape(text)}", [^,]+, ([^,]+),', (ROOT / "strop/ir/ops.def").read_text(), re.M)
+    return row and row.groups()
+
+
+# How a column names an op, each on one line: a pattern for the op that is copied, with what its line becomes in `new`.
+def column_line(line, like, new):
+    """The line or lines that a line of a column becomes when `new` joins as a copy of `like`; None where it does not name `like`"""
+    if re.match(rf"\s*case Op::{like}:.*;\s*(//.*)?$", line):  # case Op::Cosh: return Unary<std::cosh>;
+        return line + line.replace(f"Op::{like}", f"Op::{new}", 1)
+    if re.match(rf"\s*case Op::{like}:\s*$", line):
+        return line + line.replace(like, new)
+    if re.match(rf"\s*[A-Z_]+\({like},", line) or re.match(rf"\s*\{{Op::{like},", line):  # STROP_SCALAR(Cosh, ...), {Op::Cosh, ...},
+        return line + line.replace(like, new, 1)
+    listed = rf"((?:^|[{{,])\s*){like}(?=\s*[,}}])"  # Set(kF, {Cos, Cosh, Exp});
+    if re.search(listed, line) and not re.match(r"\s*//", line):
+        return re.sub(listed, rf"\g<1>{like}, {new}", line, count=1)
+    return None
+
+
+def new_op(arguments):
+    arguments = list(arguments)
+    like_text = option(arguments, "--like", "cosh")
+    text = name_argument(arguments, "new-op", "softsign --like erf")
+    like = op_row(like_text)
+    if not like or "kUnary" not in like[1] and "kBinary" not in like[1]:
+        raise Failure(f"--like names an elementwise op of strop/ir/ops.def; '{like_text}' is none")
+    if op_row(text):
+        raise Failure(f"there is an op '{text}' already")
+    like, new = like[0], camel(text)
+
+    changes = Changes()
+    changes.double_lines("strop/ir/ops.def", rf'^OP\({like}, ', lambda line: line.replace(f'OP({like}, "{like_text}"', f'OP({new}, "{text}"'))
+    for path in sorted((ROOT / "strop").rglob("*.*")):
+        name = path.relative_to(ROOT).as_posix()
+        if path.suffix not in (".cc", ".h") or name.endswith("_test.cc"):
+            continue
+        lines = path.read_text().splitlines(keepends=True)
+        changed = [column_line(line, like, new) for line in lines]
+        if any(changed):
+            changes.texts[name] = "".join(after or before for before, after in zip(lines, changed))
+            changes.notes[name] = f"as {like_text}"
+    changes.write()
+    print(f"Next: write what {text} means where it still says what {like_text} does. docs/how-to/add-an-op.md goes on from here.")
     return 0
