@@ -10,7 +10,11 @@ from follow import SOURCE, copy_repository, follow
 
 PAGES = ["docs/how-to/add-a-backend.md", "docs/how-to/add-a-pass.md", "docs/how-to/add-an-op.md"]
 
-target = Path(os.environ.get("STROP_BUILD_DIR", SOURCE / "build" / "dev")) / "howto"
+build = Path(os.environ.get("STROP_BUILD_DIR", SOURCE / "build" / "dev"))
+if not (build / "bin" / "strop").is_file():
+    print(f"{build}/bin/strop is not built: the pages need it")
+    sys.exit(77)
+target = build / "howto"
 copy_repository(target)
 for page in PAGES:
     follow(page, target)
