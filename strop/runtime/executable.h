@@ -73,6 +73,7 @@ struct KernelStep {
   KernelFn fn = nullptr;
   int64_t num_tasks = 1;  // > 1: spread over the thread pool
   int64_t scratch_bytes = 0;
+  std::shared_ptr<const TaskKernel> library = nullptr;
 };
 
 // args[1] = args[0], same size. A copy onto itself is free and not counted.
