@@ -30,7 +30,7 @@ class Clock {
 }  // namespace
 
 Result<std::shared_ptr<const CompiledProgram>> Compile(std::unique_ptr<Module> module, const Backend& backend,
-                                                       const CompileOptions& options) {
+                                                       const CompileSettings& options) {
   auto program = std::make_shared<CompiledProgram>();
   Clock clock(program->timings);
   Dump dump(options.dump_dir, module->name());

@@ -6,6 +6,6 @@
 
 namespace strop {
 
-PassPipeline CompilePipeline(const Backend& backend, const CompileOptions& options);
+PassPipeline CompilePipeline(const Backend& backend, const CompileSettings& options);
 
 }  // namespace strop
