@@ -36,7 +36,7 @@ int Main(int argc, char** argv) {
     return 0;
   }
   if (name == "--version") {
-    std::puts("strop " STROP_VERSION);
+    std::puts("strop 0.1.0");
     return 0;
   }
   std::vector<std::string_view> names;
