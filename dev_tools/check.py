@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Checks the house rules: check.py [layers|sizes|readmes|names|format ...], all without arguments. Exit 0, 1, or 77 where a tool is missing."""
+"""Checks the house rules: check.py [layers|sizes|readmes|names|snippets|format ...], all without arguments. Exit 0, 1, or 77 where a tool is missing."""
 import importlib
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-CHECKS = ["layers", "sizes", "readmes", "names", "format"]
+CHECKS = ["layers", "sizes", "readmes", "names", "snippets", "format"]
 
 
 def run(names):

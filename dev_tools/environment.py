@@ -18,17 +18,17 @@ def wanted_packages():
     return [line for line in lines if line]
 
 
-def missing_packages():
-    wanted = wanted_packages()
+def missing_packages(wanted):
     query = subprocess.run(["dpkg-query", "-W", "-f=${Package} ${db:Status-Status}\n", *wanted], capture_output=True, text=True)
     installed = {line.split()[0] for line in query.stdout.splitlines() if line.endswith(" installed")}
     return [name for name in wanted if name not in installed]
 
 
-def install_packages():
+def install(wanted):
+    """Installs those of the Debian packages that are missing"""
     if not shutil.which("dpkg-query"):
         raise Failure("this is no Debian system: install the equivalents of dev_tools/packages.txt, then run ./dev build")
-    missing = missing_packages()
+    missing = missing_packages(wanted)
     if not missing:
         return
     root = [] if os.geteuid() == 0 else ["sudo"]
@@ -56,6 +56,6 @@ def make_python_environment():
 def setup(arguments=()):
     if arguments:
         raise Failure("setup takes no arguments")
-    install_packages()
+    install(wanted_packages())
     make_python_environment()
     return 0

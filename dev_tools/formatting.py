@@ -5,7 +5,7 @@ import subprocess
 import check as rules
 from building import DEFAULT_PRESET, folder
 from checks import format as clang_format
-from environment import setup
+from environment import install, setup
 from progress import ROOT, Failure, Step, run
 
 
@@ -31,6 +31,7 @@ def check(arguments):
         raise Failure("check takes --tidy only")
     code = rules.run(rules.CHECKS)
     if arguments:
+        install(["clang-tidy-22"])
         sources = changed_sources()
         if sources:
             with Step(f"clang-tidy over {len(sources)} changed files"):

@@ -46,7 +46,7 @@ def test(arguments):
     report = folder(preset) / "tests.xml"
     report.unlink(missing_ok=True)
     with Step(f"testing ({preset})"):
-        code = run(["ctest", "--test-dir", folder(preset), "--output-on-failure", "-j", str(os.cpu_count() or 2), "--no-tests=error",
+        code = run(["ctest", "--test-dir", folder(preset), "--output-on-failure", "-j", str(os.cpu_count() or 2), "--no-tests=error", "--timeout", "900",
                     "--output-junit", report, *rest])
     if not report.is_file():
         raise Failure(f"ctest wrote no report (exit {code})")

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
-#include <cstdlib>
 #include <deque>
 #include <mutex>
 #include <system_error>
@@ -13,8 +12,8 @@
 #include <vector>
 
 #include "strop/base/host_limits.h"
+#include "strop/base/options.h"
 #include "strop/base/spin_lock.h"
-#include "strop/base/strings.h"
 
 namespace strop {
 namespace {
@@ -199,11 +198,9 @@ void ThreadPool::Schedule(std::function<void()> closure) {
 bool ThreadPool::InTask() { return t_in_task; }
 
 int ThreadPool::DefaultSize() {
-  if (const char* text = std::getenv("STROP_NUM_THREADS")) {
-    std::optional<int> threads = ParseNumber<int>(Trim(text));
-    if (threads && *threads > 0) return std::min(*threads, 4096);
-  }
-  return UsableCpus();
+  Result<Options> options =
+      OptionsFromEnvironment();  // a malformed environment is refused where a client or program starts
+  return options.ok() && options->num_threads > 0 ? static_cast<int>(options->num_threads) : UsableCpus();
 }
 
 ThreadPool& ThreadPool::Default() {

@@ -29,7 +29,7 @@ class ThreadPool {
   // The process-wide pool, made at first use with DefaultSize() threads. Never destroyed. After fork() the child's
   // copy has no workers and runs everything inline.
   static ThreadPool& Default();
-  // STROP_NUM_THREADS if it is a positive number, else UsableCpus().
+  // The option num_threads (STROP_NUM_THREADS) if positive, else UsableCpus().
   static int DefaultSize();
 
   int num_threads() const { return num_threads_; }

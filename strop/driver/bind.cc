@@ -4,7 +4,7 @@
 
 namespace strop {
 
-Status BindKernels(Plan& plan, const Backend& backend, const CompileOptions& options, Explanation& explanation) {
+Status BindKernels(Plan& plan, const Backend& backend, const CompileSettings& options, Explanation& explanation) {
   std::vector<KernelSpec> specs;
   for (const PlannedKernel& k : plan.kernels) specs.push_back(KernelSpec{k.instruction, k.in_place});
   KernelCompileOptions kernel_options;

@@ -6,7 +6,7 @@
 namespace strop {
 
 // Bodies, costs and code of plan.kernels; notes what is interpreted in `explanation`.
-Status BindKernels(Plan& plan, const Backend& backend, const CompileOptions& options, Explanation& explanation);
+Status BindKernels(Plan& plan, const Backend& backend, const CompileSettings& options, Explanation& explanation);
 // NotFound, at the user's line, for a target that nobody registered.
 Status BindCustomCalls(Plan& plan, const CustomCallRegistry* registry);
 

@@ -13,7 +13,7 @@
 
 namespace strop {
 
-struct CompileOptions {
+struct CompileSettings {
   int optimization_level = 2;              // 0: few passes, fast code generation
   bool verify_each = false;                // verify the module after every pass
   std::string dump_dir;                    // STROP_DUMP
@@ -46,7 +46,7 @@ struct CompiledProgram {
 
 // Takes the module over. Errors: InvalidArgument (the program), Unimplemented (op, types, reason), Internal (stage and pass).
 Result<std::shared_ptr<const CompiledProgram>> Compile(std::unique_ptr<Module> module, const Backend& backend,
-                                                       const CompileOptions& options = {});
+                                                       const CompileSettings& options = {});
 
 // All backends, in order of preference; never empty. The list is in registry.cc.
 const std::vector<const Backend*>& Backends();

@@ -36,6 +36,7 @@ void Executable::Flatten() {
                     .kind = step.kind()};
       if (const KernelStep* kernel = std::get_if<KernelStep>(&step.body)) {
         flat.fn = kernel->fn;
+        flat.library = kernel->library.get();
         flat.num_tasks = kernel->num_tasks;
         max_scratch_ = std::max(max_scratch_, kernel->scratch_bytes);
       }

@@ -60,11 +60,20 @@ struct StepInfo;
 // arguments in order. `scratch` is `scratch_bytes` of 64-byte aligned memory of this thread's own (null if 0).
 using KernelFn = void (*)(void* const* args, int64_t task_begin, int64_t task_end, void* scratch);
 
-// Compiled code. Tasks may run in any order on any thread; results must not depend on how they are grouped.
+// A kernel of Strop's own library (GEMM, sort, ...), bound to one problem: C++ code with the contract of KernelFn.
+class TaskKernel {
+ public:
+  virtual ~TaskKernel() = default;
+  virtual void Run(void* const* args, int64_t task_begin, int64_t task_end, void* scratch) const = 0;
+};
+
+// Machine code: compiled for the program (`fn`) or from the library (`library`, if fn is null). Tasks may run in any order on
+// any thread; results must not depend on how they are grouped.
 struct KernelStep {
   KernelFn fn = nullptr;
   int64_t num_tasks = 1;  // > 1: spread over the thread pool
   int64_t scratch_bytes = 0;
+  std::shared_ptr<const TaskKernel> library = nullptr;
 };
 
 // args[1] = args[0], same size. A copy onto itself is free and not counted.
@@ -299,6 +308,7 @@ class Executable {
   struct FlatStep {
     const Step* step = nullptr;
     KernelFn fn = nullptr;
+    const TaskKernel* library = nullptr;
     int64_t num_tasks = 0;
     int32_t first_arg = 0, num_args = 0;  // in arg_slots_
     StepKind kind = StepKind::kKernel;

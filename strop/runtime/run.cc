@@ -161,12 +161,17 @@ class Runner {
   void RunKernel(const Executable::FlatStep& step) {
     void* const* args = table_ + step.first_arg;
     if (step.num_tasks == 1 || !a_.pool) {
-      step.fn(args, 0, step.num_tasks, scratch_);
+      RunTasks(step, args, 0, step.num_tasks, scratch_);
       return;
     }
     a_.pool->ParallelForRuns(step.num_tasks, [&](int64_t begin, int64_t end, int participant) {
-      step.fn(args, begin, end, scratch_ ? scratch_ + participant * e_.max_scratch_ : nullptr);
+      RunTasks(step, args, begin, end, scratch_ ? scratch_ + participant * e_.max_scratch_ : nullptr);
     });
+  }
+
+  static void RunTasks(const Executable::FlatStep& step, void* const* args, int64_t begin, int64_t end, void* scratch) {
+    if (step.fn) step.fn(args, begin, end, scratch);
+    else step.library->Run(args, begin, end, scratch);
   }
 
   Status RunOther(const Executable::FlatStep& flat) {

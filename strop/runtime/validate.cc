@@ -153,7 +153,7 @@ class Validator {
     return std::visit(
         Overloaded{
             [&](const KernelStep& s) {
-              if (!s.fn) return InvalidArgument("kernel without code");
+              if (!s.fn && !s.library) return InvalidArgument("kernel without code");
               if (s.num_tasks < 0 || s.scratch_bytes < 0 || s.scratch_bytes > int64_t{1} << 40) {
                 return InvalidArgument("bad task count or scratch size");
               }

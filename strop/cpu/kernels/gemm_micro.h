@@ -21,6 +21,8 @@ struct MicroTable {
   // kernel[i] computes i + 1 rows (a is packed with that many); kernel[mr - 1] is the full one.
   MicroKernel<T> kernel[16] = {};
   DotKernel<T> dot = nullptr;
+  void (*multiply_add)(int64_t n, const T* x, const T* y, T* sums) = nullptr;  // sums[i] += x[i] * y[i]
+  void (*scale_add)(int64_t n, const T* x, T factor, T* sums) = nullptr;       // sums[i] += x[i] * factor
 };
 
 struct GemmIsa {

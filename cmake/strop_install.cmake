@@ -1,0 +1,31 @@
+# strop_install(<rooms>): cmake --install gives bin/strop, the plugin, the rooms' static libraries and headers, and what find_package(strop) reads.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+function(strop_install)
+  set(targets ${ARGN})
+  list(TRANSFORM targets PREPEND strop_)
+  add_library(strop_strop INTERFACE)
+  set_target_properties(strop_strop PROPERTIES EXPORT_NAME strop)
+  target_link_libraries(strop_strop INTERFACE strop_capi)
+  target_compile_features(strop_strop INTERFACE cxx_std_20)
+  install(TARGETS ${targets} strop_strop strop_wire EXPORT strop-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+          INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  install(EXPORT strop-targets NAMESPACE strop:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/strop)
+
+  set(STROP_LLVM_VERSION ${LLVM_VERSION_MAJOR}.${LLVM_VERSION_MINOR})
+  configure_package_config_file(cmake/strop-config.cmake.in ${PROJECT_BINARY_DIR}/strop-config.cmake
+                                INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/strop)
+  write_basic_package_version_file(${PROJECT_BINARY_DIR}/strop-config-version.cmake COMPATIBILITY ExactVersion)
+  install(FILES ${PROJECT_BINARY_DIR}/strop-config.cmake ${PROJECT_BINARY_DIR}/strop-config-version.cmake
+          DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/strop)
+
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/strop DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/strop DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+          FILES_MATCHING PATTERN "*.h" PATTERN "*.def" PATTERN "*.inc")
+  foreach(product strop strop_pjrt)
+    if(TARGET ${product})
+      install(TARGETS ${product} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    endif()
+  endforeach()
+endfunction()

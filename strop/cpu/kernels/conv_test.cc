@@ -1,0 +1,134 @@
+// Convolution against its definition: layouts, groups, strides, dilations, padding, reversal, types.
+#include "strop/cpu/kernels/conv.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "strop/types/literal.h"
+
+namespace strop::cpu {
+namespace {
+
+struct Dim {
+  int64_t input, kernel, stride = 1, low = 0, high = 0, base = 1, window = 1;
+  bool reversal = false;
+};
+
+struct Case {
+  int64_t batch, in, out;  // features: all of the input, all of the output
+  int64_t feature_groups = 1, batch_groups = 1;
+  std::vector<Dim> dims;
+  ElementType type = ElementType::F32, result = ElementType::F32;
+};
+
+Literal Random(ElementType type, int64_t n, std::mt19937& rng) {
+  Literal l = *Literal::Zeros(Shape::Array(type, {n}));
+  for (int64_t i = 0; i < n; ++i) l.SetInt(i, static_cast<int64_t>(rng() % 9) - 4);
+  return l;
+}
+
+void Check(const Case& t, bool channels_last) {
+  ConvProblem p;
+  p.input_type = p.kernel_type = t.type;
+  p.output_type = t.result;
+  p.batch = t.batch / t.batch_groups;
+  p.in_features = t.in / t.feature_groups;
+  p.out_features = t.out;
+  p.feature_groups = t.feature_groups;
+  p.batch_groups = t.batch_groups;
+  int64_t input_n = 1, kernel_n = 1, output_n = 1;
+  for (const Dim& d : t.dims) {
+    ConvSpatialDim s;
+    s.input = d.input, s.kernel = d.kernel, s.stride = d.stride, s.pad_low = d.low;
+    s.base_dilation = d.base, s.window_dilation = d.window, s.reversal = d.reversal;
+    const int64_t dilated = (d.input - 1) * d.base + 1 + d.low + d.high, window = (d.kernel - 1) * d.window + 1;
+    s.output = dilated < window ? 0 : (dilated - window) / d.stride + 1;
+    p.spatial.push_back(s);
+    input_n *= s.input, kernel_n *= s.kernel, output_n *= s.output;
+  }
+  // N C spatial / O I spatial, or N spatial C / spatial I O.
+  int64_t is = channels_last ? t.in : 1, ks = channels_last ? p.in_features * t.out : 1, os = channels_last ? t.out : 1;
+  for (size_t d = p.spatial.size(); d-- > 0;) {
+    p.spatial[d].input_stride = is, p.spatial[d].kernel_stride = ks, p.spatial[d].output_stride = os;
+    is *= p.spatial[d].input, ks *= p.spatial[d].kernel, os *= p.spatial[d].output;
+  }
+  p.input_batch_stride = input_n * t.in, p.output_batch_stride = output_n * t.out;
+  p.input_feature_stride = channels_last ? 1 : input_n, p.output_feature_stride = channels_last ? 1 : output_n;
+  p.kernel_in_stride = channels_last ? t.out : kernel_n, p.kernel_out_stride = channels_last ? 1 : kernel_n * p.in_features;
+  std::mt19937 rng(3);
+  Literal input = Random(t.type, t.batch * t.in * input_n, rng), kernel = Random(t.type, t.out * p.in_features * kernel_n, rng);
+  Literal output = *Literal::Zeros(Shape::Array(t.result, {p.batch * t.out * output_n})), want = output;
+  auto conv = Conv::Create(p);
+  ASSERT_TRUE(conv.ok()) << conv.status().ToString();
+  std::vector<uint8_t> scratch((*conv)->scratch_bytes());
+  for (int64_t task = (*conv)->num_tasks(); task-- > 0;)
+    (*conv)->Run(input.bytes().data(), kernel.bytes().data(), output.mutable_bytes().data(), task, task + 1, scratch.data());
+  const int64_t groups = std::max(t.feature_groups, t.batch_groups);
+  for (int64_t n = 0; n < p.batch; ++n)
+    for (int64_t f = 0; f < t.out; ++f)
+      for (int64_t o = 0; o < output_n; ++o) {
+        const int64_t group = f / (t.out / groups);
+        int64_t sum = 0;
+        for (int64_t w = 0; w < kernel_n; ++w) {
+          int64_t ro = o, rw = w, io = 0, ko = 0, oo = 0;
+          bool inside = true;
+          for (size_t d = p.spatial.size(); d-- > 0;) {
+            const ConvSpatialDim& s = p.spatial[d];
+            int64_t od = ro % s.output, wd = rw % s.kernel;
+            ro /= s.output, rw /= s.kernel;
+            int64_t at = od * s.stride + (s.reversal ? s.kernel - 1 - wd : wd) * s.window_dilation - s.pad_low;
+            if (at < 0 || at % s.base_dilation || at / s.base_dilation >= s.input) inside = false;
+            io += at / s.base_dilation * s.input_stride, ko += wd * s.kernel_stride, oo += od * s.output_stride;
+          }
+          (void)oo;
+          if (!inside) continue;
+          for (int64_t c = 0; c < p.in_features; ++c) {
+            int64_t nn = t.batch_groups > 1 ? group * p.batch + n : n;
+            int64_t cc = t.feature_groups > 1 ? group * p.in_features + c : c;
+            sum += input.GetInt(nn * p.input_batch_stride + cc * p.input_feature_stride + io) *
+                   kernel.GetInt(f * p.kernel_out_stride + c * p.kernel_in_stride + ko);
+          }
+        }
+        int64_t ro = o, oo = 0;
+        for (size_t d = p.spatial.size(); d-- > 0;) {
+          oo += ro % p.spatial[d].output * p.spatial[d].output_stride;
+          ro /= p.spatial[d].output;
+        }
+        want.SetInt(n * p.output_batch_stride + f * p.output_feature_stride + oo, sum);
+      }
+  EXPECT_TRUE(output == want) << t.batch << " " << t.in << " " << t.out << " last=" << channels_last;
+}
+
+TEST(Conv, AgreesWithTheDefinition) {
+  const std::vector<Case> cases = {
+      {2, 3, 5, 1, 1, {{9, 3, 1, 1, 1}, {8, 3, 2, 0, 1}}},
+      {1, 1, 6, 1, 1, {{28, 5}, {28, 5}}},
+      {3, 20, 40, 1, 1, {{7, 3, 1, 1, 1}, {7, 3, 1, 1, 1}}},
+      {2, 4, 6, 1, 1, {{6, 3, 1, 2, 2, 2}, {5, 2, 1, 1, 1, 3, 2, true}}},
+      {2, 8, 12, 4, 1, {{6, 3, 1, 1, 1}}},
+      {2, 6, 6, 6, 1, {{6, 3, 1, 1, 1}, {9, 3, 1, 1, 1}}},
+      {2, 40, 40, 40, 1, {{6, 3, 2, 1, 1}, {9, 3, 2, 1, 0}}},
+      {6, 4, 6, 1, 3, {{6, 3}, {5, 3}}},
+      {2, 3, 4, 1, 1, {{4, 2}, {5, 3}, {4, 2, 2}}},
+      {2, 3, 4, 1, 1, {}},
+      {16, 3, 6, 1, 1, {{24, 20, 1, 0, 0}, {24, 20, 1, 0, 0}}},
+      {2, 3, 5, 1, 1, {{9, 3, 1, -1, -2}, {8, 3, 1, -1, 0}}},
+      {2, 3, 50, 1, 1, {{9, 3}}, ElementType::S8, ElementType::S32},
+      {2, 3, 50, 1, 1, {{9, 3}}, ElementType::BF16, ElementType::F32},
+      {2, 6, 6, 6, 1, {{6, 3}}, ElementType::F64, ElementType::F64},
+  };
+  for (const Case& c : cases) {
+    Check(c, false);
+    Check(c, true);
+  }
+}
+
+TEST(Conv, RefusesComplex) {
+  ConvProblem p;
+  p.input_type = p.kernel_type = p.output_type = ElementType::C64;
+  EXPECT_EQ(Conv::Create(p).status().code(), StatusCode::kUnimplemented);
+}
+
+}  // namespace
+}  // namespace strop::cpu

@@ -1,0 +1,37 @@
+// WithVectors(f): runs f() compiled for AVX2 where the processor has it, else for the baseline.
+//
+// f and everything it calls is compiled twice (the `flatten` attribute inlines the whole call tree), so f should be the
+// inner loops of a kernel and call only inline functions. The bits are the same: -ffp-contract=off keeps a*b+c in two
+// roundings on every instruction set.
+#pragma once
+
+namespace strop::cpu {
+
+#if defined(__x86_64__)
+inline bool HasAvx2() {
+  static const bool has = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
+  return has;
+}
+template <class F>
+__attribute__((target("avx2,bmi,bmi2"), flatten, noinline)) void RunAvx2(F& f) {
+  f();
+}
+template <class F>
+__attribute__((flatten, noinline)) void RunBaseline(F& f) {
+  f();
+}
+template <class F>
+void WithVectors(F&& f) {
+  if (HasAvx2())
+    RunAvx2(f);
+  else
+    RunBaseline(f);
+}
+#else
+template <class F>
+void WithVectors(F&& f) {
+  f();
+}
+#endif
+
+}  // namespace strop::cpu

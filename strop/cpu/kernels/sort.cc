@@ -1,0 +1,365 @@
+#include "strop/cpu/kernels/sort.h"
+
+#include <atomic>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "strop/cpu/kernels/parallel.h"
+#include "strop/cpu/kernels/sort_key.h"
+
+namespace strop::cpu {
+namespace {
+
+constexpr int64_t kPiece = 1 << 17;         // elements of a long line that one task sorts
+constexpr int64_t kMergeSegment = 1 << 15;  // outputs that one task merges
+constexpr int64_t kTaskElements = 1 << 14;  // short lines are grouped to about this many elements a task
+constexpr int64_t kMaxBlock = 16;           // neighbouring lines handled together when the stride is not one
+
+// Uninitialised memory; null when there is none.
+template <class T>
+class Scratch {
+ public:
+  explicit Scratch(int64_t n)
+      : data_(static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t{64}, std::nothrow))) {}
+  ~Scratch() { ::operator delete(data_, std::align_val_t{64}); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  T* get() const { return data_; }
+
+ private:
+  T* data_;
+};
+
+Status OutOfMemory(int64_t n) { return ResourceExhausted("sort: no memory to sort lines of ", n, " elements"); }
+
+Status Check(const SortShape& shape, std::span<const SortOperand> operands) {
+  if (shape.outer < 0 || shape.n < 0 || shape.inner < 0) return InvalidArgument("sort: negative sizes");
+  for (const SortOperand& operand : operands) {
+    int64_t b = operand.element_bytes;
+    if (b != 1 && b != 2 && b != 4 && b != 8 && b != 16) return InvalidArgument("sort: elements of ", b, " bytes");
+  }
+  return OkStatus();
+}
+
+// ---- one long line on many threads ----------------------------------------------------------------------------------
+
+// How many of the first `out` merged items come from a: Odeh and others' merge path, by binary search. Equal items: a
+// first.
+template <class Item>
+int64_t MergePath(const Item* a, int64_t na, const Item* b, int64_t nb, int64_t out) {
+  int64_t low = std::max<int64_t>(0, out - nb), high = std::min(out, na);
+  while (low < high) {
+    int64_t mid = (low + high) / 2;
+    if (b[out - mid - 1] < a[mid])
+      high = mid;
+    else
+      low = mid + 1;
+  }
+  return low;
+}
+
+// Sorts pieces, then merges neighbours round by round, each round cut into segments of equal length.
+template <class Item>
+void SortLong(Item* items, Item* spare, int64_t n, int shift, int digits, ThreadPool* pool) {
+  ForEachPiece(pool, n, kPiece, [&](int64_t begin, int64_t end) {
+    SortItems(items + begin, spare + begin, end - begin, shift, digits);
+  });
+  Item *from = items, *to = spare;
+  for (int64_t run = kPiece; run < n; run *= 2) {
+    ForEachPiece(pool, n, kMergeSegment, [&](int64_t begin, int64_t end) {  // a segment lies within one pair of runs
+      int64_t pair = begin / (2 * run) * (2 * run);
+      int64_t middle = std::min(n, pair + run), last = std::min(n, pair + 2 * run);
+      const Item *a = from + pair, *b = from + middle;
+      int64_t na = middle - pair, nb = last - middle;
+      int64_t a0 = MergePath(a, na, b, nb, begin - pair), a1 = MergePath(a, na, b, nb, end - pair);
+      std::merge(a + a0, a + a1, b + (begin - pair - a0), b + (end - pair - a1), to + begin);
+    });
+    std::swap(from, to);
+  }
+  if (from != items) {
+    ForEachPiece(pool, n, kPiece, [&](int64_t begin, int64_t end) {
+      std::memcpy(static_cast<void*>(items + begin), from + begin, (end - begin) * sizeof(Item));
+    });
+  }
+}
+static_assert(kPiece % kMergeSegment == 0);
+
+// ---- blocks of lines ------------------------------------------------------------------------------------------------
+
+// Lines [first, first + count) of one outer index: element r of line b is at base + (r * inner + b) * bytes.
+struct Block {
+  int64_t outer_index, first, count;
+};
+
+struct LineBlocks {
+  LineBlocks(const SortShape& shape, int64_t max_block) : shape(shape) {
+    width = std::max<int64_t>(1, std::min({shape.inner, kMaxBlock, max_block}));
+    per_outer = (shape.inner + width - 1) / width;
+    count = shape.outer * per_outer;
+  }
+  Block at(int64_t i) const {
+    int64_t first = i % per_outer * width;
+    return {i / per_outer, first, std::min(width, shape.inner - first)};
+  }
+  SortShape shape;
+  int64_t width, per_outer, count;
+};
+
+char* BlockBase(const SortShape& shape, const SortOperand& operand, const Block& block) {
+  return static_cast<char*>(operand.data) +
+         (block.outer_index * shape.n * shape.inner + block.first) * operand.element_bytes;
+}
+
+// Calls fn(block) for all blocks, short ones grouped into tasks.
+template <class Fn>
+void ForEachBlock(ThreadPool* pool, const LineBlocks& blocks, Fn fn) {
+  int64_t grain = std::max<int64_t>(1, kTaskElements / std::max<int64_t>(1, blocks.shape.n * blocks.width));
+  ForEachPiece(pool, blocks.count, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) fn(blocks.at(i));
+  });
+}
+
+// Element r of line b of the block becomes the old element order(b, r). `spare` holds n elements of 16 bytes.
+template <class Order>
+void Permute(const SortShape& shape, const SortOperand& operand, const Block& block, char* spare, Order order) {
+  char* base = BlockBase(shape, operand, block);
+  auto move = [&](auto element) {
+    using T = decltype(element);
+    T *data = reinterpret_cast<T*>(base), *line = reinterpret_cast<T*>(spare);
+    for (int64_t b = 0; b < block.count; ++b) {
+      for (int64_t r = 0; r < shape.n; ++r) line[r] = data[r * shape.inner + b];
+      for (int64_t r = 0; r < shape.n; ++r) data[r * shape.inner + b] = line[order(b, r)];
+    }
+  };
+  if (operand.element_bytes == 16)
+    move(WideItem{});
+  else
+    WithKeyType(static_cast<int>(operand.element_bytes), move);
+}
+
+// ---- by key ---------------------------------------------------------------------------------------------------------
+
+template <class K>
+class KeySorter {
+ public:
+  using Traits = ItemTraits<K>;
+  using Positioned = typename Traits::Positioned;
+
+  KeySorter(const SortShape& shape, std::span<const SortOperand> operands, const SortKey& key, ThreadPool* pool)
+      : shape_(shape), operands_(operands), key_(operands[key.operand]), make_key_(key), pool_(pool) {}
+
+  Status Run() {
+    int64_t n = shape_.n;
+    // With few lines, threads share a line; otherwise each takes lines of its own.
+    bool long_lines = pool_ && n >= 2 * kPiece && shape_.outer * shape_.inner < 2 * pool_->num_threads();
+    LineBlocks blocks(shape_, long_lines ? 1 : std::max<int64_t>(1, (int64_t{4} << 20) / std::max<int64_t>(n, 1)));
+    within_ = long_lines ? pool_ : nullptr;
+    ForEachBlock(long_lines ? nullptr : pool_, blocks, [&](const Block& block) {
+      bool done = operands_.size() == 1 ? SortKeysAlone(block) : SortWithPositions(block);
+      if (!done) out_of_memory_.store(true, std::memory_order_relaxed);
+    });
+    return out_of_memory_.load() ? OutOfMemory(n) : OkStatus();
+  }
+
+ private:
+  static constexpr int kShift = sizeof(K) <= 4 ? 32 : 0;  // of the key in a Positioned
+
+  template <class Item>
+  void SortLine(Item* items, Item* spare, int shift) {
+    if (within_)
+      SortLong(items, spare, shape_.n, shift, static_cast<int>(sizeof(K)), within_);
+    else
+      SortItems(items, spare, shape_.n, shift, static_cast<int>(sizeof(K)));
+  }
+
+  // A lone operand whose keys can be turned back needs no positions.
+  bool SortKeysAlone(const Block& block) {
+    int64_t n = shape_.n, inner = shape_.inner;
+    K* data = reinterpret_cast<K*>(BlockBase(shape_, key_, block));
+    bool shared = false;
+    for (int64_t r = 0; r < n; ++r) {
+      for (int64_t b = 0; b < block.count; ++b) shared |= make_key_.IsShared(data[r * inner + b]);
+    }
+    if (shared) return SortWithPositions(block);
+    Scratch<K> keys(n * (block.count + 1));
+    if (!keys.get()) return false;
+    K* spare = keys.get() + n * block.count;
+    for (int64_t r = 0; r < n; ++r) {
+      for (int64_t b = 0; b < block.count; ++b) keys.get()[b * n + r] = make_key_(data[r * inner + b]);
+    }
+    for (int64_t b = 0; b < block.count; ++b) SortLine(keys.get() + b * n, spare, 0);
+    for (int64_t r = 0; r < n; ++r) {
+      for (int64_t b = 0; b < block.count; ++b) data[r * inner + b] = make_key_.Invert(keys.get()[b * n + r]);
+    }
+    return true;
+  }
+
+  bool SortWithPositions(const Block& block) {
+    int64_t n = shape_.n, inner = shape_.inner;
+    Scratch<Positioned> items(n * (block.count + 1));
+    Scratch<WideItem> line(n);
+    if (!items.get() || !line.get()) return false;
+    const K* data = reinterpret_cast<const K*>(BlockBase(shape_, key_, block));
+    for (int64_t r = 0; r < n; ++r) {
+      for (int64_t b = 0; b < block.count; ++b) {
+        items.get()[b * n + r] = Traits::Pack(make_key_(data[r * inner + b]), r);
+      }
+    }
+    for (int64_t b = 0; b < block.count; ++b) SortLine(items.get() + b * n, items.get() + n * block.count, kShift);
+    for (const SortOperand& operand : operands_) {
+      Permute(shape_, operand, block, reinterpret_cast<char*>(line.get()),
+              [&](int64_t b, int64_t r) { return Traits::Position(items.get()[b * n + r]); });
+    }
+    return true;
+  }
+
+  SortShape shape_;
+  std::span<const SortOperand> operands_;
+  SortOperand key_;
+  KeyMaker<K> make_key_;
+  ThreadPool* pool_;
+  ThreadPool* within_ = nullptr;
+  std::atomic<bool> out_of_memory_{false};
+};
+
+// ---- by function ----------------------------------------------------------------------------------------------------
+
+class FunctionSorter {
+ public:
+  FunctionSorter(const SortShape& shape, std::span<const SortOperand> operands, SortLess less, void* context,
+                 ThreadPool* pool)
+      : shape_(shape), operands_(operands), less_(less), context_(context), pool_(pool) {}
+
+  Status Run() {
+    // The pieces of a long line are the same with and without threads, since comparators that contradict themselves
+    // would otherwise show the difference.
+    bool long_lines = shape_.n > kFunctionPiece;
+    LineBlocks blocks(shape_, 1);
+    within_ = long_lines ? pool_ : nullptr;
+    ForEachBlock(long_lines ? nullptr : pool_, blocks, [&](const Block& block) {
+      if (!SortLine(block)) out_of_memory_.store(true, std::memory_order_relaxed);
+    });
+    return out_of_memory_.load() ? OutOfMemory(shape_.n) : OkStatus();
+  }
+
+ private:
+  static constexpr int64_t kFunctionPiece = 1 << 13;
+  static constexpr int64_t kInsertion = 8;
+  static constexpr size_t kInlineOperands = 8;
+
+  // Addresses of the two elements to compare, for one thread.
+  class Pairs {
+   public:
+    Pairs(const FunctionSorter& sorter, const Block& block) : sorter_(sorter) {
+      size_t n = sorter.operands_.size();
+      if (n > kInlineOperands) heap_.resize(3 * n);
+      pairs_ = heap_.empty() ? inline_pairs_ : heap_.data();
+      base_ = heap_.empty() ? inline_base_ : heap_.data() + 2 * n;
+      for (size_t i = 0; i < n; ++i) base_[i] = BlockBase(sorter.shape_, sorter.operands_[i], block);
+    }
+    bool Less(int64_t a, int64_t b) {
+      for (size_t i = 0; i < sorter_.operands_.size(); ++i) {
+        int64_t stride = sorter_.shape_.inner * sorter_.operands_[i].element_bytes;
+        pairs_[2 * i] = static_cast<const char*>(base_[i]) + a * stride;
+        pairs_[2 * i + 1] = static_cast<const char*>(base_[i]) + b * stride;
+      }
+      return sorter_.less_(pairs_, sorter_.context_);
+    }
+
+   private:
+    const FunctionSorter& sorter_;
+    std::vector<const void*> heap_;
+    const void* inline_pairs_[2 * kInlineOperands];
+    const void* inline_base_[kInlineOperands];
+    const void **pairs_, **base_;
+  };
+
+  static void Merge(Pairs& pairs, const int64_t* a, const int64_t* a_end, const int64_t* b, const int64_t* b_end,
+                    int64_t* out) {
+    while (a != a_end && b != b_end) *out++ = pairs.Less(*b, *a) ? *b++ : *a++;
+    out = std::copy(a, a_end, out);
+    std::copy(b, b_end, out);
+  }
+
+  // Stable merge sort of order[0, n), insertion sort for runs of eight.
+  static void SortPiece(Pairs& pairs, int64_t* order, int64_t* spare, int64_t n) {
+    for (int64_t begin = 0; begin < n; begin += kInsertion) {
+      int64_t end = std::min(n, begin + kInsertion);
+      for (int64_t i = begin + 1; i < end; ++i) {
+        int64_t moving = order[i], at = i;
+        for (; at > begin && pairs.Less(moving, order[at - 1]); --at) order[at] = order[at - 1];
+        order[at] = moving;
+      }
+    }
+    int64_t *from = order, *to = spare;
+    for (int64_t run = kInsertion; run < n; run *= 2) {
+      for (int64_t begin = 0; begin < n; begin += 2 * run) {
+        int64_t middle = std::min(n, begin + run), end = std::min(n, begin + 2 * run);
+        Merge(pairs, from + begin, from + middle, from + middle, from + end, to + begin);
+      }
+      std::swap(from, to);
+    }
+    if (from != order) std::copy(from, from + n, order);
+  }
+
+  bool SortLine(const Block& block) {
+    int64_t n = shape_.n;
+    Scratch<int64_t> memory(2 * n);
+    Scratch<WideItem> line(n);
+    if (!memory.get() || !line.get()) return false;
+    int64_t *order = memory.get(), *spare = order + n;
+    for (int64_t i = 0; i < n; ++i) order[i] = i;
+    ForEachPiece(within_, n, kFunctionPiece, [&](int64_t begin, int64_t end) {
+      Pairs pairs(*this, block);
+      SortPiece(pairs, order + begin, spare + begin, end - begin);
+    });
+    for (int64_t run = kFunctionPiece; run < n; run *= 2) {
+      ForEachPiece(within_, n, 2 * run, [&](int64_t begin, int64_t end) {
+        Pairs pairs(*this, block);
+        int64_t middle = std::min(end, begin + run);
+        Merge(pairs, order + begin, order + middle, order + middle, order + end, spare + begin);
+      });
+      std::swap(order, spare);
+    }
+    for (const SortOperand& operand : operands_) {
+      Permute(shape_, operand, block, reinterpret_cast<char*>(line.get()),
+              [&](int64_t, int64_t r) { return order[r]; });
+    }
+    return true;
+  }
+
+  SortShape shape_;
+  std::span<const SortOperand> operands_;
+  SortLess less_;
+  void* context_;
+  ThreadPool* pool_;
+  ThreadPool* within_ = nullptr;
+  std::atomic<bool> out_of_memory_{false};
+};
+
+}  // namespace
+
+Status SortByKey(const SortShape& shape, std::span<const SortOperand> operands, const SortKey& key, ThreadPool* pool) {
+  STROP_TRY(Check(shape, operands));
+  if (!HasOrder(key.type)) return Unimplemented("sort: elements of type ", Name(key.type), " have no order");
+  if (key.operand < 0 || key.operand >= static_cast<int64_t>(operands.size()) ||
+      operands[key.operand].element_bytes != Bytes(key.type)) {
+    return InvalidArgument("sort: operand ", key.operand, " is no key of type ", Name(key.type));
+  }
+  if (shape.n >= int64_t{1} << 32 && Bytes(key.type) <= 4) {
+    return Unimplemented("sort: a dimension of ", shape.n, " elements; the limit is 2^32");
+  }
+  if (shape.n < 2 || shape.outer == 0 || shape.inner == 0) return OkStatus();
+  return WithKeyType(Bytes(key.type), [&](auto k) { return KeySorter<decltype(k)>(shape, operands, key, pool).Run(); });
+}
+
+Status SortByFunction(const SortShape& shape, std::span<const SortOperand> operands, SortLess less, void* context,
+                      ThreadPool* pool) {
+  STROP_TRY(Check(shape, operands));
+  if (!less) return InvalidArgument("sort: no comparator");
+  if (shape.n < 2 || shape.outer == 0 || shape.inner == 0) return OkStatus();
+  return FunctionSorter(shape, operands, less, context, pool).Run();
+}
+
+}  // namespace strop::cpu

@@ -1,0 +1,199 @@
+// Sort keys: unsigned integers whose natural order is the order of the elements; and sorting of items made of them.
+//
+//   element bits --KeyMaker--> key --> Item: the key alone, or with the element's position, which makes items distinct,
+//   so that any sort is a stable one.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "strop/cpu/kernels/sort.h"
+
+namespace strop::cpu {
+
+// Whether elements of the type have an order that sorting can use.
+inline bool HasOrder(ElementType type) { return IsArrayType(type) && !IsComplex(type); }
+
+// Turns elements of one type into keys of their own width. K: uint8_t, uint16_t, uint32_t or uint64_t.
+template <class K>
+class KeyMaker {
+ public:
+  explicit KeyMaker(const SortKey& key) : descending_(key.descending), order_(key.order), type_(key.type) {
+    if constexpr (sizeof(K) == 1) {
+      FillTable();
+    } else {
+      is_float_ = IsFloat(type_);
+      is_signed_ = IsSigned(type_);
+      if (is_float_)
+        infinity_ = static_cast<K>(((K{1} << (Bits(type_) - 1 - FormatOf(type_).mantissa_bits)) - 1)
+                                   << FormatOf(type_).mantissa_bits);
+    }
+  }
+
+  K operator()(K bits) const {
+    if constexpr (sizeof(K) == 1) {
+      return table_[bits];
+    } else {
+      K key = is_float_ ? FromFloat(bits) : is_signed_ ? static_cast<K>(bits ^ kSign) : bits;
+      return descending_ && !(is_float_ && order_ == KeyOrder::kIeee && IsNan(bits)) ? static_cast<K>(~key) : key;
+    }
+  }
+  // Several different elements share this key: it cannot be turned back.
+  bool IsShared(K bits) const {
+    if constexpr (sizeof(K) == 1)
+      return shared_[bits];
+    else
+      return is_float_ && order_ != KeyOrder::kTotal && (bits == kSign || IsNan(bits));
+  }
+  // The element of a key that is not shared.
+  K Invert(K key) const {
+    if constexpr (sizeof(K) == 1) {
+      return inverse_[key];
+    } else {
+      if (descending_) key = static_cast<K>(~key);
+      if (is_float_) return key & kSign ? static_cast<K>(key ^ kSign) : static_cast<K>(~key);
+      return is_signed_ ? static_cast<K>(key ^ kSign) : key;
+    }
+  }
+
+ private:
+  static constexpr K kSign = static_cast<K>(K{1} << (8 * sizeof(K) - 1));
+
+  bool IsNan(K bits) const { return static_cast<K>(bits & ~kSign) > infinity_; }
+  K FromFloat(K bits) const {
+    if (order_ != KeyOrder::kTotal) {
+      if (IsNan(bits)) return static_cast<K>(~K{0});
+      if (bits == kSign) bits = 0;
+    }
+    return bits & kSign ? static_cast<K>(~bits) : static_cast<K>(bits | kSign);
+  }
+
+  // One-byte types: the key is the rank among all 256 codes, whatever the format (bits that a type does not use are
+  // ignored for unsigned types and extend the sign of signed ones, as everywhere).
+  void FillTable() {
+    std::array<std::pair<double, double>, 256> place;  // order, then total order among equals
+    std::array<bool, 256> last = {};
+    constexpr double kInf = std::numeric_limits<double>::infinity();
+    for (int code = 0; code < 256; ++code) {
+      if (IsFloat(type_)) {
+        uint64_t bits = static_cast<uint64_t>(code) & ((uint64_t{1} << Bits(type_)) - 1);
+        double value = DecodeFloat(type_, bits);
+        bool negative = FormatOf(type_).has_sign && (bits >> (Bits(type_) - 1));
+        if (order_ == KeyOrder::kTotal) {
+          double sign = negative ? -1 : 1;
+          place[code] = std::isnan(value) ? std::pair{sign * kInf, sign * static_cast<double>(1 + (bits & 0x7f))}
+                                          : std::pair{value, std::signbit(value) && value == 0 ? -0.5 : 0.0};
+        } else {
+          place[code] = std::isnan(value) ? std::pair{kInf, 1.0} : std::pair{value + 0.0, 0.0};
+          last[code] = std::isnan(value) && order_ == KeyOrder::kIeee;
+        }
+      } else {
+        place[code] = {IsSigned(type_) ? static_cast<int8_t>(code) : code, 0.0};
+      }
+    }
+    auto before = [&](int a, int b) {
+      if (last[a] || last[b]) return !last[a] && last[b];
+      return descending_ ? place[b] < place[a] : place[a] < place[b];
+    };
+    std::array<int, 256> codes;
+    for (int i = 0; i < 256; ++i) codes[i] = i;
+    std::stable_sort(codes.begin(), codes.end(), before);
+    int rank = -1;
+    for (int i = 0; i < 256; ++i) {
+      if (i == 0 || before(codes[i - 1], codes[i]))
+        inverse_[++rank] = static_cast<K>(codes[i]);
+      else
+        shared_[codes[i]] = shared_[inverse_[rank]] = true;
+      table_[codes[i]] = static_cast<K>(rank);
+    }
+  }
+
+  bool descending_, is_float_ = false, is_signed_ = false;
+  KeyOrder order_;
+  ElementType type_;
+  K infinity_ = 0;
+  std::array<K, sizeof(K) == 1 ? 256 : 1> table_ = {}, inverse_ = {};
+  std::array<bool, sizeof(K) == 1 ? 256 : 1> shared_ = {};
+};
+
+// ---- items ----------------------------------------------------------------------------------------------------------
+
+// A key of 64 bits with its position.
+struct WideItem {
+  uint64_t key;
+  uint64_t position;
+  friend bool operator<(const WideItem& a, const WideItem& b) {
+    return a.key < b.key || (a.key == b.key && a.position < b.position);
+  }
+};
+
+// Items of a key type: Positioned carries the position (n < 2^32 for the packed one).
+template <class K>
+struct ItemTraits {
+  using Positioned = std::conditional_t<sizeof(K) <= 4, uint64_t, WideItem>;
+  static Positioned Pack(K key, int64_t position) {
+    if constexpr (sizeof(K) <= 4)
+      return uint64_t{key} << 32 | static_cast<uint64_t>(position);
+    else
+      return WideItem{key, static_cast<uint64_t>(position)};
+  }
+  static int64_t Position(const Positioned& item) {
+    if constexpr (sizeof(K) <= 4)
+      return static_cast<int64_t>(item & 0xffffffffu);
+    else
+      return static_cast<int64_t>(item.position);
+  }
+};
+
+// Byte `digit` of the key, least significant first. `shift` is where the key starts in an integer item.
+inline uint8_t Digit(const WideItem& item, int, int digit) { return static_cast<uint8_t>(item.key >> (8 * digit)); }
+template <class T>
+  requires std::is_integral_v<T>
+uint8_t Digit(T item, int shift, int digit) {
+  return static_cast<uint8_t>(static_cast<uint64_t>(item) >> (shift + 8 * digit));
+}
+
+// Sorts n items; `spare` is memory for n more. Radix sort by the `digits` bytes of the key from bit `shift` on is
+// stable, and items that come in order of position stay so.
+template <class Item>
+void SortItems(Item* items, Item* spare, int64_t n, int shift, int digits) {
+  if (n < 128 * digits || n < 2) {
+    std::sort(items, items + n);
+    return;
+  }
+  constexpr int kMaxDigits = 8;
+  int64_t counts[kMaxDigits][256] = {};
+  for (int64_t i = 0; i < n; ++i) {
+    for (int d = 0; d < digits; ++d) ++counts[d][Digit(items[i], shift, d)];
+  }
+  Item *from = items, *to = spare;
+  for (int d = 0; d < digits; ++d) {
+    if (counts[d][Digit(from[0], shift, d)] == n) continue;  // all equal in this digit
+    int64_t next[256], sum = 0;
+    for (int b = 0; b < 256; ++b) {
+      next[b] = sum;
+      sum += counts[d][b];
+    }
+    for (int64_t i = 0; i < n; ++i) to[next[Digit(from[i], shift, d)]++] = from[i];
+    std::swap(from, to);
+  }
+  if (from != items) std::memcpy(static_cast<void*>(items), from, n * sizeof(Item));
+}
+
+// Calls fn with a value of the unsigned type of `bytes` (1, 2, 4 or 8) bytes.
+template <class Fn>
+auto WithKeyType(int bytes, Fn&& fn) {
+  switch (bytes) {
+    case 1: return fn(uint8_t{});
+    case 2: return fn(uint16_t{});
+    case 4: return fn(uint32_t{});
+    default: return fn(uint64_t{});
+  }
+}
+
+}  // namespace strop::cpu

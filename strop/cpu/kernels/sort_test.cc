@@ -1,0 +1,278 @@
+#include "strop/cpu/kernels/sort.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "strop/cpu/kernels/top_k.h"
+
+namespace strop::cpu {
+namespace {
+
+// Elements of any type, with many ties and all special values.
+std::vector<uint8_t> RandomElements(ElementType type, int64_t n, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<uint8_t> bytes(n * Bytes(type));
+  for (int64_t i = 0; i < n; ++i) {
+    uint8_t* p = bytes.data() + i * Bytes(type);
+    if (IsFloat(type) && Bytes(type) >= 4) {
+      static constexpr float kSpecial[] = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, -NAN, 1e-42f, -1e-42f};
+      float f =
+          random() % 4 ? static_cast<float>(static_cast<int32_t>(random() % 2001) - 1000) : kSpecial[random() % 8];
+      double d = f;
+      if (type == ElementType::F32)
+        std::memcpy(p, &f, 4);
+      else
+        std::memcpy(p, &d, 8);
+    } else {
+      uint64_t bits = random() | uint64_t{random()} << 32;
+      if (IsPred(type)) bits &= 1;
+      if (IsSubByte(type))
+        bits = IsSigned(type) ? bits % (1 << Bits(type)) - (1 << (Bits(type) - 1)) : bits % (1 << Bits(type));
+      std::memcpy(p, &bits, Bytes(type));
+    }
+  }
+  return bytes;
+}
+
+double Value(ElementType type, const uint8_t* p) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, p, Bytes(type));
+  if (type == ElementType::F32) return std::bit_cast<float>(static_cast<uint32_t>(bits));
+  if (type == ElementType::F64) return std::bit_cast<double>(bits);
+  if (IsFloat(type)) return DecodeFloat(type, bits & ((uint64_t{1} << Bits(type)) - 1));
+  int unused = 64 - 8 * Bytes(type);
+  return IsSigned(type) ? static_cast<double>(static_cast<int64_t>(bits << unused) >> unused)
+                        : static_cast<double>(bits);
+}
+
+// The order as the header states it, from values and signs. (Integers of 64 bits compare as double here: the random
+// ones differ by far more than its precision.)
+bool Before(ElementType type, KeyOrder order, bool descending, const uint8_t* a, const uint8_t* b) {
+  double x = Value(type, a), y = Value(type, b);
+  bool nan_x = std::isnan(x), nan_y = std::isnan(y);
+  if (order == KeyOrder::kIeee && (nan_x || nan_y)) return !nan_x && nan_y;
+  if (descending) {
+    std::swap(x, y);
+    std::swap(nan_x, nan_y);
+  }
+  if (order == KeyOrder::kTotal) {
+    auto rank = [](double v) {
+      return std::isnan(v) ? (std::signbit(v) ? -2 : 2) : std::isinf(v) ? (v < 0 ? -1 : 1) : 0;
+    };
+    if (rank(x) != rank(y)) return rank(x) < rank(y);
+    if (x == 0 && y == 0) return std::signbit(x) && !std::signbit(y);
+    return x < y;
+  }
+  if (nan_x || nan_y) return !nan_x && nan_y;
+  return x < y;
+}
+
+constexpr ElementType kKeyTypes[] = {
+    ElementType::Pred,     ElementType::S8,        ElementType::U8,  ElementType::S4,  ElementType::S16,
+    ElementType::U16,      ElementType::S32,       ElementType::U32, ElementType::S64, ElementType::U64,
+    ElementType::F16,      ElementType::BF16,      ElementType::F32, ElementType::F64, ElementType::F8E5M2,
+    ElementType::F8E4M3FN, ElementType::F8E4M3FNUZ};
+
+// Sorts [outer][n][inner] of a type together with its positions and compares with std::stable_sort.
+void CheckSort(ElementType type, KeyOrder order, bool descending, SortShape shape, ThreadPool* pool) {
+  int64_t total = shape.outer * shape.n * shape.inner, bytes = Bytes(type);
+  std::vector<uint8_t> keys = RandomElements(type, total, static_cast<uint32_t>(total) + 7);
+  if (order == KeyOrder::kTotal && Bytes(type) <= 2) {  // NaNs with different payloads have an order among themselves
+    for (int64_t i = 0; i < total; ++i) {
+      if (std::isnan(Value(type, &keys[i * bytes]))) std::memset(&keys[i * bytes], 0, bytes);
+    }
+  }
+  std::vector<uint8_t> alone = keys, together = keys;
+  std::vector<int64_t> positions(total);
+  std::iota(positions.begin(), positions.end(), 0);
+  std::vector<uint8_t> expected(keys.size());
+  std::vector<int64_t> expected_positions(total);
+  for (int64_t o = 0; o < shape.outer; ++o) {
+    for (int64_t i = 0; i < shape.inner; ++i) {
+      std::vector<int64_t> at(shape.n);
+      for (int64_t r = 0; r < shape.n; ++r) at[r] = (o * shape.n + r) * shape.inner + i;
+      std::vector<int64_t> sorted = at;
+      std::stable_sort(sorted.begin(), sorted.end(), [&](int64_t a, int64_t b) {
+        return Before(type, order, descending, &keys[a * bytes], &keys[b * bytes]);
+      });
+      for (int64_t r = 0; r < shape.n; ++r) {
+        std::memcpy(&expected[at[r] * bytes], &keys[sorted[r] * bytes], bytes);
+        expected_positions[at[r]] = sorted[r];
+      }
+    }
+  }
+  std::string what = StrCat(Name(type), " order ", order, descending ? " descending " : " ", shape.outer, "x", shape.n,
+                            "x", shape.inner);
+  SortOperand one[] = {{alone.data(), bytes}};
+  SortKey key{.operand = 0, .type = type, .order = order, .descending = descending};
+  ASSERT_TRUE(SortByKey(shape, one, key, pool).ok()) << what;
+  EXPECT_TRUE(alone == expected) << what;
+  SortOperand two[] = {{positions.data(), 8}, {together.data(), bytes}};
+  key.operand = 1;
+  ASSERT_TRUE(SortByKey(shape, two, key, pool).ok()) << what;
+  EXPECT_TRUE(together == expected) << what;
+  EXPECT_TRUE(positions == expected_positions) << what;
+}
+
+TEST(SortByKey, AllTypesAndOrders) {
+  for (ElementType type : kKeyTypes) {
+    for (KeyOrder order : {KeyOrder::kIeee, KeyOrder::kTotal, KeyOrder::kNumpy}) {
+      for (bool descending : {false, true}) {
+        CheckSort(type, order, descending, {2, 37, 3}, nullptr);
+        CheckSort(type, order, descending, {1, 3000, 1}, nullptr);
+      }
+    }
+  }
+}
+
+TEST(SortByKey, ShapesAndThreads) {
+  ThreadPool pool(3);
+  for (ThreadPool* threads : {static_cast<ThreadPool*>(nullptr), &pool}) {
+    for (SortShape shape : {SortShape{1, 1, 1},
+                            {0, 5, 1},
+                            {3, 0, 2},
+                            {5, 2, 1},
+                            {100, 100, 1},
+                            {7, 1000, 20},
+                            {1, 400000, 1},
+                            {1, 262144, 2},
+                            {1, 2, 50}}) {
+      CheckSort(ElementType::F32, KeyOrder::kNumpy, false, shape, threads);
+      if (shape.n < 100000) CheckSort(ElementType::S64, KeyOrder::kIeee, true, shape, threads);
+    }
+  }
+}
+
+TEST(SortByKey, KeysWithoutSpecialsAlone) {
+  ThreadPool pool(2);
+  std::mt19937 random(1);
+  for (int64_t n : {10, 1000, 300000}) {
+    std::vector<float> v(n);
+    for (float& f : v) f = static_cast<float>(random() % 1000) - 500.5f;
+    std::vector<float> expected = v;
+    std::sort(expected.begin(), expected.end(), std::greater<>());
+    SortOperand operand[] = {{v.data(), 4}};
+    ASSERT_TRUE(SortByKey({1, n, 1}, operand, {.order = KeyOrder::kNumpy, .descending = true}, &pool).ok());
+    EXPECT_EQ(v, expected);
+  }
+}
+
+TEST(SortByKey, Refusals) {
+  float f[2];
+  SortOperand operand[] = {{f, 8}}, odd[] = {{f, 3}};
+  EXPECT_EQ(SortByKey({1, 1, 1}, operand, {.type = ElementType::C64}, nullptr).code(), StatusCode::kUnimplemented);
+  EXPECT_EQ(SortByKey({1, 2, 1}, operand, {.type = ElementType::F32}, nullptr).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(SortByKey({1, 2, 1}, operand, {.operand = 1, .type = ElementType::F64}, nullptr).code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(SortByKey({1, 2, 1}, odd, {}, nullptr).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(SortByFunction({1, 2, 1}, operand, nullptr, nullptr, nullptr).code(), StatusCode::kInvalidArgument);
+}
+
+// Lexicographic by operand 0, then descending by operand 1.
+bool TwoKeys(const void* const* pairs, void*) {
+  int32_t a0 = *static_cast<const int32_t*>(pairs[0]), b0 = *static_cast<const int32_t*>(pairs[1]);
+  double a1 = *static_cast<const double*>(pairs[2]), b1 = *static_cast<const double*>(pairs[3]);
+  return a0 < b0 || (a0 == b0 && a1 > b1);
+}
+
+TEST(SortByFunction, TwoKeysStable) {
+  ThreadPool pool(3);
+  for (ThreadPool* threads : {static_cast<ThreadPool*>(nullptr), &pool}) {
+    for (SortShape shape : {SortShape{3, 7, 2}, {1, 5, 1}, {2, 1000, 1}, {1, 50000, 1}, {1, 9000, 3}}) {
+      int64_t total = shape.outer * shape.n * shape.inner;
+      std::mt19937 random(3);
+      std::vector<int32_t> a(total);
+      std::vector<double> b(total);
+      std::vector<uint8_t> c(total);
+      for (int64_t i = 0; i < total; ++i) {
+        a[i] = random() % 5;
+        b[i] = random() % 7;
+        c[i] = static_cast<uint8_t>(random());
+      }
+      std::vector<int32_t> a0 = a;
+      std::vector<double> b0 = b;
+      std::vector<uint8_t> c0 = c;
+      SortOperand operands[] = {{a.data(), 4}, {b.data(), 8}, {c.data(), 1}};
+      ASSERT_TRUE(SortByFunction(shape, operands, TwoKeys, nullptr, threads).ok());
+      for (int64_t line = 0; line < shape.outer * shape.inner; ++line) {
+        int64_t o = line / shape.inner, i = line % shape.inner;
+        std::vector<int64_t> order(shape.n);
+        for (int64_t r = 0; r < shape.n; ++r) order[r] = (o * shape.n + r) * shape.inner + i;
+        std::vector<int64_t> sorted = order;
+        std::stable_sort(sorted.begin(), sorted.end(),
+                         [&](int64_t x, int64_t y) { return a0[x] < a0[y] || (a0[x] == a0[y] && b0[x] > b0[y]); });
+        for (int64_t r = 0; r < shape.n; ++r) {
+          ASSERT_EQ(a[order[r]], a0[sorted[r]]);
+          ASSERT_EQ(b[order[r]], b0[sorted[r]]);
+          ASSERT_EQ(c[order[r]], c0[sorted[r]]);
+        }
+      }
+    }
+  }
+}
+
+TEST(SortByFunction, ManyOperandsAndContradictions) {
+  constexpr int64_t kLength = 20000;
+  std::vector<std::vector<uint16_t>> data(12, std::vector<uint16_t>(kLength));
+  std::vector<SortOperand> operands;
+  for (auto& v : data) {
+    std::iota(v.begin(), v.end(), 0);
+    operands.push_back({v.data(), 2});
+  }
+  // "Always less" is no order; the result must still be a permutation, the same for all operands and thread counts.
+  auto always = [](const void* const*, void*) { return true; };
+  ThreadPool pool(3);
+  ASSERT_TRUE(SortByFunction({1, kLength, 1}, operands, always, nullptr, &pool).ok());
+  std::vector<uint16_t> threaded = data[0];
+  for (auto& v : data) EXPECT_EQ(v, threaded);
+  std::iota(data[0].begin(), data[0].end(), 0);
+  ASSERT_TRUE(SortByFunction({1, kLength, 1}, std::span(operands).first(1), always, nullptr, nullptr).ok());
+  EXPECT_EQ(data[0], threaded);
+  std::sort(threaded.begin(), threaded.end());
+  for (int64_t i = 0; i < kLength; ++i) ASSERT_EQ(threaded[i], i);
+}
+
+TEST(TopK, AgreesWithAStableSort) {
+  ThreadPool pool(3);
+  for (ElementType type : kKeyTypes) {
+    for (auto [outer, n, k] : {std::array<int64_t, 3>{3, 50, 5},
+                               {1, 1000, 3},
+                               {2, 1000, 1000},
+                               {1, 7, 7},
+                               {2, 5000, 700},
+                               {1, 70000, 64},
+                               {4, 9, 0},
+                               {0, 4, 2},
+                               {1, 1, 1}}) {
+      int64_t bytes = Bytes(type);
+      std::vector<uint8_t> input = RandomElements(type, outer * n, 11), values(outer * k * bytes);
+      std::vector<int32_t> indices(outer * k);
+      ASSERT_TRUE(TopK(type, outer, n, k, input.data(), values.data(), indices.data(), &pool).ok());
+      for (int64_t o = 0; o < outer; ++o) {
+        std::vector<int32_t> order(n);
+        std::iota(order.begin(), order.end(), 0);
+        auto element = [&](int32_t i) { return &input[(o * n + i) * bytes]; };
+        std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+          return Before(type, KeyOrder::kNumpy, true, element(a), element(b));
+        });
+        for (int64_t j = 0; j < k; ++j) {
+          ASSERT_EQ(indices[o * k + j], order[j]) << Name(type) << " n " << n << " k " << k << " j " << j;
+          ASSERT_EQ(std::memcmp(&values[(o * k + j) * bytes], element(order[j]), bytes), 0);
+        }
+      }
+    }
+  }
+  float f = 0;
+  int32_t i = 0;
+  EXPECT_EQ(TopK(ElementType::F32, 1, 1, 2, &f, &f, &i, nullptr).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(TopK(ElementType::C64, 1, 1, 1, &f, &f, &i, nullptr).code(), StatusCode::kUnimplemented);
+}
+
+}  // namespace
+}  // namespace strop::cpu

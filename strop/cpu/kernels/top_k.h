@@ -1,0 +1,18 @@
+// TopK: the k largest elements of each row with their indices, in descending order; equal elements by ascending index.
+//
+// NaNs are the largest (all NaNs are equal), -0 == +0, as in jax.lax.top_k. Rows are [outer][n]; values and indices
+// [outer][k]. One pass keeps a buffer of 2k candidates and prunes it to k when full (expected O(n + k log k log(n/k)));
+// for large k the row is sorted. InvalidArgument unless 0 <= k <= n < 2^31; Unimplemented for types without an order.
+#pragma once
+#include <cstdint>
+
+#include "strop/base/status.h"
+#include "strop/base/thread_pool.h"
+#include "strop/types/element_type.h"
+
+namespace strop::cpu {
+
+Status TopK(ElementType type, int64_t outer, int64_t n, int64_t k, const void* input, void* values, int32_t* indices,
+            ThreadPool* pool);
+
+}  // namespace strop::cpu

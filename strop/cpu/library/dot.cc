@@ -1,0 +1,100 @@
+// dot -> GEMM. The dimensions of each role (batch, contracting, free) must lie in memory like one dimension; the strides say
+// the rest, so that transposed operands need no transpose.
+#include <algorithm>
+#include <optional>
+
+#include "strop/cpu/kernels/gemm.h"
+#include "strop/cpu/library/library.h"
+
+namespace strop::cpu {
+namespace {
+
+struct Merged {
+  int64_t size = 1;
+  int64_t stride = 0;
+};
+
+// The dimensions `dims` of a row-major array as one: each must be as far from the next as the next spans.
+std::optional<Merged> Merge(const Shape& shape, const Dims& dims) {
+  const Int64Vector strides = shape.Strides();
+  Merged m;
+  for (size_t i = dims.size(); i-- > 0;) {
+    const int64_t size = shape.dim(dims[i]);
+    if (size == 1) continue;
+    if (m.size == 1) m.stride = strides[dims[i]];
+    else if (strides[dims[i]] != m.stride * m.size) return std::nullopt;
+    m.size *= size;
+  }
+  return m;
+}
+
+Dims FreeDims(const Shape& shape, const Dims& batch, const Dims& contracting) {
+  Dims free;
+  for (int64_t d = 0; d < shape.rank(); ++d)
+    if (std::find(batch.begin(), batch.end(), d) == batch.end() &&
+        std::find(contracting.begin(), contracting.end(), d) == contracting.end())
+      free.push_back(d);
+  return free;
+}
+
+Result<GemmProblem> ProblemOf(const Instruction& dot) {
+  const DotAttrs& a = dot.attrs<DotAttrs>();
+  if (dot.operand_count() != 2) return Unimplemented("sparse dot");
+  const Shape& lhs = dot.operand(0)->shape();
+  const Shape& rhs = dot.operand(1)->shape();
+  const Shape& out = dot.shape();
+  if (GemmAccumulator(lhs.type(), rhs.type(), out.type()) == ElementType::Invalid || IsPred(out.type()))
+    return Unimplemented("dot of ", Name(lhs.type()), " and ", Name(rhs.type()), " to ", Name(out.type()));
+  if (IsComplex(out.type()) != (IsComplex(lhs.type()) || IsComplex(rhs.type())))
+    return Unimplemented("dot of ", Name(lhs.type()), " and ", Name(rhs.type()), " to ", Name(out.type()));
+  auto lhs_batch = Merge(lhs, a.lhs_batch), rhs_batch = Merge(rhs, a.rhs_batch);
+  auto lhs_k = Merge(lhs, a.lhs_contracting), rhs_k = Merge(rhs, a.rhs_contracting);
+  auto m = Merge(lhs, FreeDims(lhs, a.lhs_batch, a.lhs_contracting));
+  auto n = Merge(rhs, FreeDims(rhs, a.rhs_batch, a.rhs_contracting));
+  if (!lhs_batch || !lhs_k || !m) return Unimplemented("dot whose lhs ", lhs.ToString(), " interleaves its dimensions");
+  if (!rhs_batch || !rhs_k || !n) return Unimplemented("dot whose rhs ", rhs.ToString(), " interleaves its dimensions");
+  GemmProblem p;
+  p.batch = lhs_batch->size;
+  p.m = m->size;
+  p.n = n->size;
+  p.k = lhs_k->size;
+  p.a = {lhs.type(), m->stride, lhs_k->stride, lhs_batch->stride};
+  p.b = {rhs.type(), rhs_k->stride, n->stride, rhs_batch->stride};
+  p.c = {out.type(), p.n, 1, p.m * p.n};
+  // A dimension of size one has no stride; give it one that lets the contiguous forms be seen.
+  if (p.k == 1 && p.a.col_stride == 0) p.a.col_stride = 1;
+  if (p.n == 1 && p.b.col_stride == 0) p.b.col_stride = 1;
+  return p;
+}
+
+class DotTasks final : public TaskKernel {
+ public:
+  explicit DotTasks(std::shared_ptr<const Gemm> gemm) : gemm_(std::move(gemm)) {}
+  void Run(void* const* args, int64_t begin, int64_t end, void* scratch) const override {
+    gemm_->Run(args[0], args[1], args[2], begin, end, scratch);
+  }
+
+ private:
+  std::shared_ptr<const Gemm> gemm_;
+};
+
+}  // namespace
+
+Decision SupportsDot(const Instruction& dot) {
+  Result<GemmProblem> problem = ProblemOf(dot);
+  return problem.ok() ? Decision::Yes() : Decision::No(problem.status().message());
+}
+
+Result<CompiledKernel> MakeDot(const KernelSpec& spec) {
+  STROP_ASSIGN(GemmProblem problem, ProblemOf(*spec.instruction));
+  STROP_ASSIGN(std::shared_ptr<const Gemm> gemm, Gemm::Create(problem));
+  KernelStep step;
+  step.num_tasks = gemm->num_tasks();
+  step.scratch_bytes = gemm->scratch_bytes();
+  step.library = std::make_shared<DotTasks>(std::move(gemm));
+  CompiledKernel kernel;
+  kernel.body = std::move(step);
+  return kernel;
+}
+
+}  // namespace strop::cpu

@@ -1,0 +1,76 @@
+#include "strop/driver/compile.h"
+
+#include <chrono>
+#include <cstdio>
+
+#include "strop/base/log.h"
+#include "strop/driver/bind.h"
+#include "strop/driver/dump.h"
+#include "strop/driver/pipeline.h"
+#include "strop/ir/verifier.h"
+#include "strop/plan/plan.h"
+
+namespace strop {
+namespace {
+
+class Clock {
+ public:
+  explicit Clock(std::vector<Timing>& timings) : timings_(timings) {}
+  void Lap(std::string phase) {
+    auto now = std::chrono::steady_clock::now();
+    timings_.push_back({std::move(phase), std::chrono::duration<double, std::milli>(now - last_).count()});
+    last_ = now;
+  }
+
+ private:
+  std::vector<Timing>& timings_;
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const CompiledProgram>> Compile(std::unique_ptr<Module> module, const Backend& backend,
+                                                       const CompileSettings& options) {
+  auto program = std::make_shared<CompiledProgram>();
+  Clock clock(program->timings);
+  Dump dump(options.dump_dir, module->name());
+  Explanation& explanation = program->explanation;
+
+  STROP_TRY(VerifyModule(*module));
+  STROP_TRY(dump.Module("imported", *module));
+
+  // ---- optimise: the same program, in fewer and simpler instructions
+  PassOptions pass_options;
+  pass_options.disabled_passes = options.disabled_passes;
+  pass_options.verify_each = options.verify_each;
+  PassContext context(pass_options);
+  PassPipeline pipeline = CompilePipeline(backend, options);
+  pipeline.set_observer(dump.PassObserver());
+  STROP_TRY(pipeline.Run(*module, context));
+  module->set_stage(Stage::LaidOut);  // from here on every array is row-major
+  clock.Lap("passes");
+
+  // ---- plan: from here on instructions are only grouped and ordered
+  STROP_TRY(FuseModule(*module, backend.target(), options.explain ? &explanation.not_fused : nullptr));
+  STROP_TRY(ScheduleModule(*module));
+  if (options.verify_each) STROP_TRY(VerifyModule(*module));
+  STROP_TRY(dump.Module("scheduled", *module));
+  STROP_ASSIGN(Plan plan, BuildPlan(*module, backend.target()));
+  explanation.copies = plan.copy_reasons;
+  STROP_TRY(dump.Text("plan.txt", [&] { return plan.ToString(); }));
+  if (options.explain) program->plan_text = plan.ToString();
+  clock.Lap("plan");
+
+  // ---- code: from here on the module is only looked at
+  program->cost = CostOf(*module);
+  STROP_TRY(BindCustomCalls(plan, options.custom_calls));
+  STROP_TRY(BindKernels(plan, backend, options, explanation));
+  STROP_ASSIGN(program->executable, Executable::Create(std::move(plan.spec)));
+  program->module = std::move(module);
+  clock.Lap("codegen");
+
+  for (const std::string& line : explanation.interpreted) STROP_LOG_AT(1, "interpreted: ", line);
+  return std::shared_ptr<const CompiledProgram>(std::move(program));
+}
+
+}  // namespace strop
