@@ -134,7 +134,7 @@ def column_line(line, like, new):
 def new_op(arguments):
     arguments = list(arguments)
     like_text = option(arguments, "--like", "cosh")
-    text = name_argument(arguments, "new-op", "softsign --like erf")
+    text = name_argument(arguments, "new-op", "gaussian --like erf")
     like = op_row(like_text)
     if not like or "kUnary" not in like[1] and "kBinary" not in like[1]:
         raise Failure(f"--like names an elementwise op of strop/ir/ops.def; '{like_text}' is none")
