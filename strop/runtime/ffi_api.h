@@ -1,7 +1,7 @@
 // The XLA FFI C API 0.3: the binary interface of typed custom calls. A handler is one function that takes a call frame;
-// through frame->api it reaches what the runtime lends it (errors, user data, state, threads). Names, order and sizes are
-// the interface's; jaxlib's LAPACK kernels, Python callbacks and users' own handlers are compiled against it.
-// Like PJRT, each struct opens with the size that its writer knows.
+// through frame->api it reaches what the runtime lends it (errors, user data, state, threads). Names, order and sizes
+// are the interface's; jaxlib's LAPACK kernels, Python callbacks and users' own handlers are compiled against it. Like
+// PJRT, each struct opens with the size that its writer knows.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,8 +9,9 @@
 #define STROP_FFI_API_MAJOR 0
 #define STROP_FFI_API_MINOR 3
 
-#define STROP_FFI_SIZE(type, last_field, bytes) \
-  static_assert(offsetof(type, last_field) + sizeof(((type*)nullptr)->last_field) == (bytes), #type " has the wrong size")
+#define STROP_FFI_SIZE(type, last_field, bytes)                                               \
+  static_assert(offsetof(type, last_field) + sizeof(((type*)nullptr)->last_field) == (bytes), \
+                #type " has the wrong size")
 
 struct XLA_FFI_Api;
 struct XLA_FFI_InternalApi;

@@ -1,8 +1,8 @@
 // PJRT C API 0.112, the ground: struct headers, extensions, errors, named values, events, and the enumerations.
 // Written from the public interface's facts (names, order, sizes); every offset is pinned in layout.cc.
 //
-// Each struct starts with struct_size, the byte count that its *caller* knows: offset plus size of the last field, which
-// is often less than sizeof. A field that lies beyond struct_size does not exist: it is neither read nor written.
+// Each struct starts with struct_size, the byte count that its *caller* knows: offset plus size of the last field,
+// which is often less than sizeof. A field that lies beyond struct_size does not exist: it is neither read nor written.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,8 +13,8 @@
 // Declares kStructSize<type>, and checks it against the measured size.
 template <class T>
 inline constexpr size_t kStructSize = 0;
-#define STROP_PJRT_SIZE(type, last_field, bytes)                                                           \
-  template <>                                                                                              \
+#define STROP_PJRT_SIZE(type, last_field, bytes)                                                                 \
+  template <>                                                                                                    \
   inline constexpr size_t kStructSize<type> = offsetof(type, last_field) + sizeof(((type*)nullptr)->last_field); \
   static_assert(kStructSize<type> == (bytes), #type " has the wrong size")
 
@@ -229,7 +229,7 @@ struct PJRT_Plugin_Attributes_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   const PJRT_NamedValue* attributes;  // out; lives as long as the process
-  size_t num_attributes;  // out
+  size_t num_attributes;              // out
 };
 STROP_PJRT_SIZE(PJRT_Plugin_Attributes_Args, num_attributes, 32);
 

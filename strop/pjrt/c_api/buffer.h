@@ -20,7 +20,7 @@ struct PJRT_Buffer_Dimensions_Args {
   PJRT_Extension_Base* extension_start;
   PJRT_Buffer* buffer;
   const int64_t* dims;  // out
-  size_t num_dims;  // out
+  size_t num_dims;      // out
 };
 STROP_PJRT_SIZE(PJRT_Buffer_Dimensions_Args, num_dims, 40);
 struct PJRT_Buffer_UnpaddedDimensions_Args {
@@ -28,7 +28,7 @@ struct PJRT_Buffer_UnpaddedDimensions_Args {
   PJRT_Extension_Base* extension_start;
   PJRT_Buffer* buffer;
   const int64_t* unpadded_dims;  // out
-  size_t num_dims;  // out
+  size_t num_dims;               // out
 };
 STROP_PJRT_SIZE(PJRT_Buffer_UnpaddedDimensions_Args, num_dims, 40);
 struct PJRT_Buffer_DynamicDimensionIndices_Args {
@@ -36,7 +36,7 @@ struct PJRT_Buffer_DynamicDimensionIndices_Args {
   PJRT_Extension_Base* extension_start;
   PJRT_Buffer* buffer;
   const size_t* dynamic_dim_indices;  // out
-  size_t num_dynamic_dims;  // out
+  size_t num_dynamic_dims;            // out
 };
 STROP_PJRT_SIZE(PJRT_Buffer_DynamicDimensionIndices_Args, num_dynamic_dims, 40);
 struct PJRT_Buffer_GetMemoryLayout_Args {
@@ -101,7 +101,7 @@ struct PJRT_Buffer_ToHostBuffer_Args {
   PJRT_Extension_Base* extension_start;
   PJRT_Buffer* src;
   PJRT_Buffer_MemoryLayout* host_layout;  // null: the layout of src
-  void* dst;  // null: only dst_size is asked
+  void* dst;                              // null: only dst_size is asked
   size_t dst_size;
   PJRT_Event* event;  // out
 };
@@ -174,8 +174,8 @@ struct PJRT_Buffer_CopyRawToHostFuture_Args {
   PJRT_Buffer* buffer;
   int64_t offset;
   int64_t transfer_size;
-  PJRT_Event* event;  // out
-  void* callback_data;  // out
+  PJRT_Event* event;                                       // out
+  void* callback_data;                                     // out
   PJRT_CopyRawToHostFutureCallback future_ready_callback;  // out
 };
 STROP_PJRT_SIZE(PJRT_Buffer_CopyRawToHostFuture_Args, future_ready_callback, 64);
@@ -192,9 +192,9 @@ struct PJRT_Buffer_DonateWithControlDependency_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_Buffer* buffer;
-  void* callback_data;  // out
+  void* callback_data;                                     // out
   PJRT_DependencyReadyCallback dependency_ready_callback;  // out
-  PJRT_Buffer* out_buffer;  // out
+  PJRT_Buffer* out_buffer;                                 // out
 };
 STROP_PJRT_SIZE(PJRT_Buffer_DonateWithControlDependency_Args, out_buffer, 48);
 struct PJRT_Buffer_Bitcast_Args {

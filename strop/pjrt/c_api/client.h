@@ -13,8 +13,8 @@ struct PJRT_KeyValueGetCallback_Args {
   int timeout_in_ms;
   PJRT_CallbackError* callback_error;
   void* user_arg;
-  char* value;  // out
-  size_t value_size;  // out
+  char* value;                                       // out
+  size_t value_size;                                 // out
   PJRT_KeyValueValueDeleter value_deleter_callback;  // out
 };
 STROP_PJRT_SIZE(PJRT_KeyValueGetCallback_Args, value_deleter_callback, 80);
@@ -25,8 +25,8 @@ struct PJRT_KeyValueTryGetCallback_Args {
   size_t key_size;
   PJRT_CallbackError* callback_error;
   void* user_arg;
-  char* value;  // out
-  size_t value_size;  // out
+  char* value;                                       // out
+  size_t value_size;                                 // out
   PJRT_KeyValueValueDeleter value_deleter_callback;  // out
 };
 STROP_PJRT_SIZE(PJRT_KeyValueTryGetCallback_Args, value_deleter_callback, 72);
@@ -41,9 +41,9 @@ struct PJRT_KeyValuePutCallback_Args {
   void* user_arg;
 };
 STROP_PJRT_SIZE(PJRT_KeyValuePutCallback_Args, user_arg, 64);
-using PJRT_KeyValueGetCallback = PJRT_Error* (*)(PJRT_KeyValueGetCallback_Args* args);
-using PJRT_KeyValueTryGetCallback = PJRT_Error* (*)(PJRT_KeyValueTryGetCallback_Args* args);
-using PJRT_KeyValuePutCallback = PJRT_Error* (*)(PJRT_KeyValuePutCallback_Args* args);
+using PJRT_KeyValueGetCallback = PJRT_Error* (*)(PJRT_KeyValueGetCallback_Args * args);
+using PJRT_KeyValueTryGetCallback = PJRT_Error* (*)(PJRT_KeyValueTryGetCallback_Args * args);
+using PJRT_KeyValuePutCallback = PJRT_Error* (*)(PJRT_KeyValuePutCallback_Args * args);
 
 struct PJRT_Client_Create_Args {
   size_t struct_size;
@@ -100,7 +100,7 @@ struct PJRT_Client_Devices_Args {
   PJRT_Extension_Base* extension_start;
   PJRT_Client* client;
   PJRT_Device* const* devices;  // out
-  size_t num_devices;  // out
+  size_t num_devices;           // out
 };
 STROP_PJRT_SIZE(PJRT_Client_Devices_Args, num_devices, 40);
 struct PJRT_Client_AddressableDevices_Args {
@@ -108,7 +108,7 @@ struct PJRT_Client_AddressableDevices_Args {
   PJRT_Extension_Base* extension_start;
   PJRT_Client* client;
   PJRT_Device* const* addressable_devices;  // out
-  size_t num_addressable_devices;  // out
+  size_t num_addressable_devices;           // out
 };
 STROP_PJRT_SIZE(PJRT_Client_AddressableDevices_Args, num_addressable_devices, 40);
 struct PJRT_Client_LookupDevice_Args {
@@ -132,7 +132,7 @@ struct PJRT_Client_AddressableMemories_Args {
   PJRT_Extension_Base* extension_start;
   PJRT_Client* client;
   PJRT_Memory* const* addressable_memories;  // out
-  size_t num_addressable_memories;  // out
+  size_t num_addressable_memories;           // out
 };
 STROP_PJRT_SIZE(PJRT_Client_AddressableMemories_Args, num_addressable_memories, 40);
 
@@ -232,7 +232,7 @@ struct PJRT_Client_BufferFromHostBuffer_Args {
   PJRT_Memory* memory;  // before device, if set
   PJRT_Buffer_MemoryLayout* device_layout;
   PJRT_Event* done_with_host_buffer;  // out
-  PJRT_Buffer* buffer;  // out
+  PJRT_Buffer* buffer;                // out
 };
 STROP_PJRT_SIZE(PJRT_Client_BufferFromHostBuffer_Args, buffer, 120);
 
@@ -293,7 +293,7 @@ struct PJRT_Client_CreateAliasBuffer_Args {
   size_t shape_num_dims;
   PJRT_Buffer_Type shape_element_type;
   PJRT_Buffer_MemoryLayout* shape_layout;
-  PJRT_Buffer* alias_buffer;  // out
+  PJRT_Buffer* alias_buffer;                                 // out
   PJRT_FulfillAliasBufferCallback* fulfill_alias_buffer_cb;  // out
 };
 STROP_PJRT_SIZE(PJRT_Client_CreateAliasBuffer_Args, fulfill_alias_buffer_cb, 80);

@@ -20,7 +20,7 @@ struct PJRT_DeviceDescription_Attributes_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_DeviceDescription* device_description;
-  size_t num_attributes;  // out
+  size_t num_attributes;              // out
   const PJRT_NamedValue* attributes;  // out
 };
 STROP_PJRT_SIZE(PJRT_DeviceDescription_Attributes_Args, attributes, 40);
@@ -75,7 +75,7 @@ struct PJRT_Device_AddressableMemories_Args {
   PJRT_Extension_Base* extension_start;
   PJRT_Device* device;
   PJRT_Memory* const* memories;  // out
-  size_t num_memories;  // out
+  size_t num_memories;           // out
 };
 STROP_PJRT_SIZE(PJRT_Device_AddressableMemories_Args, num_memories, 40);
 struct PJRT_Device_DefaultMemory_Args {
@@ -138,9 +138,9 @@ struct PJRT_Device_GetAttributes_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_Device* device;
-  const PJRT_NamedValue* attributes;  // out
-  size_t num_attributes;  // out
-  PJRT_Device_Attributes* device_attributes;  // out; backs `attributes`
+  const PJRT_NamedValue* attributes;                // out
+  size_t num_attributes;                            // out
+  PJRT_Device_Attributes* device_attributes;        // out; backs `attributes`
   PJRT_DeviceAttributesDeleter attributes_deleter;  // out
 };
 STROP_PJRT_SIZE(PJRT_Device_GetAttributes_Args, attributes_deleter, 56);
@@ -213,7 +213,7 @@ struct PJRT_Memory_AddressableByDevices_Args {
   PJRT_Extension_Base* extension_start;
   PJRT_Memory* memory;
   PJRT_Device* const* devices;  // out
-  size_t num_devices;  // out
+  size_t num_devices;           // out
 };
 STROP_PJRT_SIZE(PJRT_Memory_AddressableByDevices_Args, num_devices, 40);
 
@@ -254,7 +254,7 @@ struct PJRT_TopologyDescription_GetDeviceDescriptions_Args {
   PJRT_Extension_Base* extension_start;
   PJRT_TopologyDescription* topology;
   PJRT_DeviceDescription* const* descriptions;  // out
-  size_t num_descriptions;  // out
+  size_t num_descriptions;                      // out
 };
 STROP_PJRT_SIZE(PJRT_TopologyDescription_GetDeviceDescriptions_Args, num_descriptions, 40);
 using PJRT_SerializedTopologyDeleter = void (*)(PJRT_SerializedTopology* serialized_topology);
@@ -262,9 +262,9 @@ struct PJRT_TopologyDescription_Serialize_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_TopologyDescription* topology;
-  const char* serialized_bytes;  // out
-  size_t serialized_bytes_size;  // out
-  PJRT_SerializedTopology* serialized_topology;  // out
+  const char* serialized_bytes;                                // out
+  size_t serialized_bytes_size;                                // out
+  PJRT_SerializedTopology* serialized_topology;                // out
   PJRT_SerializedTopologyDeleter serialized_topology_deleter;  // out
 };
 STROP_PJRT_SIZE(PJRT_TopologyDescription_Serialize_Args, serialized_topology_deleter, 56);
@@ -281,7 +281,7 @@ struct PJRT_TopologyDescription_Attributes_Args {
   PJRT_Extension_Base* extension_start;
   PJRT_TopologyDescription* topology;
   const PJRT_NamedValue* attributes;  // out
-  size_t num_attributes;  // out
+  size_t num_attributes;              // out
 };
 STROP_PJRT_SIZE(PJRT_TopologyDescription_Attributes_Args, num_attributes, 40);
 struct PJRT_TopologyDescription_Fingerprint_Args {
@@ -301,8 +301,8 @@ struct PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace_Args {
   size_t num_dims;
   PJRT_Buffer_Type element_type;
   const PJRT_Buffer_MemoryLayout* layout;
-  const char* serialized_shape;  // out
-  size_t serialized_shape_size;  // out
+  const char* serialized_shape;                          // out
+  size_t serialized_shape_size;                          // out
   PJRT_SerializedShapeDeleter serialized_shape_deleter;  // out
 };
 STROP_PJRT_SIZE(PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace_Args, serialized_shape_deleter, 88);
@@ -321,7 +321,7 @@ struct PJRT_Compile_Args {
   const PJRT_Program* program;
   const char* compile_options;
   size_t compile_options_size;
-  PJRT_Client* client;  // may be null
+  PJRT_Client* client;          // may be null
   PJRT_Executable* executable;  // out
 };
 STROP_PJRT_SIZE(PJRT_Compile_Args, executable, 64);

@@ -48,7 +48,7 @@ struct PJRT_Executable_GetCostAnalysis_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_Executable* executable;
-  size_t num_properties;  // out
+  size_t num_properties;              // out
   const PJRT_NamedValue* properties;  // out
 };
 STROP_PJRT_SIZE(PJRT_Executable_GetCostAnalysis_Args, properties, 40);
@@ -56,7 +56,7 @@ struct PJRT_Executable_OutputMemoryKinds_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_Executable* executable;
-  size_t num_outputs;  // out
+  size_t num_outputs;               // out
   const char* const* memory_kinds;  // out
   const size_t* memory_kind_sizes;  // out
 };
@@ -65,7 +65,7 @@ struct PJRT_Executable_ParameterMemoryKinds_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_Executable* executable;
-  size_t num_parameters;  // out
+  size_t num_parameters;            // out
   const char* const* memory_kinds;  // out
   const size_t* memory_kind_sizes;  // out
 };
@@ -75,15 +75,15 @@ struct PJRT_Executable_OutputElementTypes_Args {
   PJRT_Extension_Base* extension_start;
   PJRT_Executable* executable;
   PJRT_Buffer_Type* output_types;  // out
-  size_t num_output_types;  // out
+  size_t num_output_types;         // out
 };
 STROP_PJRT_SIZE(PJRT_Executable_OutputElementTypes_Args, num_output_types, 40);
 struct PJRT_Executable_OutputDimensions_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_Executable* executable;
-  size_t num_outputs;  // out
-  const int64_t* dims;  // out; of all outputs, one after the other
+  size_t num_outputs;       // out
+  const int64_t* dims;      // out; of all outputs, one after the other
   const size_t* dim_sizes;  // out; rank of each
 };
 STROP_PJRT_SIZE(PJRT_Executable_OutputDimensions_Args, dim_sizes, 48);
@@ -134,9 +134,9 @@ struct PJRT_Executable_Serialize_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   const PJRT_Executable* executable;
-  const char* serialized_bytes;  // out
-  size_t serialized_bytes_size;  // out
-  PJRT_SerializedExecutable* serialized_executable;  // out
+  const char* serialized_bytes;                                    // out
+  size_t serialized_bytes_size;                                    // out
+  PJRT_SerializedExecutable* serialized_executable;                // out
   PJRT_SerializedExecutableDeleter serialized_executable_deleter;  // out
 };
 STROP_PJRT_SIZE(PJRT_Executable_Serialize_Args, serialized_executable_deleter, 56);
@@ -144,9 +144,9 @@ struct PJRT_Executable_GetCompileOptions_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_Executable* executable;
-  const char* serialized_bytes;  // out
-  size_t serialized_bytes_size;  // out
-  PJRT_SerializedCompileOptions* serialized_compile_options;  // out
+  const char* serialized_bytes;                                             // out
+  size_t serialized_bytes_size;                                             // out
+  PJRT_SerializedCompileOptions* serialized_compile_options;                // out
   PJRT_SerializedCompileOptionsDeleter serialized_compile_options_deleter;  // out
 };
 STROP_PJRT_SIZE(PJRT_Executable_GetCompileOptions_Args, serialized_compile_options_deleter, 56);
@@ -188,7 +188,7 @@ struct PJRT_LoadedExecutable_AddressableDevices_Args {
   PJRT_Extension_Base* extension_start;
   PJRT_LoadedExecutable* executable;
   PJRT_Device* const* addressable_devices;  // out
-  size_t num_addressable_devices;  // out
+  size_t num_addressable_devices;           // out
 };
 STROP_PJRT_SIZE(PJRT_LoadedExecutable_AddressableDevices_Args, num_addressable_devices, 40);
 
@@ -202,16 +202,16 @@ struct PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args {
   PJRT_Extension_Base* extension_start;
   PJRT_LoadedExecutable* executable;
   PJRT_LogicalDeviceIds* addressable_device_logical_ids;  // out
-  size_t num_addressable_device_logical_ids;  // out
+  size_t num_addressable_device_logical_ids;              // out
 };
 STROP_PJRT_SIZE(PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args, num_addressable_device_logical_ids, 40);
 struct PJRT_LoadedExecutable_GetDeviceAssignment_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_LoadedExecutable* executable;
-  const char* serialized_bytes;  // out; DeviceAssignmentProto
-  size_t serialized_bytes_size;  // out
-  PJRT_DeviceAssignmentSerialized* serialized_device_assignment;  // out
+  const char* serialized_bytes;                                       // out; DeviceAssignmentProto
+  size_t serialized_bytes_size;                                       // out
+  PJRT_DeviceAssignmentSerialized* serialized_device_assignment;      // out
   PJRT_DeviceAssignmentDeleter serialized_device_assignment_deleter;  // out
 };
 STROP_PJRT_SIZE(PJRT_LoadedExecutable_GetDeviceAssignment_Args, serialized_device_assignment_deleter, 56);
@@ -238,7 +238,7 @@ struct PJRT_LoadedExecutable_Fingerprint_Args {
 STROP_PJRT_SIZE(PJRT_LoadedExecutable_Fingerprint_Args, executable_fingerprint_size, 40);
 
 // Host callbacks that older frontends pass with an execution (send and recv ops with a host channel).
-using PJRT_SendCallback = PJRT_Error* (*)(PJRT_Chunk* chunk, PJRT_CallbackError* callback_error,
+using PJRT_SendCallback = PJRT_Error* (*)(PJRT_Chunk * chunk, PJRT_CallbackError* callback_error,
                                           size_t total_size_in_bytes, bool done, void* user_arg);
 using PJRT_RecvCallback = void (*)(PJRT_CopyToDeviceStream* stream, void* user_arg);
 using PJRT_HloOutputCallback = void (*)(int64_t replica_id, int64_t partition_id, const void* data,
@@ -291,9 +291,9 @@ struct PJRT_LoadedExecutable_Execute_Args {
   PJRT_Buffer* const* const* argument_lists;  // [num_devices][num_args]
   size_t num_devices;
   size_t num_args;
-  PJRT_Buffer** const* output_lists;  // [num_devices][num_outputs], filled
+  PJRT_Buffer** const* output_lists;    // [num_devices][num_outputs], filled
   PJRT_Event** device_complete_events;  // [num_devices], filled; may be null
-  PJRT_Device* execute_device;  // may be null
+  PJRT_Device* execute_device;          // may be null
 };
 STROP_PJRT_SIZE(PJRT_LoadedExecutable_Execute_Args, execute_device, 80);
 struct PJRT_ExecuteContext_Create_Args {

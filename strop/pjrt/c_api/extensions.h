@@ -17,9 +17,9 @@ struct PJRT_Layouts_MemoryLayout_Serialize_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_Layouts_MemoryLayout* layout;
-  const char* serialized_bytes;  // out
-  size_t serialized_bytes_size;  // out
-  PJRT_Layouts_SerializedLayout* serialized_layout;  // out
+  const char* serialized_bytes;                            // out
+  size_t serialized_bytes_size;                            // out
+  PJRT_Layouts_SerializedLayout* serialized_layout;        // out
   PJRT_SerializedLayoutDeleter serialized_layout_deleter;  // out
 };
 STROP_PJRT_SIZE(PJRT_Layouts_MemoryLayout_Serialize_Args, serialized_layout_deleter, 56);
@@ -54,7 +54,7 @@ struct PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_Executable* executable;
-  size_t num_outputs;  // out
+  size_t num_outputs;                   // out
   PJRT_Layouts_MemoryLayout** layouts;  // out; owned by the executable
 };
 STROP_PJRT_SIZE(PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args, layouts, 40);
@@ -62,7 +62,7 @@ struct PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_Executable* executable;
-  size_t num_parameters;  // out
+  size_t num_parameters;                // out
   PJRT_Layouts_MemoryLayout** layouts;  // out; owned by the executable
 };
 STROP_PJRT_SIZE(PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args, layouts, 40);
@@ -84,7 +84,7 @@ struct PJRT_Shardings_PJRT_Executable_ParameterShardings_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_Executable* executable;
-  size_t num_parameters;  // out
+  size_t num_parameters;         // out
   const char* const* shardings;  // out
   const size_t* sharding_sizes;  // out
 };
@@ -93,7 +93,7 @@ struct PJRT_Shardings_PJRT_Executable_OutputShardings_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_Executable* executable;
-  size_t num_outputs;  // out
+  size_t num_outputs;            // out
   const char* const* shardings;  // out
   const size_t* sharding_sizes;  // out
 };
@@ -160,8 +160,8 @@ struct PJRT_DeviceDescription_MemoryDescriptions_Args {
   PJRT_Extension_Base* extension_start;
   PJRT_DeviceDescription* device_description;
   const PJRT_MemoryDescription* const* memory_descriptions;  // out
-  size_t num_memory_descriptions;  // out
-  size_t default_memory_index;  // out; all ones: none
+  size_t num_memory_descriptions;                            // out
+  size_t default_memory_index;                               // out; all ones: none
 };
 STROP_PJRT_SIZE(PJRT_DeviceDescription_MemoryDescriptions_Args, default_memory_index, 48);
 struct PJRT_MemoryDescription_Kind_Args {
@@ -170,7 +170,7 @@ struct PJRT_MemoryDescription_Kind_Args {
   const PJRT_MemoryDescription* memory_description;
   const char* kind;  // out
   size_t kind_size;  // out
-  int kind_id;  // out
+  int kind_id;       // out
 };
 STROP_PJRT_SIZE(PJRT_MemoryDescription_Kind_Args, kind_id, 44);
 

@@ -1,0 +1,24 @@
+// Modules on the wire: HloModuleProto and the messages that wrap it.
+//
+// Reading refuses what is malformed (unknown opcodes, ids that do not exist or come too late, bad shapes, literals of
+// the wrong size) with InvalidArgument that names the instruction; whether the module is *legal* is VerifyModule's
+// question. The order of instructions must be topological, as XLA writes it, so cycles cannot be expressed.
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "strop/ir/module.h"
+
+namespace strop {
+
+Result<std::unique_ptr<Module>> ParseModuleProto(std::string_view bytes);            // HloModuleProto
+Result<std::unique_ptr<Module>> ParseModuleProtoWithConfig(std::string_view bytes);  // HloModuleProtoWithConfig
+// HloModuleProto, HloProto, HloSnapshot or HloModuleProtoWithConfig, whichever it is.
+Result<std::unique_ptr<Module>> ParseAnyModuleProto(std::string_view bytes);
+
+Result<std::string> SerializeModuleProto(const Module& module);
+Result<std::string> SerializeHloProto(const Module& module);
+Result<std::string> SerializeModuleProtoWithConfig(const Module& module);
+
+}  // namespace strop
