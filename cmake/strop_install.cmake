@@ -1,15 +1,15 @@
-# strop_install(<rooms>): cmake --install gives bin/strop, the plugin, the rooms' static libraries and headers, and what find_package(strop) reads.
+# strop_install(): `cmake --install` gives bin/strop, the plugin, the rooms' static libraries and headers, and what find_package(strop) reads. The
+# libraries are for programs of the same version: strop::strop is all of it behind strop/strop.h, strop::<room> a room with what it needs.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 function(strop_install)
-  set(targets ${ARGN})
-  list(TRANSFORM targets PREPEND strop_)
+  get_property(rooms GLOBAL PROPERTY STROP_ROOMS)
   add_library(strop_strop INTERFACE)
   set_target_properties(strop_strop PROPERTIES EXPORT_NAME strop)
   target_link_libraries(strop_strop INTERFACE strop_capi)
   target_compile_features(strop_strop INTERFACE cxx_std_20)
-  install(TARGETS ${targets} strop_strop strop_wire EXPORT strop-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  install(TARGETS ${rooms} strop_strop strop_wire EXPORT strop-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
           INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
   install(EXPORT strop-targets NAMESPACE strop:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/strop)
 

@@ -21,6 +21,6 @@ function(strop_proto_library target)
     DEPENDS ${inputs}
     COMMENT "protoc ${ARGN}")
   add_library(${target} STATIC ${sources} ${headers})
-  target_include_directories(${target} SYSTEM PUBLIC ${out} ${Protobuf_INCLUDE_DIRS})
+  target_include_directories(${target} SYSTEM PUBLIC $<BUILD_INTERFACE:${out}> ${Protobuf_INCLUDE_DIRS})
   target_link_libraries(${target} PUBLIC ${STROP_PROTOBUF_LITE} Threads::Threads)
 endfunction()

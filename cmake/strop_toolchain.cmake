@@ -32,11 +32,7 @@ if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
   endforeach()
 endif()
 
-# LLVM, static. Only rooms declared with LLVM see its headers (see strop_room). Loaded on first use: it costs a second of configure time.
-macro(strop_find_llvm)
-  if(NOT LLVM_FOUND)
-    find_package(LLVM 22.1 REQUIRED CONFIG HINTS /usr/lib/llvm-22)
-    llvm_map_components_to_libnames(STROP_LLVM_LIBRARIES X86 OrcJIT Passes)
-    separate_arguments(STROP_LLVM_DEFINITIONS NATIVE_COMMAND "${LLVM_DEFINITIONS}")
-  endif()
-endmacro()
+# LLVM, static. Only rooms declared with LLVM see its headers (strop_room).
+find_package(LLVM 22.1 REQUIRED CONFIG HINTS /usr/lib/llvm-22)
+llvm_map_components_to_libnames(STROP_LLVM_LIBRARIES X86 OrcJIT Passes)
+separate_arguments(STROP_LLVM_DEFINITIONS NATIVE_COMMAND "${LLVM_DEFINITIONS}")

@@ -134,7 +134,7 @@ def column_line(line, like, new):
 def new_op(arguments):
     arguments = list(arguments)
     like_text = option(arguments, "--like", "cosh")
-    text = name_argument(arguments, "new-op", "softsign --like erf")
+    text = name_argument(arguments, "new-op", "gaussian --like erf")
     like = op_row(like_text)
     if not like or "kUnary" not in like[1] and "kBinary" not in like[1]:
         raise Failure(f"--like names an elementwise op of strop/ir/ops.def; '{like_text}' is none")
@@ -155,4 +155,72 @@ def new_op(arguments):
             changes.notes[name] = f"as {like_text}"
     changes.write()
     print(f"Next: write what {text} means where it still says what {like_text} does. docs/how-to/add-an-op.md goes on from here.")
+    return 0
+
+
+PASS_SOURCE = """// {title}: what it does and why, for somebody who knows HLO and not this pass. Before and after:
+//
+//   %b = f32[2] negate(%a)
+//   %c = f32[2] negate(%b)        %c becomes %a
+//
+#include "strop/passes/pass.h"
+
+namespace strop {{
+namespace {{
+
+// True if it changed the instruction. May replace it; its operands come before it and have been seen.
+bool Rewrite(Instruction* instruction) {{
+  return false;
+}}
+
+struct {struct} final : Pass {{
+  Result<bool> Run(Module& module, PassContext& context) override {{
+    int64_t changed = 0;
+    for (Computation* computation : module.computations()) {{
+      for (Instruction* instruction = computation->first(); instruction;) {{
+        Instruction* next = instruction->next();
+        changed += Rewrite(instruction);
+        instruction = next;
+      }}
+    }}
+    context.Count("{name}.changed", changed);
+    return changed > 0;
+  }}
+}};
+
+}}  // namespace
+
+std::unique_ptr<Pass> Make{struct}() {{ return std::make_unique<{struct}>(); }}
+
+}}  // namespace strop
+"""
+
+PASS_TEST = """// RUN: strop opt %s --passes={name} | FileCheck %s
+
+HloModule {file}
+
+ENTRY main {{
+  a = f32[2] parameter(0)
+  b = f32[2] negate(a)
+  ROOT c = f32[2] negate(b)
+}}
+
+// Expected output, written by ./dev bless:
+// CHECK: HloModule {file}
+"""
+
+
+def new_pass(arguments):
+    name = name_argument(arguments, "new-pass", "double-negate").replace("_", "-")
+    file, struct = snake(name), camel(name)
+    changes = Changes()
+    changes.create(f"strop/passes/{file}.cc", PASS_SOURCE.format(title=name.replace("-", " ").capitalize(), struct=struct, name=name))
+    changes.create(f"strop/passes/{file}.hlo", PASS_TEST.format(name=name, file=file))
+    rows = changes.read("strop/passes/passes.def")
+    if re.search(rf'^PASS\({struct},', rows, re.M):
+        raise Failure(f"there is a pass {struct} already")
+    changes.texts["strop/passes/passes.def"] = rows.rstrip("\n") + f'\nPASS({struct}, "{name}", Imported, "Says here in one sentence what it does.")\n'
+    changes.notes["strop/passes/passes.def"] = "a row"
+    changes.write()
+    print(f"Next: write Rewrite() in strop/passes/{file}.cc. docs/how-to/add-a-pass.md goes on from here.")
     return 0

@@ -35,7 +35,7 @@ def functions(text):
                 kind = "scope"
             elif re.search(r"\b(class|struct|union|enum)\b[^()]*$", head):
                 kind = "scope"
-            elif "(" in head:
+            elif "(" in head and not re.search(r"\bk[A-Z]\w*\s*(\(|=)", head):  # constexpr OpColumn<F> kTable(... {
                 kind = "function"
             else:
                 kind = "value"

@@ -57,17 +57,17 @@ Result<Literal> TakeLiteral(const Shape& shape, std::span<const Buffer> leaves, 
 Result<Function> Function::Compile(std::string_view program, std::string_view backend_name) {
   STROP_ASSIGN(Options options, OptionsFromEnvironment());
   STROP_ASSIGN(const Backend* backend, FindBackend(backend_name));
-  STROP_ASSIGN(std::unique_ptr<Module> module, LoadModule(program));
+  STROP_ASSIGN(std::unique_ptr<Module> module, LoadProgram(program, "program"));
   auto state = std::make_shared<State>();
   EntryLayout entry = module->EffectiveEntryLayout();
   for (const Shape& shape : entry.parameters) state->parameters.push_back(shape.WithoutLayout());
   state->result = entry.result.WithoutLayout();
   module->config().has_entry_layout = false;  // literals are row-major: no layout is asked for
   STROP_ASSIGN(state->devices, backend->OpenDevices(1));
-  CompileOptions compile_options;
-  compile_options.dump_dir = options.dump;
-  compile_options.pool = &state->devices->pool();
-  STROP_ASSIGN(state->program, strop::Compile(std::move(module), *backend, compile_options));
+  CompileSettings settings;
+  settings.dump_dir = options.dump;
+  settings.pool = &state->devices->pool();
+  STROP_ASSIGN(state->program, strop::Compile(std::move(module), *backend, settings));
   return Function(std::move(state));
 }
 

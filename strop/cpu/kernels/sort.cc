@@ -1,11 +1,10 @@
 #include "strop/cpu/kernels/sort.h"
 
 #include <atomic>
-#include <memory>
-#include <new>
 #include <vector>
 
 #include "strop/cpu/kernels/parallel.h"
+#include "strop/cpu/kernels/scratch.h"
 #include "strop/cpu/kernels/sort_key.h"
 
 namespace strop::cpu {
@@ -15,21 +14,6 @@ constexpr int64_t kPiece = 1 << 17;         // elements of a long line that one 
 constexpr int64_t kMergeSegment = 1 << 15;  // outputs that one task merges
 constexpr int64_t kTaskElements = 1 << 14;  // short lines are grouped to about this many elements a task
 constexpr int64_t kMaxBlock = 16;           // neighbouring lines handled together when the stride is not one
-
-// Uninitialised memory; null when there is none.
-template <class T>
-class Scratch {
- public:
-  explicit Scratch(int64_t n)
-      : data_(static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t{64}, std::nothrow))) {}
-  ~Scratch() { ::operator delete(data_, std::align_val_t{64}); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  T* get() const { return data_; }
-
- private:
-  T* data_;
-};
 
 Status OutOfMemory(int64_t n) { return ResourceExhausted("sort: no memory to sort lines of ", n, " elements"); }
 

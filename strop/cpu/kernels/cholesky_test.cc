@@ -1,0 +1,166 @@
+// Cholesky and triangular solve: residuals in double against the definition.
+#include "strop/cpu/kernels/cholesky.h"
+
+#include <gtest/gtest.h>
+
+#include <complex>
+#include <random>
+#include <vector>
+
+#include "strop/cpu/kernels/triangular_solve.h"
+
+namespace strop::cpu {
+namespace {
+
+using Complex = std::complex<double>;
+
+constexpr ElementType kTypes[] = {ElementType::F32, ElementType::F64, ElementType::C64, ElementType::C128};
+
+double Epsilon(ElementType type) { return type == ElementType::F32 || type == ElementType::C64 ? 1.2e-7 : 2.3e-16; }
+
+// An array of any of the four types, read and written as complex numbers.
+struct Array {
+  Array(ElementType type, int64_t n) : type(type), bytes(n * Bytes(type)) {}
+  Complex get(int64_t i) const {
+    switch (type) {
+      case ElementType::F32: return reinterpret_cast<const float*>(bytes.data())[i];
+      case ElementType::F64: return reinterpret_cast<const double*>(bytes.data())[i];
+      case ElementType::C64: return Complex(reinterpret_cast<const std::complex<float>*>(bytes.data())[i]);
+      default: return reinterpret_cast<const Complex*>(bytes.data())[i];
+    }
+  }
+  void set(int64_t i, Complex v) {
+    switch (type) {
+      case ElementType::F32: reinterpret_cast<float*>(bytes.data())[i] = static_cast<float>(v.real()); break;
+      case ElementType::F64: reinterpret_cast<double*>(bytes.data())[i] = v.real(); break;
+      case ElementType::C64: reinterpret_cast<std::complex<float>*>(bytes.data())[i] = std::complex<float>(v); break;
+      default: reinterpret_cast<Complex*>(bytes.data())[i] = v;
+    }
+  }
+  ElementType type;
+  std::vector<uint8_t> bytes;
+};
+
+Array Random(ElementType type, int64_t n, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  Array a(type, n);
+  for (int64_t i = 0; i < n; ++i) a.set(i, {uniform(random), IsComplex(type) ? uniform(random) : 0});
+  return a;
+}
+
+void CheckCholesky(ElementType type, bool lower, int64_t batch, int64_t n, ThreadPool* pool) {
+  // Positive definite: random Hermitian plus a heavy diagonal. The other triangle holds garbage.
+  Array a = Random(type, batch * n * n, static_cast<uint32_t>(n));
+  for (int64_t b = 0; b < batch; ++b) {
+    for (int64_t i = 0; i < n; ++i) a.set(b * n * n + i * n + i, Complex(static_cast<double>(n) + 2, 0.5));
+  }
+  Array original = a;
+  ASSERT_TRUE(Cholesky(type, lower, batch, n, a.bytes.data(), pool).ok());
+  for (int64_t b = 0; b < batch; ++b) {
+    auto l = [&](int64_t r, int64_t c) {  // the factor as a lower matrix
+      Complex v = a.get(b * n * n + (lower ? r * n + c : c * n + r));
+      return lower ? v : std::conj(v);
+    };
+    for (int64_t r = 0; r < n; ++r) {
+      for (int64_t c = r + 1; c < n; ++c) ASSERT_EQ(l(r, c), Complex(0));
+      for (int64_t c = 0; c <= r; ++c) {
+        Complex sum = 0;
+        for (int64_t k = 0; k <= c; ++k) sum += l(r, k) * std::conj(l(c, k));
+        Complex want = original.get(b * n * n + (lower ? r * n + c : c * n + r));
+        if (!lower) want = std::conj(want);
+        if (r == c) want = want.real();
+        ASSERT_LT(std::abs(sum - want), 32 * Epsilon(type) * static_cast<double>(n + 2))
+            << Name(type) << " n " << n << " at " << r << "," << c;
+      }
+    }
+  }
+}
+
+TEST(Cholesky, Residuals) {
+  ThreadPool pool(3);
+  for (ElementType type : kTypes) {
+    for (bool lower : {true, false}) {
+      for (int64_t n : {1, 2, 5, 17, 64, 65, 130}) CheckCholesky(type, lower, 2, n, &pool);
+    }
+    CheckCholesky(type, true, 1, 300, &pool);
+  }
+}
+
+TEST(Cholesky, SameBitsWithAnyNumberOfThreads) {
+  ThreadPool pool(4);
+  const int64_t n = 333;
+  Array a = Random(ElementType::F32, n * n, 1);
+  for (int64_t i = 0; i < n; ++i) a.set(i * n + i, 400);
+  Array b = a;
+  ASSERT_TRUE(Cholesky(ElementType::F32, true, 1, n, a.bytes.data(), nullptr).ok());
+  ASSERT_TRUE(Cholesky(ElementType::F32, true, 1, n, b.bytes.data(), &pool).ok());
+  EXPECT_EQ(a.bytes, b.bytes);
+}
+
+TEST(Cholesky, IndefiniteGivesNans) {
+  float a[2][4] = {{1, 0, 2, 1}, {4, 0, 2, 5}};
+  ASSERT_TRUE(Cholesky(ElementType::F32, true, 2, 2, a, nullptr).ok());
+  for (float v : a[0]) EXPECT_TRUE(std::isnan(v));
+  EXPECT_EQ(a[1][0], 2);
+  EXPECT_EQ(a[1][3], 2);
+  EXPECT_EQ(Cholesky(ElementType::F16, true, 1, 1, a, nullptr).code(), StatusCode::kUnimplemented);
+  EXPECT_TRUE(Cholesky(ElementType::F32, true, 0, 5, nullptr, nullptr).ok());
+}
+
+void CheckSolve(ElementType type, TriangularOptions options, int64_t batch, int64_t m, int64_t n, ThreadPool* pool) {
+  const int64_t k = options.left_side ? m : n;
+  Array a = Random(type, batch * k * k, 5), b = Random(type, batch * m * n, 6);
+  for (int64_t i = 0; i < batch * k * k; ++i) a.set(i, a.get(i) / static_cast<double>(k));
+  for (int64_t s = 0; s < batch; ++s) {
+    for (int64_t i = 0; i < k; ++i) a.set(s * k * k + i * k + i, a.get(s * k * k + i * k + i) + 2.0);
+  }
+  Array x = b;
+  ASSERT_TRUE(TriangularSolve(type, options, batch, m, n, a.bytes.data(), x.bytes.data(), pool).ok());
+  for (int64_t s = 0; s < batch; ++s) {
+    auto op = [&](int64_t r, int64_t c) -> Complex {
+      if (options.transpose != TriangularTranspose::kNone) std::swap(r, c);
+      if (r == c && options.unit_diagonal) return 1;
+      if (options.lower ? c > r : c < r) return 0;
+      Complex v = a.get(s * k * k + r * k + c);
+      return options.transpose == TriangularTranspose::kAdjoint ? std::conj(v) : v;
+    };
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        Complex sum = 0;
+        for (int64_t t = 0; t < k; ++t) {
+          sum += options.left_side ? op(i, t) * x.get(s * m * n + t * n + j) : x.get(s * m * n + i * n + t) * op(t, j);
+        }
+        ASSERT_LT(std::abs(sum - b.get(s * m * n + i * n + j)), 100 * Epsilon(type))
+            << Name(type) << " " << m << "x" << n << " left " << options.left_side << " lower " << options.lower
+            << " transpose " << static_cast<int>(options.transpose);
+      }
+    }
+  }
+}
+
+TEST(TriangularSolve, AllVariants) {
+  ThreadPool pool(3);
+  for (ElementType type : kTypes) {
+    for (int variant = 0; variant < 24; ++variant) {
+      TriangularOptions options{variant % 2 == 0, variant / 2 % 2 == 0, variant / 4 % 2 == 0,
+                                static_cast<TriangularTranspose>(1 + variant / 8)};
+      CheckSolve(type, options, 2, 5, 3, nullptr);
+      CheckSolve(type, options, 1, 33, 70, &pool);
+      CheckSolve(type, options, 1, 1, 1, nullptr);
+    }
+    CheckSolve(type, {}, 1, 200, 150, &pool);
+  }
+}
+
+TEST(TriangularSolve, EdgeCases) {
+  float a[] = {0}, b[] = {1};
+  ASSERT_TRUE(TriangularSolve(ElementType::F32, {}, 1, 1, 1, a, b, nullptr).ok());
+  EXPECT_TRUE(std::isinf(b[0]));
+  EXPECT_TRUE(TriangularSolve(ElementType::F32, {}, 3, 0, 4, nullptr, nullptr, nullptr).ok());
+  EXPECT_EQ(TriangularSolve(ElementType::S32, {}, 1, 1, 1, a, b, nullptr).code(), StatusCode::kUnimplemented);
+  EXPECT_EQ(TriangularSolve(ElementType::F32, {}, -1, 1, 1, a, b, nullptr).code(), StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace strop::cpu

@@ -1,0 +1,130 @@
+// dot and scaled-dot.
+#include <algorithm>
+#include <cmath>
+
+#include "strop/interp/ops.h"
+#include "strop/interp/ops/contraction.h"
+
+namespace strop::interp {
+
+Dims FreeDimensions(int64_t rank, const Dims& batch, const Dims& contracting, const Dims& others) {
+  Dims free;
+  for (int64_t d = 0; d < rank; ++d) {
+    bool taken = false;
+    for (const Dims* list : {&batch, &contracting, &others})
+      taken = taken || std::find(list->begin(), list->end(), d) != list->end();
+    if (!taken) free.push_back(d);
+  }
+  return free;
+}
+
+Status CheckContractionTypes(Op op, ElementType lhs, ElementType rhs, ElementType result) {
+  auto rank = [](ElementType t) { return IsComplex(t) ? 2 : IsFloat(t) ? 1 : 0; };
+  if (rank(lhs) > rank(result) || rank(rhs) > rank(result))
+    return Unimplemented(Name(op), " of ", Name(lhs), " and ", Name(rhs), " with a result of type ", Name(result));
+  return OkStatus();
+}
+
+namespace {
+
+// An algorithm that names a narrow input type without repetitions (x3, x6, ...) sees its operands rounded to that type.
+void RoundForAlgorithm(const std::string& algorithm, std::vector<double>& values) {
+  if (algorithm == "dot_bf16_bf16_f32" || algorithm == "dot_bf16_bf16_bf16") {
+    for (double& v : values) v = DecodeFloat(ElementType::BF16, EncodeFloat(ElementType::BF16, v));
+  } else if (algorithm == "dot_f16_f16_f16" || algorithm == "dot_f16_f16_f32") {
+    for (double& v : values) v = DecodeFloat(ElementType::F16, EncodeFloat(ElementType::F16, v));
+  } else if (algorithm == "dot_tf32_tf32_f32") {
+    for (double& v : values) {  // ten mantissa bits, ties to even
+      int exponent;
+      const double fraction = std::frexp(v, &exponent);
+      if (std::isfinite(v) && v != 0) v = std::ldexp(std::nearbyint(std::ldexp(fraction, 11)), exponent - 11);
+    }
+  }
+}
+void RoundForAlgorithm(const std::string&, std::vector<int64_t>&) {}
+void RoundForAlgorithm(const std::string&, std::vector<std::complex<double>>&) {}
+
+template <class T>
+Status Contract(OpCall& call, const std::vector<T>& lhs, const std::vector<T>& rhs, Literal& result) {
+  const auto& a = call.attrs<DotAttrs>();
+  const Shape &lhs_shape = call.in(0).shape(), &rhs_shape = call.in(1).shape();
+  const PackedOperand<T> left =
+      PackOperand(lhs, lhs_shape.dims(), a.lhs_batch, FreeDimensions(lhs_shape.rank(), a.lhs_batch, a.lhs_contracting),
+                  a.lhs_contracting);
+  const PackedOperand<T> right =
+      PackOperand(rhs, rhs_shape.dims(), a.rhs_batch, FreeDimensions(rhs_shape.rank(), a.rhs_batch, a.rhs_contracting),
+                  a.rhs_contracting);
+  const ElementType type = call.shape.type();
+  if (left.batch * left.free * right.free != result.num_elements())
+    return Internal("interpreter: dot dimensions do not agree");
+  uint8_t* out = result.mutable_bytes().data();
+  std::vector<Cell> row(static_cast<size_t>(right.free));
+  for (int64_t b = 0; b < left.batch; ++b) {
+    STROP_TRY(call.evaluator.Poll());
+    for (int64_t i = 0; i < left.free; ++i) {
+      for (int64_t j = 0; j < right.free; ++j)
+        row[static_cast<size_t>(j)] = SumOfProducts(left.Row(b, i), right.Row(b, j), left.contracting, SumsWide(type));
+      StoreCells(type, row.data(), right.free, out, (b * left.free + i) * right.free);
+    }
+  }
+  return OkStatus();
+}
+
+// Each element times the scale of its block: a scale dimension of size s covers dim / s neighbours.
+Result<std::vector<double>> Scaled(const Literal& operand, const Literal& scale) {
+  std::vector<double> values = LoadReals(operand);
+  const std::vector<double> scales = LoadReals(scale);
+  if (scale.shape().rank() == 0) {
+    for (double& v : values) v *= scales[0];
+    return values;
+  }
+  if (scale.shape().rank() != operand.shape().rank())
+    return InvalidArgument("scaled-dot: the scale ", scale.shape().ToString(), " has another rank than ",
+                           operand.shape().ToString());
+  const Int64Vector strides = RowMajorStrides(scale.shape().dims());
+  Int64Vector block;
+  for (int64_t d = 0; d < operand.shape().rank(); ++d) {
+    const int64_t size = operand.shape().dim(d), parts = scale.shape().dim(d);
+    if (parts <= 0 || size % parts != 0)
+      return InvalidArgument("scaled-dot: dimension ", d, " of ", operand.shape().ToString(),
+                             " is not divided evenly by the scale ", scale.shape().ToString());
+    block.push_back(size / parts);
+  }
+  for (IndexWalk walk(operand.shape().dims()); !walk.done(); walk.Next()) {
+    int64_t at = 0;
+    for (size_t d = 0; d < block.size(); ++d) at += walk.index()[d] / block[d] * strides[d];
+    values[static_cast<size_t>(walk.count())] *= scales[static_cast<size_t>(at)];
+  }
+  return values;
+}
+
+}  // namespace
+
+Result<Literal> EvalDot(OpCall& call) {
+  const auto& a = call.attrs<DotAttrs>();
+  const ElementType type = call.shape.type();
+  if (call.operands.size() != 2 || !a.sparsity.text.empty()) return Unimplemented("dot with sparse operands");
+  STROP_TRY(CheckContractionTypes(call.op(), call.in(0).type(), call.in(1).type(), type));
+  STROP_ASSIGN(Literal result, call.NewResult());
+  STROP_TRY(WithSumType(type, [&](auto zero) -> Status {
+    using T = decltype(zero);
+    std::vector<T> lhs = LoadAs<T>(call.in(0)), rhs = LoadAs<T>(call.in(1));
+    RoundForAlgorithm(a.algorithm, lhs);
+    RoundForAlgorithm(a.algorithm, rhs);
+    return Contract(call, lhs, rhs, result);
+  }));
+  return result;
+}
+
+// Operands: lhs, rhs, lhs scale, rhs scale.
+Result<Literal> EvalScaledDot(OpCall& call) {
+  if (DomainOf(call.shape.type()) != Domain::Real)
+    return Unimplemented("scaled-dot with a result of type ", Name(call.shape.type()));
+  STROP_ASSIGN(std::vector<double> lhs, Scaled(call.in(0), call.in(2)));
+  STROP_ASSIGN(std::vector<double> rhs, Scaled(call.in(1), call.in(3)));
+  STROP_ASSIGN(Literal result, call.NewResult());
+  STROP_TRY(Contract(call, lhs, rhs, result));
+  return result;
+}
+
+}  // namespace strop::interp

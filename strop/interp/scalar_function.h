@@ -1,0 +1,66 @@
+// A computation over scalars (the body of reduce, sort, scatter, map, ...) as a function of cells. Nearly all of them
+// are a few elementwise ops and become a flat list of steps over registers; any other computation is evaluated as
+// usual, call by call.
+#pragma once
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "strop/interp/scalar.h"
+#include "strop/ir/module.h"
+
+namespace strop::interp {
+
+class Evaluator;
+
+class ScalarFunction {
+ public:
+  static Result<std::unique_ptr<ScalarFunction>> Make(Evaluator& evaluator, const Computation& computation);
+
+  int64_t input_count() const { return static_cast<int64_t>(input_types_.size()); }
+  const std::vector<ElementType>& input_types() const { return input_types_; }
+  const std::vector<ElementType>& output_types() const { return output_types_; }
+
+  Status Call(std::span<const Cell> inputs, std::span<Cell> outputs);
+
+  // The op, if the function is nothing but op(p0, p1) or, for commutative ops, op(p1, p0); else Op::kEnd.
+  Op single_op() const { return single_op_; }
+  // The same with its result not yet rounded to the element type: for sums and products that are rounded once at the
+  // end.
+  const ScalarOp& single() const { return single_; }
+
+ private:
+  struct Step {
+    ScalarOp op;
+    int in[3];
+    int out;
+  };
+  friend class ScalarCompiler;
+
+  Evaluator* evaluator_ = nullptr;
+  const Computation* computation_ = nullptr;
+  std::vector<ElementType> input_types_, output_types_;
+  bool compiled_ = false;
+  std::vector<Step> steps_;
+  std::vector<Cell> registers_;  // inputs first, then constants and results
+  std::vector<int> outputs_;
+  Op single_op_ = Op::kEnd;
+  ScalarOp single_;
+};
+
+// Combines values one after the other with a binary scalar function. Sums and products of floats and complex numbers
+// are kept in double and rounded once, by Finish: the oracle has the sum that every order of summation approximates.
+class Accumulator {
+ public:
+  explicit Accumulator(ScalarFunction* function);
+  // accumulated = f(accumulated, value), for `count` of each (variadic reductions).
+  Status Combine(std::span<Cell> accumulated, std::span<const Cell> values);
+  void Finish(std::span<Cell> accumulated) const;
+
+ private:
+  ScalarFunction* function_;
+  bool delay_rounding_;
+  std::vector<Cell> inputs_, outputs_;
+};
+
+}  // namespace strop::interp
