@@ -220,6 +220,17 @@ class PlanBuilder {
         AddStep(program, &i, body, operands, &results);
         break;
       }
+      case Op::Infeed: {  // result: (data, token)
+        results = Transfer(i, InfeedStep{}, {}, i.shape().element(0), program);
+        results.push_back(Fresh(0, &i));
+        break;
+      }
+      case Op::Outfeed: {  // operands: data, token; result: token
+        const int64_t data = i.operand(0)->shape().num_leaves();
+        Transfer(i, OutfeedStep{}, Leaves(operands.begin(), operands.begin() + data), Shape::Tuple({}), program);
+        results.push_back(Fresh(0, &i));
+        break;
+      }
       case Op::CustomCall:
         AddStep(program, &i, CustomCallStep{}, operands, &results).is_custom_call = true;
         ShareCustomCallOperands(i);
@@ -227,6 +238,18 @@ class PlanBuilder {
       default:
         AddStep(program, &i, HostStep{}, operands, &results).is_kernel = true;
         ShareKernelOperands(i);
+    }
+    return results;
+  }
+
+  // A step that moves `read` out, or values of the leaves of `written` in.
+  Leaves Transfer(const Instruction& i, StepBody body, const Leaves& read, const Shape& written, int32_t program) {
+    Leaves results;
+    ProtoStep& step = AddStep(program, &i, std::move(body), read, nullptr);
+    for (const Shape& leaf : written.Leaves()) {
+      int32_t v = Fresh(leaf.byte_size(), &i);
+      step.args.push_back({v, Access::kWrite});
+      results.push_back(v);
     }
     return results;
   }
