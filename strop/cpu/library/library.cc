@@ -14,6 +14,9 @@ struct Row {
 constexpr Row kRows[] = {
     {Op::Dot, &SupportsDot, &MakeDot},
     {Op::Convolution, &SupportsConvolution, &MakeConvolution},
+    {Op::Cholesky, &SupportsCholesky, &MakeCholesky},
+    {Op::TriangularSolve, &SupportsTriangularSolve, &MakeTriangularSolve},
+    {Op::RngBitGenerator, &SupportsRngBitGenerator, &MakeRngBitGenerator},
 };
 
 const Row* Find(Op op) {

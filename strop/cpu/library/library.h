@@ -16,4 +16,11 @@ Result<CompiledKernel> MakeDot(const KernelSpec& spec);
 Decision SupportsConvolution(const Instruction& convolution);
 Result<CompiledKernel> MakeConvolution(const KernelSpec& spec);
 
+Decision SupportsCholesky(const Instruction& cholesky);
+Result<CompiledKernel> MakeCholesky(const KernelSpec& spec);
+Decision SupportsTriangularSolve(const Instruction& solve);
+Result<CompiledKernel> MakeTriangularSolve(const KernelSpec& spec);
+Decision SupportsRngBitGenerator(const Instruction& generator);
+Result<CompiledKernel> MakeRngBitGenerator(const KernelSpec& spec);
+
 }  // namespace strop::cpu
