@@ -48,5 +48,6 @@ CompileSettings SettingsFrom(const Options& options);
 
 Status RunDevices(Arguments& arguments);
 Status RunExplain(Arguments& arguments);
+Status RunRun(Arguments& arguments);
 
 }  // namespace strop::tools

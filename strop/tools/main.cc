@@ -8,15 +8,21 @@ namespace {
 
 constexpr Command kCommands[] = {
     {"devices", "", "Lists the backends of this build and what they found on this machine.", &RunDevices},
-    {"explain", "FILE [--backend=NAME]", "Says what was interpreted, not fused or copied, and why; cost and time of each phase.",
-     &RunExplain},
+    {"explain", "FILE [--backend=NAME]",
+     "Says what was interpreted, not fused or copied, and why; cost and time of each phase.", &RunExplain},
+    {"run",
+     "FILE [--interpret | --backend=NAME] [--in=INPUTS] [--random-inputs[=SEED]] [--out=OUTPUTS] [--check] [--time] "
+     "[--runs=N]",
+     "Runs a program; inputs and outputs are .npy or .npz files or folders, checks in the program are checked.",
+     &RunRun},
 };
 
 std::string Help() {
   std::string out = "usage: strop COMMAND [ARGUMENTS]\n\n";
   for (const Command& c : kCommands) StrAppend(out, "  strop ", c.name, " ", c.usage, "\n      ", c.sentence, "\n");
-  StrAppend(out, "\nPrograms are HLO text or protos, or StableHLO text or bytecode; - is standard input.\n"
-                 "Options that hold for all commands (and their environment variables): docs/options.md\n");
+  StrAppend(out,
+            "\nPrograms are HLO text or protos, or StableHLO text or bytecode; - is standard input.\n"
+            "Options that hold for all commands (and their environment variables): docs/options.md\n");
   return out;
 }
 

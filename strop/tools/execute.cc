@@ -1,0 +1,68 @@
+#include "strop/tools/execute.h"
+
+#include <cstring>
+
+#include "strop/runtime/launch.h"
+
+namespace strop::tools {
+
+namespace {
+
+// Appends the leaves of a literal as buffers of the device's memory.
+Status AppendBuffers(const Literal& literal, Device& device, std::vector<Buffer>& buffers) {
+  if (literal.shape().IsTuple()) {
+    for (const Literal& element : literal.elements()) STROP_TRY(AppendBuffers(element, device, buffers));
+    return OkStatus();
+  }
+  const std::span<const uint8_t> bytes = literal.bytes();
+  STROP_ASSIGN(Ref<Storage> storage, Storage::Allocate(device.allocator(), static_cast<int64_t>(bytes.size())));
+  if (!bytes.empty()) std::memcpy(storage->data(), bytes.data(), bytes.size());
+  buffers.emplace_back(std::move(storage), literal.shape(), device.ordinal(), MemoryKind::kDevice, Event::Ready());
+  return OkStatus();
+}
+
+Result<Literal> TakeLiteral(const Shape& shape, std::span<const Buffer> leaves, size_t& next) {
+  if (shape.IsTuple()) {
+    std::vector<Literal> elements;
+    for (const Shape& element : shape.elements()) {
+      STROP_ASSIGN(Literal literal, TakeLiteral(element, leaves, next));
+      elements.push_back(std::move(literal));
+    }
+    return Literal::Tuple(std::move(elements));
+  }
+  if (next >= leaves.size())
+    return Internal("the executable has ", leaves.size(), " results, fewer than its shape says");
+  const Buffer& leaf = leaves[next++];
+  STROP_TRY(leaf.definition()->Await());
+  if (!shape.IsArray()) return Literal::Token();
+  STROP_ASSIGN(Ref<Storage> storage, leaf.Acquire());
+  return Literal::FromBytes(shape,
+                            {static_cast<const uint8_t*>(storage->data()), static_cast<size_t>(shape.byte_size())});
+}
+
+}  // namespace
+
+Result<Program> Program::Compile(std::unique_ptr<Module> module, const Backend& backend, CompileSettings settings) {
+  Program out;
+  out.result_ = module->entry()->root()->shape().WithoutLayout();
+  module->config().has_entry_layout = false;
+  STROP_ASSIGN(out.devices_, backend.OpenDevices(1));
+  settings.pool = &out.devices_->pool();
+  STROP_ASSIGN(out.program_, strop::Compile(std::move(module), backend, settings));
+  return out;
+}
+
+Result<Literal> Program::Run(std::span<const Literal> arguments) const {
+  Device& device = devices_->device(0);
+  std::vector<Buffer> buffers;
+  for (const Literal& argument : arguments) STROP_TRY(AppendBuffers(argument, device, buffers));
+  std::vector<Buffer*> inputs;
+  for (Buffer& buffer : buffers) inputs.push_back(&buffer);
+  STROP_ASSIGN(Launched launched,
+               Launch(program_->executable, {.inputs = inputs, .devices = devices_.get(), .device = &device}));
+  STROP_TRY(launched.done->Await());
+  size_t next = 0;
+  return TakeLiteral(result_, launched.outputs, next);
+}
+
+}  // namespace strop::tools

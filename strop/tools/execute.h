@@ -1,0 +1,24 @@
+// One program, one device, arguments and results as literals: what `strop run` does with a backend.
+#pragma once
+#include <memory>
+#include <span>
+
+#include "strop/driver/compile.h"
+#include "strop/runtime/device.h"
+
+namespace strop::tools {
+
+class Program {
+ public:
+  // Takes the module over; its entry layout is dropped, as literals are row-major.
+  static Result<Program> Compile(std::unique_ptr<Module> module, const Backend& backend, CompileSettings settings);
+  Result<Literal> Run(std::span<const Literal> arguments) const;
+  const CompiledProgram& compiled() const { return *program_; }
+
+ private:
+  Shape result_;
+  std::unique_ptr<DeviceSet> devices_;
+  std::shared_ptr<const CompiledProgram> program_;
+};
+
+}  // namespace strop::tools
