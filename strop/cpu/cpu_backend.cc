@@ -4,27 +4,44 @@
 
 #include "strop/base/log.h"
 #include "strop/base/thread_pool.h"
+#include "strop/cpu/host_isa.h"
+#include "strop/cpu/kernel_compiler.h"
 #include "strop/cpu/library/library.h"
 
 namespace strop::cpu {
 
-CpuBackend::CpuBackend() {
+CpuBackend::CpuBackend() : compiler_(std::make_unique<KernelCompiler>()) {
   target_.name = "cpu";
-  target_.vector_bytes = 64;
+  target_.description = HostIsa::Get().summary;
+  target_.vector_bytes = HostIsa::Get().vector_bytes;
   target_.supports = [this](const Instruction& i) { return Supports(i); };
 }
 
-Decision CpuBackend::Supports(const Instruction& instruction) const { return LibrarySupports(instruction); }
+CpuBackend::~CpuBackend() = default;
+
+Decision CpuBackend::Supports(const Instruction& instruction) const {
+  if (LibrarySupports(instruction)) return Decision::Yes();
+  return KernelCompiler::Supports(instruction);
+}
 
 void CpuBackend::AddPasses(Phase phase, PassPipeline& pipeline) const {}
 
+// The library first; code is generated for what it does not have; the evaluator runs the rest.
 Result<CompiledKernels> CpuBackend::Compile(std::span<const KernelSpec> specs,
                                             const KernelCompileOptions& options) const {
-  CompiledKernels out;
+  std::vector<KernelSpec> generated;
+  for (const KernelSpec& spec : specs)
+    if (!LibrarySupports(*spec.instruction) && KernelCompiler::Supports(*spec.instruction)) generated.push_back(spec);
+  STROP_ASSIGN(CompiledKernels out, compiler_->Compile(generated, options));
+  std::vector<CompiledKernel> compiled = std::move(out.kernels);
+  out.kernels.clear();
+  size_t next = 0;
   for (const KernelSpec& spec : specs) {
     if (LibrarySupports(*spec.instruction)) {
       STROP_ASSIGN(CompiledKernel kernel, MakeLibraryKernel(spec));
       out.kernels.push_back(std::move(kernel));
+    } else if (KernelCompiler::Supports(*spec.instruction)) {
+      out.kernels.push_back(std::move(compiled[next++]));
     } else {
       out.kernels.push_back(InterpretKernel(spec));
     }

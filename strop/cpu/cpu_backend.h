@@ -1,24 +1,29 @@
-// The CPU backend: library kernels where the kernel library has the op, generated machine code for the rest, and the evaluator
-// for what neither has.
+// The CPU backend: library kernels where the kernel library has the op, generated machine code for the rest, and the
+// evaluator for what neither has.
 #pragma once
 #include "strop/backend/backend.h"
 
 namespace strop::cpu {
 
+class KernelCompiler;
+
 class CpuBackend final : public Backend {
  public:
   CpuBackend();
+  ~CpuBackend() override;
   std::string_view name() const override { return "cpu"; }
   const TargetInfo& target() const override { return target_; }
   Decision Supports(const Instruction& instruction) const override;
   void AddPasses(Phase phase, PassPipeline& pipeline) const override;
-  Result<CompiledKernels> Compile(std::span<const KernelSpec> specs, const KernelCompileOptions& options) const override;
+  Result<CompiledKernels> Compile(std::span<const KernelSpec> specs,
+                                  const KernelCompileOptions& options) const override;
   Result<std::unique_ptr<DeviceSet>> OpenDevices(int count) const override;
   std::vector<std::string> MemorySpaces() const override { return {"device", "pinned_host", "unpinned_host"}; }
   std::string Describe() const override;
 
  private:
   TargetInfo target_;
+  std::unique_ptr<KernelCompiler> compiler_;  // keeps compiled kernels; thread-safe
 };
 
 }  // namespace strop::cpu

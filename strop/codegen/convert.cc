@@ -1,0 +1,97 @@
+// convert, stochastic-convert and bitcast between registers of any two element types.
+//
+// Each numeric conversion rounds once. Where the target has fewer bits than f32 and the source more, the way is through
+// a double (which holds every integer of 32 bits) and RoundToOdd, whose f32 rounds on as the double would have.
+#include <cmath>
+
+#include "strop/codegen/scalar_emitter.h"
+
+namespace strop {
+
+using V = llvm::Value*;
+
+Val ScalarEmitter::Convert(const Val& x, ElementType type) {
+  IrBuilder& ir = b_.ir();
+  if (x.type == type) return x;
+  if (IsComplex(type)) {
+    const ElementType part = ComplexPart(type);
+    Val re = Convert(Real(x), part);
+    if (x.im) return Val{re.re, Convert(Imag(x), part).re, type};
+    return Val{re.re, b_.Zero(re.re), type};
+  }
+  if (IsPred(type)) {
+    const auto nonzero = [&](V v) {
+      return v->getType()->isFPOrFPVectorTy() ? ir.CreateFCmpUNE(v, b_.Zero(v)) : ir.CreateICmpNE(v, b_.Zero(v));
+    };
+    V v = nonzero(x.re);
+    return Real(x.im ? b_.Or(v, nonzero(x.im)) : v, type);
+  }
+  if (x.im) return Convert(Real(x), type);
+  llvm::Type* to = VectorBuilder::Like(e_.RegisterType(type), x.re);
+  const bool from_float = IsFloat(x.type);
+  if (IsFloat(type)) {
+    if (from_float) {
+      if (type == ElementType::F64) return Real(b_.ToF64(x.re), type);
+      if (type == ElementType::F32) return Real(b_.ToF32(x.re), type);
+      return Rounded(x.re, type);
+    }
+    const auto to_float = [&](llvm::Type* t) {
+      return IsSigned(x.type) ? ir.CreateSIToFP(x.re, t) : ir.CreateUIToFP(x.re, t);
+    };
+    if (Bits(type) >= 32) return Real(to_float(to), type);
+    // Small floats: integers of up to 16 bits are exact in f32.
+    const bool exact = IsPred(x.type) || Bits(x.type) <= 16;
+    return Rounded(to_float(VectorBuilder::Like(exact ? b_.F32() : b_.F64(), x.re)), type);
+  }
+  if (from_float) {  // towards zero, saturating; NaN gives 0
+    const auto id = IsSigned(type) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
+    if (Bits(type) >= 32) return Real(ir.CreateIntrinsic(id, {to, x.re->getType()}, {x.re}), type);
+    // Narrow targets: clamp while it is a float, then convert to 32 bits, which vectors can.
+    const double lowest = IsSigned(type) ? -std::ldexp(1.0, Bits(type) - 1) : 0.0;
+    const double highest = std::ldexp(1.0, IsSigned(type) ? Bits(type) - 1 : Bits(type)) - 1;
+    V v = b_.Select(b_.IsNan(x.re), b_.Zero(x.re), x.re);
+    v = b_.Select(b_.FLt(v, b_.F(lowest, v)), b_.F(lowest, v), v);
+    v = b_.Select(b_.FGt(v, b_.F(highest, v)), b_.F(highest, v), v);
+    return Real(b_.ZExtOrTrunc(ir.CreateFPToSI(v, VectorBuilder::Like(b_.Int(32), v)), Bits(type)), type);
+  }
+  const bool sign_extend = IsSigned(x.type);
+  return Real(sign_extend ? b_.SExtOrTrunc(x.re, Bits(type)) : b_.ZExtOrTrunc(x.re, Bits(type)), type);
+}
+
+// Rounds |x| up with the probability of its fraction: up if random / 2^bits < fraction.
+Val ScalarEmitter::StochasticConvert(const Val& x, const Val& random, ElementType type) {
+  if (IsFloat(type)) {
+    // Add the random bits below the kept mantissa, then cut.
+    const FloatFormat& to = FormatOf(type);
+    const int from_mantissa = x.type == ElementType::F64 ? 52 : 23;
+    const int drop = from_mantissa - to.mantissa_bits;
+    if (drop <= 0) return Convert(x, type);
+    V bits = b_.AsInt(x.re);
+    V noise = b_.ZExtOrTrunc(random.re, VectorBuilder::ScalarBits(bits));
+    noise = b_.And(noise, b_.I((int64_t{1} << drop) - 1, bits));
+    V cut = b_.And(b_.Add(bits, noise), b_.I(-(int64_t{1} << drop), bits));
+    V kept = b_.Select(IsFinite(x).re, b_.AsFloat(cut), x.re);
+    return Convert(Real(kept, x.type), type);
+  }
+  const int random_bits = Bits(random.type);
+  V magnitude = b_.FAbs(x.re);
+  V whole = b_.Trunc(magnitude);
+  V fraction = b_.FMul(b_.FSub(magnitude, whole), b_.F(std::ldexp(1.0, random_bits), magnitude));
+  Val threshold = Convert(Real(fraction, x.type == ElementType::F64 ? x.type : ElementType::F32), random.type);
+  V up = b_.ULt(random.re, threshold.re);
+  V rounded = b_.FAdd(whole, b_.Select(up, b_.F(1, whole), b_.Zero(whole)));
+  V signed_value = b_.CopySign(rounded, x.re);
+  signed_value = b_.Select(b_.IsNan(x.re), x.re, signed_value);
+  return Convert(Real(signed_value, x.type == ElementType::F64 ? x.type : ElementType::F32), type);
+}
+
+Val ScalarEmitter::Bitcast(const Val& x, ElementType type) {
+  if (x.type == type) return x;
+  // Through the memory form: both are integers or floats of the same width there.
+  if (IsComplex(x.type) || IsComplex(type)) return x;  // same parts; other complex casts are not in HLO
+  V stored = e_.ToStorage(x.type, x.re);
+  stored = b_.ir().CreateBitCast(stored, VectorBuilder::Like(e_.StorageType(type), stored));
+  return Real(e_.FromStorage(type, stored), type);
+}
+
+}  // namespace strop

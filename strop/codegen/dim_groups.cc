@@ -1,0 +1,113 @@
+#include "strop/codegen/dim_groups.h"
+
+#include <algorithm>
+
+namespace strop {
+namespace {
+
+template <class Joined>
+std::vector<DimGroup> GroupDims(std::span<const int64_t> dims, Joined&& joined) {
+  std::vector<DimGroup> groups;
+  for (int64_t d = 0; d < static_cast<int64_t>(dims.size()); ++d) {
+    if (d == 0 || !joined(d - 1)) groups.push_back(DimGroup{d, d, 1, 1, -1});
+    DimGroup& g = groups.back();
+    if (g.last > g.first) g.inner *= dims[d];
+    g.size *= dims[d];
+    g.last = d + 1;
+  }
+  return groups;
+}
+
+std::vector<DimGroup> BroadcastGroups(const Instruction& i) {
+  const Dims& to = i.dimensions();
+  std::vector<int64_t> from(i.shape().rank(), -1);
+  for (size_t k = 0; k < to.size(); ++k) from[to[k]] = static_cast<int64_t>(k);
+  std::vector<DimGroup> groups = GroupDims(
+      i.shape().dims(), [&](int64_t d) { return from[d] < 0 ? from[d + 1] < 0 : from[d + 1] == from[d] + 1; });
+  for (DimGroup& g : groups) g.source = from[g.first];
+  return groups;
+}
+
+std::vector<DimGroup> TransposeGroups(const Instruction& i) {
+  const Dims& permutation = i.dimensions();  // result dimension d is operand dimension permutation[d]
+  std::vector<DimGroup> groups =
+      GroupDims(i.shape().dims(), [&](int64_t d) { return permutation[d + 1] == permutation[d] + 1; });
+  for (DimGroup& g : groups) g.source = permutation[g.first];
+  return groups;
+}
+
+std::vector<DimGroup> ReduceGroups(const Instruction& i) {
+  const Shape& operand = i.operand(0)->shape();
+  const Shape& result = i.shape().IsTuple() ? i.shape().element(0) : i.shape();
+  std::vector<bool> reduced(operand.rank(), false);
+  for (int64_t d : i.dimensions()) reduced[d] = true;
+  Int64Vector kept;
+  for (int64_t d = 0; d < operand.rank(); ++d)
+    if (!reduced[d]) kept.push_back(d);
+  std::vector<DimGroup> groups = GroupDims(result.dims(), [&](int64_t d) { return kept[d + 1] == kept[d] + 1; });
+  for (DimGroup& g : groups) g.source = kept[g.first];
+  return groups;
+}
+
+}  // namespace
+
+std::vector<DimGroup> ResultGroups(const Instruction& i) {
+  const Int64Vector& dims = i.shape().dims();
+  switch (i.op()) {
+    case Op::Broadcast: return BroadcastGroups(i);
+    case Op::Transpose: return TransposeGroups(i);
+    case Op::Reduce: return ReduceGroups(i);
+    case Op::Slice: {
+      const SliceDims& slice = i.attrs<SliceAttrs>().slice;
+      const Shape& from = i.operand(0)->shape();
+      return GroupDims(dims, [&](int64_t d) {
+        return slice[d].stride == 1 && slice[d + 1].start == 0 && slice[d + 1].stride == 1 &&
+               dims[d + 1] == from.dim(d + 1);
+      });
+    }
+    case Op::Reverse: {
+      std::vector<bool> reversed(i.shape().rank(), false);
+      for (int64_t d : i.dimensions()) reversed[d] = true;
+      return GroupDims(dims, [&](int64_t d) { return reversed[d] == reversed[d + 1]; });
+    }
+    case Op::Pad: {
+      const PaddingConfig& padding = i.attrs<PadAttrs>().padding;
+      return GroupDims(dims, [&](int64_t d) { return padding[d + 1] == PaddingDim{} && padding[d].interior == 0; });
+    }
+    case Op::DynamicSlice: {
+      const Shape& from = i.operand(0)->shape();
+      return GroupDims(dims, [&](int64_t d) { return dims[d + 1] == from.dim(d + 1); });
+    }
+    case Op::DynamicUpdateSlice: {
+      const Shape& update = i.operand(1)->shape();
+      return GroupDims(dims, [&](int64_t d) { return dims[d + 1] == update.dim(d + 1); });
+    }
+    case Op::Concatenate: {
+      const int64_t dimension = i.dimensions()[0];
+      return GroupDims(dims, [&](int64_t d) { return d + 1 != dimension; });
+    }
+    case Op::Iota: {
+      const int64_t dimension = i.attrs<IotaAttrs>().dimension;
+      return GroupDims(dims, [&](int64_t d) { return d != dimension && d + 1 != dimension; });
+    }
+    default: return GroupDims(dims, [](int64_t) { return false; });
+  }
+}
+
+Int64Vector GroupSizes(const std::vector<DimGroup>& groups) {
+  Int64Vector sizes;
+  for (const DimGroup& g : groups) sizes.push_back(g.size);
+  return sizes;
+}
+
+std::vector<DimGroup> InSourceOrder(const std::vector<DimGroup>& groups, std::vector<size_t>* order) {
+  order->clear();
+  for (size_t g = 0; g < groups.size(); ++g)
+    if (groups[g].source >= 0) order->push_back(g);
+  std::sort(order->begin(), order->end(), [&](size_t a, size_t b) { return groups[a].source < groups[b].source; });
+  std::vector<DimGroup> sorted;
+  for (size_t g : *order) sorted.push_back(groups[g]);
+  return sorted;
+}
+
+}  // namespace strop

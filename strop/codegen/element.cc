@@ -1,0 +1,238 @@
+#include "strop/codegen/element.h"
+
+#include <cstring>
+
+namespace strop {
+
+using V = llvm::Value*;
+
+llvm::Type* ElementBuilder::RegisterType(ElementType type) {
+  if (IsPred(type)) return b_.Int(1);
+  if (IsInteger(type)) return b_.Int(Bits(type));
+  if (type == ElementType::F64 || type == ElementType::C128) return b_.F64();
+  return b_.F32();
+}
+
+llvm::Type* ElementBuilder::StorageType(ElementType type) {
+  if (IsFloat(type) && Bits(type) < 32) return b_.Int(8 * Bytes(type));
+  if (IsPred(type) || IsInteger(type)) return b_.Int(8 * Bytes(type));
+  return RegisterType(type);
+}
+
+int ElementBuilder::RegisterBits(ElementType type) {
+  if (IsFloat(type)) return type == ElementType::F64 ? 64 : 32;
+  if (IsComplex(type)) return Bits(ComplexPart(type));
+  return std::max(8, Bits(type));
+}
+
+Val ElementBuilder::Splat(const Val& v, int lanes) {
+  return Val{b_.Splat(v.re, lanes), v.im ? b_.Splat(v.im, lanes) : nullptr, v.type};
+}
+
+Val ElementBuilder::Select(V condition, const Val& a, const Val& b) {
+  return Val{b_.Select(condition, a.re, b.re), a.im ? b_.Select(condition, a.im, b.im) : nullptr, a.type};
+}
+
+Val ElementBuilder::Poison(ElementType type, int lanes) {
+  V poison = llvm::PoisonValue::get(VectorBuilder::WithLanes(RegisterType(type), lanes));
+  return Val{poison, IsComplex(type) ? poison : nullptr, type};
+}
+
+Val ElementBuilder::Constant(ElementType type, const uint8_t* bytes) {
+  const auto part = [&](const uint8_t* at, ElementType t) -> V {
+    uint64_t code = 0;
+    std::memcpy(&code, at, static_cast<size_t>(Bytes(t)));
+    if (IsPred(t)) return b_.ir().getInt1(code != 0);
+    if (IsInteger(t)) return llvm::ConstantInt::get(RegisterType(t), code, false, /*ImplicitTrunc=*/true);
+    if (t == ElementType::F32)
+      return llvm::ConstantFP::get(b_.context(), llvm::APFloat(llvm::APFloat::IEEEsingle(), llvm::APInt(32, code)));
+    if (t == ElementType::F64)
+      return llvm::ConstantFP::get(b_.context(), llvm::APFloat(llvm::APFloat::IEEEdouble(), llvm::APInt(64, code)));
+    return llvm::ConstantFP::get(b_.F32(), DecodeFloat(t, code & ((uint64_t{1} << Bits(t)) - 1)));
+  };
+  if (!IsComplex(type)) return Val{part(bytes, type), nullptr, type};
+  const ElementType half = ComplexPart(type);
+  return Val{part(bytes, half), part(bytes + Bytes(half), half), type};
+}
+
+V ElementBuilder::FromStorage(ElementType type, V stored) {
+  if (IsPred(type)) return b_.ir().CreateICmpNE(stored, b_.Zero(stored));
+  if (IsSubByte(type) && IsInteger(type)) return b_.ZExtOrTrunc(stored, Bits(type));
+  if (IsFloat(type) && Bits(type) < 32) return DecodeFormat(type, stored);
+  return stored;
+}
+
+V ElementBuilder::ToStorage(ElementType type, V value) {
+  if (IsPred(type)) return b_.ZExtOrTrunc(value, 8);
+  if (IsSubByte(type) && IsInteger(type)) return IsSigned(type) ? b_.SExtOrTrunc(value, 8) : b_.ZExtOrTrunc(value, 8);
+  if (IsFloat(type) && Bits(type) < 32) return EncodeFormat(type, value);
+  return value;
+}
+
+template <class I>
+I* ElementBuilder::Annotate(I* access, const Memory& memory, bool load) {
+  if (memory.alias_scope) access->setMetadata(llvm::LLVMContext::MD_alias_scope, memory.alias_scope);
+  if (memory.noalias) access->setMetadata(llvm::LLVMContext::MD_noalias, memory.noalias);
+  llvm::MDNode* empty = llvm::MDNode::get(b_.context(), {});
+  if (load && memory.invariant) access->setMetadata(llvm::LLVMContext::MD_invariant_load, empty);
+  return access;
+}
+
+V ElementBuilder::ElementPointer(const Memory& memory, llvm::Type* type, V offset) {
+  return b_.ir().CreateInBoundsGEP(type, memory.pointer, offset);
+}
+
+namespace {
+
+// Alignment of an access at a multiple of `multiple` elements of `bytes` from a pointer aligned to `base`.
+llvm::Align AccessAlign(int base, int64_t multiple, int64_t bytes) {
+  int64_t align = 1;
+  while (align < base && (multiple * bytes) % (align * 2) == 0) align *= 2;
+  return llvm::Align(static_cast<uint64_t>(align));
+}
+
+}  // namespace
+
+V ElementBuilder::LoadPart(const Memory& memory, llvm::Type* type, V offset, int64_t stride, int lanes, V mask,
+                           int64_t multiple) {
+  IrBuilder& ir = b_.ir();
+  const int64_t bytes = type->getScalarSizeInBits() / 8;
+  if (lanes == 1 || stride == 0) {
+    auto* load = ir.CreateAlignedLoad(type, ElementPointer(memory, type, offset),
+                                      AccessAlign(memory.alignment, multiple, bytes));
+    return Annotate(load, memory, true);
+  }
+  llvm::Type* vector = VectorBuilder::WithLanes(type, lanes);
+  if (stride == 1 || stride == -1) {
+    if (stride == -1) offset = b_.Sub(offset, b_.I64(lanes - 1));
+    V pointer = ElementPointer(memory, type, offset);
+    const llvm::Align align = AccessAlign(memory.alignment, stride == 1 ? multiple : 1, bytes);
+    V loaded;
+    if (mask) {
+      V m = stride == -1 ? b_.Reverse(mask) : mask;
+      loaded =
+          Annotate(ir.CreateMaskedLoad(vector, pointer, align, m, llvm::Constant::getNullValue(vector)), memory, true);
+    } else {
+      loaded = Annotate(ir.CreateAlignedLoad(vector, pointer, align), memory, true);
+    }
+    return stride == -1 ? b_.Reverse(loaded) : loaded;
+  }
+  V offsets = b_.Add(b_.Mul(b_.LaneNumbers(lanes, 64), b_.I64(stride)), offset);
+  return GatherPart(memory, type, offsets, mask);
+}
+
+V ElementBuilder::GatherPart(const Memory& memory, llvm::Type* type, V offsets, V mask) {
+  IrBuilder& ir = b_.ir();
+  const int lanes = VectorBuilder::Lanes(offsets);
+  const int bits = static_cast<int>(type->getScalarSizeInBits());
+  const llvm::Align align(static_cast<uint64_t>(std::min(memory.alignment, bits / 8)));
+  if (lanes == 1)
+    return Annotate(ir.CreateAlignedLoad(type, ElementPointer(memory, type, offsets), align), memory, true);
+  if (bits >= 32 && b_.target().masked_memory) {
+    V pointers = ir.CreateGEP(type, memory.pointer, offsets);
+    llvm::Type* vector = VectorBuilder::WithLanes(type, lanes);
+    V m = mask ? mask : b_.Splat(b_.True(), lanes);
+    return Annotate(ir.CreateMaskedGather(vector, pointers, align, m, llvm::Constant::getNullValue(vector)), memory,
+                    true);
+  }
+  // Lane by lane. Lanes that are off read the element 0 of the buffer, which exists if any element does.
+  if (mask) offsets = b_.Select(mask, offsets, b_.Zero(offsets));
+  V out = llvm::PoisonValue::get(VectorBuilder::WithLanes(type, lanes));
+  for (int i = 0; i < lanes; ++i) {
+    V element =
+        Annotate(ir.CreateAlignedLoad(type, ElementPointer(memory, type, b_.Lane(offsets, i)), align), memory, true);
+    out = ir.CreateInsertElement(out, element, static_cast<uint64_t>(i));
+  }
+  return out;
+}
+
+void ElementBuilder::StorePart(const Memory& memory, V stored, V offset, int64_t stride, V mask, int64_t multiple) {
+  IrBuilder& ir = b_.ir();
+  llvm::Type* type = stored->getType()->getScalarType();
+  const int lanes = VectorBuilder::Lanes(stored);
+  const int64_t bytes = type->getScalarSizeInBits() / 8;
+  if (lanes == 1 || stride == 1) {
+    V pointer = ElementPointer(memory, type, offset);
+    const llvm::Align align = AccessAlign(memory.alignment, multiple, bytes);
+    if (mask && lanes > 1) {
+      Annotate(ir.CreateMaskedStore(stored, pointer, align, mask), memory, false);
+    } else {
+      llvm::StoreInst* store = Annotate(ir.CreateAlignedStore(stored, pointer, align), memory, false);
+      if (memory.streaming && lanes > 1 && align.value() >= static_cast<uint64_t>(lanes * bytes))
+        store->setMetadata(llvm::LLVMContext::MD_nontemporal,
+                           llvm::MDNode::get(b_.context(), llvm::ConstantAsMetadata::get(ir.getInt32(1))));
+    }
+    return;
+  }
+  V offsets = b_.Add(b_.Mul(b_.LaneNumbers(lanes, 64), b_.I64(stride)), offset);
+  ScatterPart(memory, stored, offsets, mask);
+}
+
+void ElementBuilder::ScatterPart(const Memory& memory, V stored, V offsets, V mask) {
+  IrBuilder& ir = b_.ir();
+  llvm::Type* type = stored->getType()->getScalarType();
+  const int lanes = VectorBuilder::Lanes(stored);
+  const int64_t bytes = type->getScalarSizeInBits() / 8;
+  const llvm::Align align(static_cast<uint64_t>(std::min<int64_t>(memory.alignment, bytes)));
+  V pointers = ir.CreateGEP(type, memory.pointer, offsets);
+  if (lanes == 1) {
+    Annotate(ir.CreateAlignedStore(stored, pointers, align), memory, false);
+    return;
+  }
+  V m = mask ? mask : b_.Splat(b_.True(), lanes);
+  Annotate(ir.CreateMaskedScatter(stored, pointers, align, m), memory, false);
+}
+
+Val ElementBuilder::Load(const Memory& memory, ElementType type, V offset, int64_t stride, int lanes, V mask,
+                         int64_t multiple) {
+  llvm::Type* storage = StorageType(type);
+  if (stride == 0) lanes = 1;
+  if (!IsComplex(type))
+    return Val{FromStorage(type, LoadPart(memory, storage, offset, stride, lanes, mask, multiple)), nullptr, type};
+  V twice = b_.Mul(offset, b_.I64(2));
+  if (lanes > 1 && stride == 1) {
+    V pairs_mask = mask ? b_.Interleave(mask, mask) : nullptr;
+    V pairs = LoadPart(memory, storage, twice, 1, 2 * lanes, pairs_mask, 2 * multiple);
+    return Val{b_.Even(pairs), b_.Odd(pairs), type};
+  }
+  V next = b_.Add(twice, b_.I64(1));
+  return Val{LoadPart(memory, storage, twice, 2 * stride, lanes, mask, 1),
+             LoadPart(memory, storage, next, 2 * stride, lanes, mask, 1), type};
+}
+
+Val ElementBuilder::Gather(const Memory& memory, ElementType type, V offsets, V mask) {
+  llvm::Type* storage = StorageType(type);
+  if (!IsComplex(type)) return Val{FromStorage(type, GatherPart(memory, storage, offsets, mask)), nullptr, type};
+  V twice = b_.Mul(offsets, b_.I64(2));
+  V next = b_.Add(twice, b_.I64(1));
+  return Val{GatherPart(memory, storage, twice, mask), GatherPart(memory, storage, next, mask), type};
+}
+
+void ElementBuilder::Store(const Memory& memory, const Val& value, V offset, int64_t stride, int lanes, V mask,
+                           int64_t multiple) {
+  if (!IsComplex(value.type)) {
+    StorePart(memory, ToStorage(value.type, b_.Splat(value.re, lanes)), offset, stride, mask, multiple);
+    return;
+  }
+  V re = b_.Splat(value.re, lanes), im = b_.Splat(value.im, lanes);
+  V twice = b_.Mul(offset, b_.I64(2));
+  if (lanes > 1 && stride == 1) {
+    StorePart(memory, b_.Interleave(re, im), twice, 1, mask ? b_.Interleave(mask, mask) : nullptr, 2 * multiple);
+    return;
+  }
+  StorePart(memory, re, twice, 2 * stride, mask, 1);
+  StorePart(memory, im, b_.Add(twice, b_.I64(1)), 2 * stride, mask, 1);
+}
+
+void ElementBuilder::Scatter(const Memory& memory, const Val& value, V offsets, V mask) {
+  const int lanes = VectorBuilder::Lanes(offsets);
+  if (!IsComplex(value.type)) {
+    ScatterPart(memory, ToStorage(value.type, b_.Splat(value.re, lanes)), offsets, mask);
+    return;
+  }
+  V twice = b_.Mul(offsets, b_.I64(2));
+  ScatterPart(memory, b_.Splat(value.re, lanes), twice, mask);
+  ScatterPart(memory, b_.Splat(value.im, lanes), b_.Add(twice, b_.I64(1)), mask);
+}
+
+}  // namespace strop

@@ -1,0 +1,85 @@
+// Elements in registers and in memory.
+//
+//              register (per lane)                      memory
+//   pred       i1                                       a byte 0 or 1
+//   s/u 1..4   iN                                       a byte, sign- or zero-extended
+//   s/u 8..64  iN                                       the same
+//   f8, f16..  float, holding a value of the format     the format's code
+//   f32, f64   float, double                            the same
+//   complex    a pair of float or double                (real, imaginary)
+//
+// Small floats are computed with in f32 and rounded to their format after each operation that can leave it.
+#pragma once
+#include "strop/codegen/vector_builder.h"
+#include "strop/types/element_type.h"
+
+namespace strop {
+
+// An HLO value in registers: a scalar (the same for all lanes) or one element a lane.
+struct Val {
+  llvm::Value* re = nullptr;
+  llvm::Value* im = nullptr;  // complex only
+  ElementType type = ElementType::Invalid;
+
+  int lanes() const { return VectorBuilder::Lanes(re); }
+};
+
+class ElementBuilder {
+ public:
+  using V = llvm::Value*;
+  explicit ElementBuilder(VectorBuilder& b) : b_(b) {}
+  VectorBuilder& b() { return b_; }
+
+  // Register type of one lane (of a part, if complex), and the type in memory.
+  llvm::Type* RegisterType(ElementType type);
+  llvm::Type* StorageType(ElementType type);
+  // Bits that an element takes in a register, for choosing the number of lanes.
+  static int RegisterBits(ElementType type);
+
+  Val Splat(const Val& v, int lanes);
+  Val Select(V condition, const Val& a, const Val& b);
+  Val Poison(ElementType type, int lanes);
+  // A constant of one lane; `bytes` is the element in memory form.
+  Val Constant(ElementType type, const uint8_t* bytes);
+
+  // Between register and memory form, of one part.
+  V FromStorage(ElementType type, V stored);
+  V ToStorage(ElementType type, V value);
+
+  // How a buffer may be accessed: what else may change it.
+  struct Memory {
+    V pointer = nullptr;
+    llvm::MDNode* alias_scope = nullptr;  // its own scopes
+    llvm::MDNode* noalias = nullptr;      // scopes that it does not overlap
+    bool invariant = false;               // nobody writes it while the kernel runs
+    int alignment = 1;                    // of the pointer
+    bool streaming = false;               // stores go past the caches
+  };
+  // Element `offset` (i64, in elements) onwards: lane l is element offset + l * stride. `mask` may be null; masked-off
+  // lanes are not touched and read as anything. `multiple`: offset is a multiple of it.
+  Val Load(const Memory& memory, ElementType type, V offset, int64_t stride, int lanes, V mask, int64_t multiple);
+  // Elements offsets[l].
+  Val Gather(const Memory& memory, ElementType type, V offsets, V mask);
+  void Store(const Memory& memory, const Val& value, V offset, int64_t stride, int lanes, V mask, int64_t multiple);
+  void Scatter(const Memory& memory, const Val& value, V offsets, V mask);
+
+  // ---- float formats (float_format.cc)
+  // The value of `type` nearest to a float or double (ties to even), as float (or double for f64).
+  V RoundToFormat(ElementType type, V value);
+  V DecodeFormat(ElementType type, V code);   // integer code -> float
+  V EncodeFormat(ElementType type, V value);  // float -> integer code of Bytes(type)
+  // double -> float such that a later rounding to fewer bits gives what rounding the double at once would.
+  V RoundToOdd(V value);
+
+ private:
+  V LoadPart(const Memory& memory, llvm::Type* type, V offset, int64_t stride, int lanes, V mask, int64_t multiple);
+  void StorePart(const Memory& memory, V stored, V offset, int64_t stride, V mask, int64_t multiple);
+  V GatherPart(const Memory& memory, llvm::Type* type, V offsets, V mask);
+  void ScatterPart(const Memory& memory, V stored, V offsets, V mask);
+  template <class I>
+  I* Annotate(I* access, const Memory& memory, bool load);
+  V ElementPointer(const Memory& memory, llvm::Type* type, V offset);
+  VectorBuilder& b_;
+};
+
+}  // namespace strop

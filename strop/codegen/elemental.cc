@@ -1,0 +1,417 @@
+#include "strop/codegen/elemental.h"
+
+#include <algorithm>
+
+namespace strop {
+
+using V = llvm::Value*;
+
+namespace {
+
+// Beyond these a fusion is refused: deep recursion needs stack, and repeated expansion compile time.
+constexpr int kMaxDepth = 400;
+constexpr int64_t kMaxEmitted = 100000;
+
+// Ops whose result has the element of each array operand at the same linear position.
+bool SameIndex(Op op) {
+  return IsElementwise(op) || op == Op::Reshape || op == Op::Copy || op == Op::OptimizationBarrier ||
+         op == Op::AddDependency;
+}
+
+}  // namespace
+
+using RuleFn = Vals (ElementalEmitter::*)(const Instruction&, const ArrayIndex&);
+
+struct ElementRules {
+  using E = ElementalEmitter;
+  static constexpr RuleFn kElementwise = &E::Elementwise;
+  static constexpr RuleFn kUnsupported = &E::Unsupported;
+  static constexpr OpColumn<RuleFn>::Entry kEntries[] = {
+      {Op::Reshape, &E::PassThrough},
+      {Op::Copy, &E::PassThrough},
+      {Op::AddDependency, &E::PassThrough},
+      {Op::OptimizationBarrier, &E::PassThrough},
+      {Op::Bitcast, &E::BitcastRule},
+      {Op::BitcastConvert, &E::BitcastRule},
+      {Op::Constant, &E::ConstantRule},
+      {Op::Iota, &E::Iota},
+      {Op::Broadcast, &E::Broadcast},
+      {Op::Transpose, &E::Transpose},
+      {Op::Slice, &E::Slice},
+      {Op::Reverse, &E::Reverse},
+      {Op::Pad, &E::Pad},
+      {Op::Concatenate, &E::Concatenate},
+      {Op::DynamicSlice, &E::DynamicSlice},
+      {Op::DynamicUpdateSlice, &E::DynamicUpdateSlice},
+      {Op::Gather, &E::Gather},
+      {Op::Reduce, &E::Reduce},
+      {Op::ReduceWindow, &E::ReduceWindow},
+      {Op::Map, &E::Map},
+      {Op::Fusion, &E::FusionRule},
+      {Op::GetTupleElement, &E::GetTupleElement},
+      {Op::Tuple, &E::Unsupported},
+      {Op::GetDimensionSize, &E::GetDimensionSize},
+      {Op::Dot, &E::Dot},
+      {Op::Convolution, &E::Convolution},
+      // Bound by whoever emits the kernel, or no function of single elements.
+      {Op::Parameter, &E::Unsupported},
+      {Op::PartitionId, &E::Unsupported},
+      {Op::ReplicaId, &E::Unsupported},
+      {Op::CopyDone, &E::Unsupported},
+      {Op::CopyStart, &E::Unsupported},
+      {Op::DynamicReshape, &E::Unsupported},
+      {Op::Scatter, &E::Unsupported},
+      {Op::Shuffle, &E::Unsupported},
+      {Op::SetDimensionSize, &E::Unsupported},
+      {Op::RaggedDot, &E::Unsupported},
+      {Op::ScaledDot, &E::Unsupported},
+      {Op::Scan, &E::Unsupported},
+      {Op::SelectAndScatter, &E::Unsupported},
+      {Op::Sort, &E::Unsupported},
+      {Op::TopK, &E::Unsupported},
+      {Op::BatchNormGrad, &E::Unsupported},
+      {Op::BatchNormInference, &E::Unsupported},
+      {Op::BatchNormTraining, &E::Unsupported},
+      {Op::Cholesky, &E::Unsupported},
+      {Op::Fft, &E::Unsupported},
+      {Op::TriangularSolve, &E::Unsupported},
+      {Op::Rng, &E::Unsupported},
+      {Op::RngBitGenerator, &E::Unsupported},
+      {Op::RngGetAndUpdateState, &E::Unsupported},
+      {Op::AfterAll, &E::Unsupported},
+      {Op::Domain, &E::Unsupported},
+      {Op::AsyncDone, &E::Unsupported},
+      {Op::AsyncStart, &E::Unsupported},
+      {Op::AsyncUpdate, &E::Unsupported},
+      {Op::Call, &E::Unsupported},
+      {Op::Conditional, &E::Unsupported},
+      {Op::CustomCall, &E::Unsupported},
+      {Op::While, &E::Unsupported},
+      {Op::AllGather, &E::Unsupported},
+      {Op::AllGatherDone, &E::Unsupported},
+      {Op::AllGatherStart, &E::Unsupported},
+      {Op::AllReduce, &E::Unsupported},
+      {Op::AllReduceDone, &E::Unsupported},
+      {Op::AllReduceStart, &E::Unsupported},
+      {Op::AllToAll, &E::Unsupported},
+      {Op::CollectiveBroadcast, &E::Unsupported},
+      {Op::CollectivePermute, &E::Unsupported},
+      {Op::CollectivePermuteDone, &E::Unsupported},
+      {Op::CollectivePermuteStart, &E::Unsupported},
+      {Op::CollectiveReduce, &E::Unsupported},
+      {Op::RaggedAllToAll, &E::Unsupported},
+      {Op::ReduceScatter, &E::Unsupported},
+      {Op::Infeed, &E::Unsupported},
+      {Op::Outfeed, &E::Unsupported},
+      {Op::Recv, &E::Unsupported},
+      {Op::RecvDone, &E::Unsupported},
+      {Op::Send, &E::Unsupported},
+      {Op::SendDone, &E::Unsupported}};
+};
+static constexpr OpColumn<RuleFn> kRules(ElementRules::kElementwise, ElementRules::kEntries);
+STROP_COMPLETE(kRules);
+
+ElementalEmitter::ElementalEmitter(VectorBuilder& b, LoopScopes& scopes, int lanes)
+    : b_(b), scopes_(scopes), elements_(b), scalars_(elements_), indices_(b, scopes, lanes) {}
+
+void ElementalEmitter::BindBuffer(const Instruction* instruction, const ElementBuilder::Memory& memory) {
+  buffers_[instruction] = memory;
+}
+
+void ElementalEmitter::BindAlias(const Instruction* instruction, const Instruction* actual) {
+  aliases_[instruction] = actual;
+}
+
+Vals ElementalEmitter::Fail(Status status, const Shape& shape) {
+  if (status_.ok()) status_ = std::move(status);
+  Vals poison;
+  for (const Shape& leaf : shape.Leaves()) poison.push_back(elements_.Poison(leaf.type(), 1));
+  return poison;
+}
+
+int ElementalEmitter::LevelOf(const ArrayIndex& index) const {
+  if (index.sizes.empty()) return 0;  // a scalar can be read anywhere
+  int level = std::max(index.level(), scopes_.innermost_conditional());
+  if (mask_.value && !index.uniform()) level = std::max(level, mask_.level);
+  return level;
+}
+
+LoopScopes::Key ElementalEmitter::KeyOf(const Instruction* i, const ArrayIndex& index) const {
+  LoopScopes::Key key{0, reinterpret_cast<uint64_t>(i), 0};
+  if (mask_.value && !index.uniform()) key[2] = reinterpret_cast<uint64_t>(mask_.value);
+  for (size_t d = 0; d < index.digits.size(); ++d) {
+    const LaneIndex& digit = index.digits[d];
+    key.push_back(reinterpret_cast<uint64_t>(digit.lanes ? digit.lanes : digit.base));
+    key.push_back(digit.lanes ? ~uint64_t{0} : static_cast<uint64_t>(digit.stride));
+    key.push_back(static_cast<uint64_t>(index.sizes[d]));
+  }
+  return key;
+}
+
+Val ElementalEmitter::Emit(const Instruction* instruction, const ArrayIndex& index) {
+  return EmitAll(instruction, index)[0];
+}
+
+// Long chains of elementwise ops must not recurse: their operands at the same position are emitted from the leaves up.
+void ElementalEmitter::EmitSameIndexOperands(const Instruction* root, const ArrayIndex& index) {
+  const int level = LevelOf(index);
+  std::vector<std::pair<const Instruction*, int64_t>> stack{{root, 0}};
+  const auto expand = [&](const Instruction* i) {
+    return SameIndex(i->op()) && !buffers_.contains(i) && !aliases_.contains(i) &&
+           !scopes_.Find(level, KeyOf(i, index));
+  };
+  while (!stack.empty()) {
+    auto& [i, next] = stack.back();
+    if (next < i->operand_count()) {
+      const Instruction* operand = i->operand(next++);
+      if (operand->shape().IsArray() && operand->shape().num_elements() == i->shape().num_elements() && expand(operand))
+        stack.emplace_back(operand, 0);
+      continue;
+    }
+    const Instruction* done = i;
+    stack.pop_back();
+    if (done != root && !scopes_.Find(level, KeyOf(done, index))) EmitAll(done, index);
+  }
+}
+
+Vals ElementalEmitter::EmitAll(const Instruction* instruction, const ArrayIndex& index) {
+  while (true) {
+    const auto alias = aliases_.find(instruction);
+    if (alias == aliases_.end()) break;
+    instruction = alias->second;
+  }
+  const Shape& shape = instruction->shape();
+  if (!status_.ok()) return Fail(status_, shape);
+  const int level = LevelOf(index);
+  LoopScopes::Key key = KeyOf(instruction, index);
+  if (const std::vector<V>* known = scopes_.Find(level, key)) {
+    Vals vals;
+    const std::vector<Shape> leaves = shape.Leaves();
+    for (size_t k = 0; k < leaves.size(); ++k)
+      vals.push_back(Val{(*known)[2 * k], (*known)[2 * k + 1], leaves[k].type()});
+    return vals;
+  }
+  if (depth_ >= kMaxDepth || ++emitted_ > kMaxEmitted)
+    return Fail(Unimplemented("%", instruction->name(), ": a kernel that is nested too deeply or grows too large"),
+                shape);
+  ++depth_;
+  Vals vals = scopes_.At(level, [&]() -> Vals {
+    const auto buffer = buffers_.find(instruction);
+    if (buffer != buffers_.end()) return {Load(buffer->second, shape.type(), index)};
+    if (SameIndex(instruction->op()) && depth_ % 16 == 1) EmitSameIndexOperands(instruction, index);
+    return Compute(*instruction, index);
+  });
+  --depth_;
+  std::vector<V> flat;
+  for (const Val& v : vals) {
+    flat.push_back(v.re);
+    flat.push_back(v.im);
+  }
+  scopes_.Remember(level, std::move(key), std::move(flat));
+  return vals;
+}
+
+Vals ElementalEmitter::Compute(const Instruction& i, const ArrayIndex& index) {
+  return (this->*kRules[i.op()])(i, index);
+}
+
+Val ElementalEmitter::Load(const ElementBuilder::Memory& memory, ElementType type, const ArrayIndex& index) {
+  const LaneIndex at = indices_.Linear(index);
+  if (at.lanes) return elements_.Gather(memory, type, at.lanes, mask_.value);
+  return elements_.Load(memory, type, at.base, at.stride, at.stride == 0 ? 1 : lanes(), mask_.value, at.multiple);
+}
+
+void ElementalEmitter::Store(const ElementBuilder::Memory& memory, const Val& value, const ArrayIndex& index) {
+  const LaneIndex at = indices_.Linear(index);
+  if (at.lanes)
+    elements_.Scatter(memory, value, at.lanes, mask_.value);
+  else
+    elements_.Store(memory, value, at.base, at.stride, at.stride == 0 ? 1 : lanes(), mask_.value, at.multiple);
+}
+
+Vals ElementalEmitter::WithMask(const Condition& condition, const std::function<Vals()>& f) {
+  const Condition saved = mask_;
+  mask_ = Both(mask_, condition);
+  Vals result = f();
+  mask_ = saved;
+  return result;
+}
+
+Vals ElementalEmitter::Choose(const Condition& inside, bool uniform, const std::function<Vals()>& then,
+                              const std::function<Vals()>& otherwise) {
+  if (!inside.value) return then();
+  if (const auto* known = llvm::dyn_cast<llvm::ConstantInt>(inside.value)) return known->isOne() ? then() : otherwise();
+  if (VectorBuilder::Lanes(inside.value) > 1) {
+    const Condition outside = EmitCondition(ConditionOp::kNot, inside.value, nullptr, inside.level);
+    const Vals a = WithMask(inside, then);
+    const Vals c = WithMask(outside, otherwise);
+    Vals out;
+    for (size_t k = 0; k < a.size(); ++k) out.push_back(elements_.Select(inside.value, a[k], c[k]));
+    return out;
+  }
+  std::vector<ElementType> types;
+  const auto flatten = [&](const Vals& vals) {  // both sides must give as many lanes
+    std::vector<V> flat;
+    types.clear();
+    for (const Val& v : vals) {
+      const Val wide = elements_.Splat(v, uniform ? 1 : lanes());
+      types.push_back(v.type);
+      flat.push_back(wide.re);
+      if (wide.im) flat.push_back(wide.im);
+    }
+    return flat;
+  };
+  const std::vector<V> flat =
+      scopes_.If(inside.value, [&] { return flatten(then()); }, [&] { return flatten(otherwise()); });
+  Vals out;
+  size_t at = 0;
+  for (ElementType type : types) {
+    Val v{flat[at++], nullptr, type};
+    if (IsComplex(type)) v.im = flat[at++];
+    out.push_back(v);
+  }
+  return out;
+}
+
+// Conditions are emitted where their operands are, once: they are part of the keys of what is emitted under them.
+ElementalEmitter::Condition ElementalEmitter::EmitCondition(ConditionOp op, V a, V c, int level) {
+  LoopScopes::Key key{static_cast<uint64_t>(op), reinterpret_cast<uint64_t>(a), reinterpret_cast<uint64_t>(c)};
+  if (const std::vector<V>* known = scopes_.Find(level, key)) return Condition{(*known)[0], level};
+  V v = scopes_.At(level, [&] {
+    switch (op) {
+      case ConditionOp::kBelow: return b_.ULt(a, c);
+      case ConditionOp::kAnd: return b_.And(a, c);
+      case ConditionOp::kNot: break;
+    }
+    return b_.Not(a);
+  });
+  scopes_.Remember(level, std::move(key), {v});
+  return Condition{v, level};
+}
+
+ElementalEmitter::Condition ElementalEmitter::Both(const Condition& a, const Condition& c) {
+  if (!a.value) return c;
+  if (!c.value) return a;
+  return EmitCondition(ConditionOp::kAnd, a.value, c.value, std::max(a.level, c.level));
+}
+
+ElementalEmitter::Condition ElementalEmitter::InRange(const LaneIndex& x, int64_t bound) {
+  return EmitCondition(ConditionOp::kBelow, indices_.Materialize(x), b_.I64(bound), x.level);
+}
+
+Vals ElementalEmitter::Unsupported(const Instruction& i, const ArrayIndex&) {
+  return Fail(Unimplemented(Name(i.op()), " ", i.shape().ToString(), ": no kernel computes it element by element"),
+              i.shape());
+}
+
+Vals ElementalEmitter::Elementwise(const Instruction& i, const ArrayIndex& index) {
+  Vals operands;
+  for (int64_t k = 0; k < i.operand_count(); ++k) {
+    // clamp and select take scalars for some operands.
+    const bool scalar = i.operand(k)->shape().rank() == 0 && i.shape().rank() != 0;
+    operands.push_back(Emit(i.operand(k), scalar ? ArrayIndex{} : index));
+  }
+  return {scalars_.Emit(ScalarOp{i.op(), i.shape().type(), &i.any_attrs()}, operands)};
+}
+
+Vals ElementalEmitter::PassThrough(const Instruction& i, const ArrayIndex& index) {
+  if (!i.shape().IsArray()) return Unsupported(i, index);
+  return {Emit(i.operand(0), index)};
+}
+
+Vals ElementalEmitter::ConstantRule(const Instruction& i, const ArrayIndex& index) {
+  const Literal& literal = i.literal();
+  const ElementType type = literal.type();
+  if (literal.num_elements() == 1 || literal.AllElementsEqual())
+    return {elements_.Constant(type, literal.bytes().data())};
+  ElementBuilder::Memory& memory = constants_[&i];
+  if (!memory.pointer) {
+    const auto bytes = literal.bytes();
+    llvm::Constant* data = llvm::ConstantDataArray::getRaw(
+        llvm::StringRef(reinterpret_cast<const char*>(bytes.data()), bytes.size()), bytes.size(), b_.Int(8));
+    auto* global = new llvm::GlobalVariable(b_.module(), data->getType(), /*isConstant=*/true,
+                                            llvm::GlobalValue::PrivateLinkage, data, "constant");
+    global->setAlignment(llvm::Align(64));
+    memory = {.pointer = global, .invariant = true, .alignment = 64};
+  }
+  return {Load(memory, type, index)};
+}
+
+Vals ElementalEmitter::Iota(const Instruction& i, const ArrayIndex& index) {
+  const int64_t dimension = i.attrs<IotaAttrs>().dimension;
+  int64_t outer = 1, inner = 1;
+  for (int64_t d = 0; d < i.shape().rank(); ++d)
+    (d < dimension ? outer : inner) *= d == dimension ? 1 : i.shape().dim(d);
+  const int64_t size = i.shape().dim(dimension);
+  const ArrayIndex grouped = indices_.Refactor(index, Int64Vector{outer, size, inner});
+  V number = indices_.Materialize(grouped.digits[1]);
+  if (size <= INT32_MAX) {  // vectors convert 32-bit integers with one instruction
+    return {scalars_.Convert(Val{b_.ZExtOrTrunc(number, 32), nullptr, ElementType::S32}, i.shape().type())};
+  }
+  return {scalars_.Convert(Val{number, nullptr, ElementType::S64}, i.shape().type())};
+}
+
+Vals ElementalEmitter::GetTupleElement(const Instruction& i, const ArrayIndex& index) {
+  if (!i.shape().IsArray()) return Unsupported(i, index);
+  const int64_t k = i.tuple_index();
+  const Instruction* tuple = i.operand(0);
+  while (tuple->op() == Op::Fusion && BindFusion(*tuple)) tuple = tuple->called(0)->root();
+  if (tuple->op() == Op::Tuple) return {Emit(tuple->operand(k), index)};
+  const Vals all = EmitAll(tuple, index);
+  return {all[static_cast<size_t>(k)]};
+}
+
+bool ElementalEmitter::BindFusion(const Instruction& i) {
+  const Computation& body = *i.called(0);
+  for (int64_t k = 0; k < i.operand_count(); ++k) {
+    const auto [at, fresh] = aliases_.emplace(body.parameter(k), i.operand(k));
+    if (!fresh && at->second != i.operand(k)) {
+      Fail(Unimplemented("%", i.name(), ": two fusions of one kernel share the computation %", body.name()), i.shape());
+      return false;
+    }
+  }
+  return true;
+}
+
+Vals ElementalEmitter::FusionRule(const Instruction& i, const ArrayIndex& index) {
+  if (!BindFusion(i)) return Fail(status_, i.shape());
+  return EmitAll(i.called(0)->root(), index);
+}
+
+Vals ElementalEmitter::GetDimensionSize(const Instruction& i, const ArrayIndex& index) {
+  const Shape& shape = i.operand(0)->shape();
+  const int64_t dimension = i.dimensions()[0];
+  if (shape.is_dynamic(dimension)) return Unsupported(i, index);
+  return {Val{b_.I32(static_cast<int32_t>(shape.dim(dimension))), nullptr, ElementType::S32}};
+}
+
+Decision CanEmitElement(const Instruction& i) {
+  if (kRules[i.op()] == ElementRules::kUnsupported && i.op() != Op::Tuple)
+    return Decision::No(Name(i.op()), " has no elementwise code");
+  for (const Shape& leaf : i.shape().Leaves()) {
+    if (!leaf.IsArray()) return Decision::No(Name(i.op()), " of ", i.shape().ToString());
+    if (!leaf.IsStatic()) return Decision::No(Name(i.op()), " of dynamic shape ", leaf.ToString());
+  }
+  if (i.op() == Op::Fusion) {
+    for (const Instruction* inner : i.called(0)->instructions()) {
+      if (inner->op() == Op::Parameter) continue;
+      Decision d = CanEmitElement(*inner);
+      if (!d) return d;
+    }
+    return Decision::Yes();
+  }
+  if (i.op() == Op::BitcastConvert || i.op() == Op::Bitcast) {
+    const ElementType from = i.operand(0)->shape().type(), to = i.shape().type();
+    if (from != to && Bits(from) != Bits(to) && (IsComplex(from) || IsComplex(to)))
+      return Decision::No("bitcast between complex types of different sizes");
+    if (Bits(from) != Bits(to) && (IsSubByte(from) || IsSubByte(to)))
+      return Decision::No("bitcast of ", Name(from), " to ", Name(to));
+  }
+  for (const Computation* c : i.called()) {
+    Decision d = CanInline(*c);
+    if (!d) return d;
+  }
+  return Decision::Yes();
+}
+
+}  // namespace strop

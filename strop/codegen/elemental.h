@@ -1,0 +1,156 @@
+// ElementalEmitter: code for the value of any instruction at a symbolic position, recursively through its operands.
+//
+// Each op is a rule from "position in my result" to "positions in my operands": broadcast drops digits, transpose
+// permutes them, slice adds to them, reduce opens a loop over those that are missing in the result, elementwise ops
+// pass the position through. Values are emitted once per position and loop level, as far out as the position allows
+// (loop_scopes.h):
+//
+//   fusion: %m = reduce(p, max), %b = broadcast(%m), ROOT exp(p - %b)
+//   the row loop holds the reduction of the row, the inner loop one load, subtraction and exp
+//
+// A uniform position (no lane varies) gives a scalar, whatever the number of lanes of the loop around it.
+#pragma once
+#include <functional>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "strop/base/status.h"
+#include "strop/codegen/element.h"
+#include "strop/codegen/index.h"
+#include "strop/codegen/loop_scopes.h"
+#include "strop/codegen/scalar_emitter.h"
+#include "strop/ir/module.h"
+
+namespace strop {
+
+using Vals = std::vector<Val>;
+
+// Can ElementalEmitter compute this instruction (not looking at its operands)? For a fusion: all of its body.
+Decision CanEmitElement(const Instruction& instruction);
+// Can this computation be inlined as a function of scalars (the body of reduce, map, sort, scatter)?
+Decision CanInline(const Computation& computation);
+
+// What a combiner is, as far as evaluation order matters.
+struct Combiner {
+  const Computation* computation = nullptr;
+  bool reorderable = false;  // associative and commutative: lanes may accumulate apart
+  Op op = Op::kEnd;          // the one binary op that it consists of, or kEnd
+};
+Combiner RecognizeCombiner(const Computation& computation);
+
+class ElementalEmitter {
+ public:
+  using V = llvm::Value*;
+
+  ElementalEmitter(VectorBuilder& b, LoopScopes& scopes, int lanes);
+
+  VectorBuilder& b() { return b_; }
+  LoopScopes& scopes() { return scopes_; }
+  ElementBuilder& elements() { return elements_; }
+  ScalarEmitter& scalars() { return scalars_; }
+  IndexBuilder& indices() { return indices_; }
+  int lanes() const { return indices_.lanes(); }
+
+  // The instruction's value is in memory (dense, row-major).
+  void BindBuffer(const Instruction* instruction, const ElementBuilder::Memory& memory);
+  // Its value is that of another instruction: the parameters of an inlined computation.
+  void BindAlias(const Instruction* instruction, const Instruction* actual);
+
+  // Value at a position of its (array) shape; index.sizes multiply to its number of elements.
+  Val Emit(const Instruction* instruction, const ArrayIndex& index);
+  // All results of a tuple-shaped reduce at a position.
+  Vals EmitAll(const Instruction* instruction, const ArrayIndex& index);
+  // The body of a scalar computation on values of any number of lanes; one value per leaf of its root.
+  Vals Inline(const Computation& computation, const Vals& arguments);
+  // Scalar operand (start index, init value), evaluated outside all loops where possible.
+  Val EmitScalarOperand(const Instruction* instruction) { return Emit(instruction, ArrayIndex{}); }
+  int LevelOf(const ArrayIndex& index) const;
+  // start_indices of dynamic-slice and -update-slice as subscripts, clamped so that a window of `sizes` fits.
+  std::vector<LaneIndex> EmitStarts(const Instruction& i, int64_t first_operand, std::span<const int64_t> dims,
+                                    std::span<const int64_t> sizes);
+  // Where a dynamic-update-slice puts the element `at` of its update.
+  ArrayIndex WindowPosition(const Instruction& update, const ArrayIndex& at);
+  Val Load(const ElementBuilder::Memory& memory, ElementType type, const ArrayIndex& index);
+  void Store(const ElementBuilder::Memory& memory, const Val& value, const ArrayIndex& index);
+  struct Condition {
+    V value = nullptr;  // i1, one or per lane; null: always
+    int level = 0;
+  };
+  // f() with loads and stores limited to the lanes in `condition`.
+  Vals WithMask(const Condition& condition, const std::function<Vals()>& f);
+  Condition InRange(const LaneIndex& x, int64_t bound);  // 0 <= x < bound
+
+  // The first failure (an op that has no rule, code that grows without bound); everything emitted after it is void.
+  const Status& status() const { return status_; }
+  Vals Fail(Status status, const Shape& shape);
+
+ private:
+  friend struct ElementRules;
+  using Positions = std::span<const int64_t>;
+
+  Vals Compute(const Instruction& i, const ArrayIndex& index);
+  void EmitSameIndexOperands(const Instruction* root, const ArrayIndex& index);
+  LoopScopes::Key KeyOf(const Instruction* i, const ArrayIndex& index) const;
+  enum class ConditionOp : uint64_t { kBelow = 101, kAnd, kNot };  // tags of cache keys: no others are of this size
+  Condition EmitCondition(ConditionOp op, V a, V c, int level);
+  // Where `inside` holds, the value of `then`; elsewhere that of `otherwise`. What the condition excludes is not read.
+  // `uniform`: neither depends on the lane.
+  Vals Choose(const Condition& inside, bool uniform, const std::function<Vals()>& then,
+              const std::function<Vals()>& otherwise);
+  Condition Both(const Condition& a, const Condition& b);
+  ArrayIndex SelectGroups(const Instruction& i, const ArrayIndex& index);
+  bool BindFusion(const Instruction& fusion);
+
+  // One rule per op or family.
+  Vals Elementwise(const Instruction& i, const ArrayIndex& index);
+  Vals PassThrough(const Instruction& i, const ArrayIndex& index);
+  Vals BitcastRule(const Instruction& i, const ArrayIndex& index);
+  Vals ConstantRule(const Instruction& i, const ArrayIndex& index);
+  Vals Iota(const Instruction& i, const ArrayIndex& index);
+  Vals Broadcast(const Instruction& i, const ArrayIndex& index);
+  Vals Transpose(const Instruction& i, const ArrayIndex& index);
+  Vals Slice(const Instruction& i, const ArrayIndex& index);
+  Vals Reverse(const Instruction& i, const ArrayIndex& index);
+  Vals Pad(const Instruction& i, const ArrayIndex& index);
+  Vals Concatenate(const Instruction& i, const ArrayIndex& index);
+  Vals ConcatenateRange(const Instruction& i, const ArrayIndex& grouped, int64_t first, int64_t last,
+                        std::span<const int64_t> offsets);
+  Vals DynamicSlice(const Instruction& i, const ArrayIndex& index);
+  Vals DynamicUpdateSlice(const Instruction& i, const ArrayIndex& index);
+  Vals Gather(const Instruction& i, const ArrayIndex& index);
+  Vals Reduce(const Instruction& i, const ArrayIndex& index);
+  Vals ReduceWindow(const Instruction& i, const ArrayIndex& index);
+  Vals Map(const Instruction& i, const ArrayIndex& index);
+  Vals FusionRule(const Instruction& i, const ArrayIndex& index);
+  Vals GetTupleElement(const Instruction& i, const ArrayIndex& index);
+  Vals GetDimensionSize(const Instruction& i, const ArrayIndex& index);
+  Vals Dot(const Instruction& i, const ArrayIndex& index);
+  Vals Convolution(const Instruction& i, const ArrayIndex& index);
+  Vals Unsupported(const Instruction& i, const ArrayIndex& index);
+
+  Vals MultiplyAccumulate(const Vals& acc, const Val& lhs, const Val& rhs);
+  // Pieces of reductions (elemental_reduce.cc).
+  struct Accumulation;
+  Vals AccumulateLoops(const Accumulation& a, size_t group, ArrayIndex& position, Vals accumulators);
+  Vals CombineInto(const Combiner& combiner, const Vals& accumulators, const Vals& values, V mask);
+  std::optional<Val> Identity(const Combiner& combiner, ElementType type);
+  Vals AcrossLanes(const Combiner& combiner, Vals accumulators);
+  Vals LoopOver(const char* name, V begin, V end, int64_t step, const Vals& init,
+                const std::function<Vals(V i, const Vals& carried)>& body);
+
+  VectorBuilder& b_;
+  LoopScopes& scopes_;
+  ElementBuilder elements_;
+  ScalarEmitter scalars_;
+  IndexBuilder indices_;
+  std::unordered_map<const Instruction*, ElementBuilder::Memory> buffers_;  // looked up only
+  std::unordered_map<const Instruction*, const Instruction*> aliases_;
+  std::unordered_map<const Instruction*, ElementBuilder::Memory> constants_;
+  Condition mask_;       // lanes that are on
+  int depth_ = 0;        // of recursion
+  int64_t emitted_ = 0;  // instructions so far
+  Status status_;
+};
+
+}  // namespace strop

@@ -1,0 +1,301 @@
+// Data movement: rules from a position in the result to a position in the operand.
+//
+// Dimensions that an op treats alike are handled as one digit (a "group"): a broadcast of [64,3] to [8,64,3] sees the
+// digits [8] and [192], a slice of whole rows sees [rows * row size] with an offset. So positions stay linear, and
+// loads contiguous, wherever they can.
+#include <algorithm>
+
+#include "strop/codegen/dim_groups.h"
+#include "strop/codegen/elemental.h"
+
+namespace strop {
+
+using V = llvm::Value*;
+
+// The digits of those groups that the operand has, in its order.
+ArrayIndex ElementalEmitter::SelectGroups(const Instruction& i, const ArrayIndex& index) {
+  const std::vector<DimGroup> groups = ResultGroups(i);
+  const ArrayIndex grouped = indices_.Refactor(index, GroupSizes(groups));
+  std::vector<size_t> order;
+  ArrayIndex inner;
+  for (const DimGroup& g : InSourceOrder(groups, &order)) {
+    inner.digits.push_back(grouped.digits[order[inner.sizes.size()]]);
+    inner.sizes.push_back(g.size);
+  }
+  return inner;
+}
+
+Vals ElementalEmitter::Broadcast(const Instruction& i, const ArrayIndex& index) {
+  const Instruction* operand = i.operand(0);
+  if (operand->shape().num_elements() == 1) return {EmitScalarOperand(operand)};
+  return {Emit(operand, SelectGroups(i, index))};
+}
+
+Vals ElementalEmitter::Transpose(const Instruction& i, const ArrayIndex& index) {
+  return {Emit(i.operand(0), SelectGroups(i, index))};
+}
+
+Vals ElementalEmitter::Slice(const Instruction& i, const ArrayIndex& index) {
+  const SliceDims& slice = i.attrs<SliceAttrs>().slice;
+  const Shape& from = i.operand(0)->shape();
+  const std::vector<DimGroup> groups = ResultGroups(i);
+  const ArrayIndex grouped = indices_.Refactor(index, GroupSizes(groups));
+  ArrayIndex inner;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    const int64_t d = groups[g].first;
+    LaneIndex digit = indices_.Mul(grouped.digits[g], slice[d].stride);
+    inner.digits.push_back(indices_.Add(digit, indices_.Constant(slice[d].start * groups[g].inner)));
+    inner.sizes.push_back(from.dim(d) * groups[g].inner);
+  }
+  return {Emit(i.operand(0), inner)};
+}
+
+Vals ElementalEmitter::Reverse(const Instruction& i, const ArrayIndex& index) {
+  std::vector<bool> reversed(i.shape().rank(), false);
+  for (int64_t d : i.dimensions()) reversed[d] = true;
+  const std::vector<DimGroup> groups = ResultGroups(i);
+  ArrayIndex inner = indices_.Refactor(index, GroupSizes(groups));
+  for (size_t g = 0; g < groups.size(); ++g)
+    if (reversed[groups[g].first]) inner.digits[g] = indices_.Sub(groups[g].size - 1, inner.digits[g]);
+  return {Emit(i.operand(0), inner)};
+}
+
+Vals ElementalEmitter::Pad(const Instruction& i, const ArrayIndex& index) {
+  const PaddingConfig& padding = i.attrs<PadAttrs>().padding;
+  const Shape& from = i.operand(0)->shape();
+  const auto untouched = [&](int64_t d) { return padding[d] == PaddingDim{}; };
+  const std::vector<DimGroup> groups = ResultGroups(i);
+  const ArrayIndex grouped = indices_.Refactor(index, GroupSizes(groups));
+  ArrayIndex inner;
+  Condition inside;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    const int64_t d = groups[g].first, bound = from.dim(d) * groups[g].inner;
+    LaneIndex digit = grouped.digits[g];
+    if (!untouched(d)) {
+      digit = indices_.Add(digit, indices_.Constant(-padding[d].low * groups[g].inner));
+      const int64_t step = padding[d].interior + 1;
+      if (step > 1) {
+        // Below zero is out of range as well: 0 - 1 is beyond any bound as an unsigned number.
+        const int64_t span = (from.dim(d) - 1) * step + 1;
+        inside = Both(inside, InRange(digit, std::max<int64_t>(span, 0)));
+        const LaneIndex safe = indices_.FromLanes(scopes_.At(digit.level,
+                                                             [&] {
+                                                               V v = indices_.Materialize(digit);
+                                                               return b_.Binary(llvm::Intrinsic::smax, v, b_.Zero(v));
+                                                             }),
+                                                  digit.level);
+        const auto [quotient, rest] = indices_.DivMod(safe, step, INT64_MAX);
+        inside = Both(inside, InRange(rest, 1));
+        digit = quotient;
+      } else {
+        inside = Both(inside, InRange(digit, bound));
+      }
+    }
+    inner.digits.push_back(digit);
+    inner.sizes.push_back(bound);
+  }
+  return Choose(
+      inside, index.uniform(), [&]() -> Vals { return {Emit(i.operand(0), inner)}; },
+      [&]() -> Vals { return {EmitScalarOperand(i.operand(1))}; });
+}
+
+Vals ElementalEmitter::Concatenate(const Instruction& i, const ArrayIndex& index) {
+  const int64_t dimension = i.dimensions()[0];
+  int64_t outer = 1, inner = 1;
+  for (int64_t d = 0; d < i.shape().rank(); ++d)
+    if (d != dimension) (d < dimension ? outer : inner) *= i.shape().dim(d);
+  std::vector<int64_t> offsets{0};
+  for (int64_t k = 0; k < i.operand_count(); ++k)
+    offsets.push_back(offsets.back() + i.operand(k)->shape().dim(dimension) * inner);
+  const ArrayIndex grouped = indices_.Refactor(index, Int64Vector{outer, offsets.back()});
+  return ConcatenateRange(i, grouped, 0, i.operand_count(), offsets);
+}
+
+// Operands [first, last) by bisection of their offsets.
+Vals ElementalEmitter::ConcatenateRange(const Instruction& i, const ArrayIndex& grouped, int64_t first, int64_t last,
+                                        std::span<const int64_t> offsets) {
+  if (last - first == 1) {
+    ArrayIndex inner;
+    inner.digits.push_back(grouped.digits[0]);
+    inner.digits.push_back(indices_.Add(grouped.digits[1], indices_.Constant(-offsets[first])));
+    inner.sizes = {grouped.sizes[0], offsets[last] - offsets[first]};
+    return {Emit(i.operand(first), inner)};
+  }
+  const int64_t middle = (first + last) / 2;
+  return Choose(
+      InRange(grouped.digits[1], offsets[middle]), grouped.uniform(),
+      [&] { return ConcatenateRange(i, grouped, first, middle, offsets); },
+      [&] { return ConcatenateRange(i, grouped, middle, last, offsets); });
+}
+
+std::vector<LaneIndex> ElementalEmitter::EmitStarts(const Instruction& i, int64_t first_operand,
+                                                    std::span<const int64_t> dims, std::span<const int64_t> sizes) {
+  std::vector<LaneIndex> starts;
+  const bool vector_form = i.operand_count() == first_operand + 1 && i.operand(first_operand)->shape().rank() == 1;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (dims[d] == sizes[d]) {  // only one start fits
+      starts.push_back(indices_.Constant(0));
+      continue;
+    }
+    ArrayIndex at;
+    if (vector_form) {
+      at.sizes = {static_cast<int64_t>(dims.size())};
+      at.digits.push_back(indices_.Constant(static_cast<int64_t>(d)));
+    }
+    const Val start = Emit(i.operand(first_operand + (vector_form ? 0 : static_cast<int64_t>(d))), at);
+    const int level = LevelOf(at);
+    V clamped = scopes_.At(level, [&] {
+      V v = IsSigned(start.type) ? b_.SExtOrTrunc(start.re, 64) : b_.ZExtOrTrunc(start.re, 64);
+      v = b_.Binary(llvm::Intrinsic::smax, v, b_.I64(0));
+      if (start.type == ElementType::U64)  // beyond INT64_MAX is large, not negative
+        v = b_.Select(b_.SLt(start.re, b_.I64(0)), b_.I64(INT64_MAX), v);
+      return b_.Binary(llvm::Intrinsic::smin, v, b_.I64(dims[d] - sizes[d]));
+    });
+    starts.push_back(indices_.FromLanes(clamped, level));
+  }
+  return starts;
+}
+
+Vals ElementalEmitter::DynamicSlice(const Instruction& i, const ArrayIndex& index) {
+  const Shape& from = i.operand(0)->shape();
+  const Int64Vector& sizes = i.shape().dims();
+  const std::vector<LaneIndex> starts = EmitStarts(i, 1, from.dims(), sizes);
+  const std::vector<DimGroup> groups = ResultGroups(i);
+  const ArrayIndex grouped = indices_.Refactor(index, GroupSizes(groups));
+  ArrayIndex inner;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    inner.digits.push_back(indices_.Add(grouped.digits[g], indices_.Mul(starts[groups[g].first], groups[g].inner)));
+    inner.sizes.push_back(from.dim(groups[g].first) * groups[g].inner);
+  }
+  return {Emit(i.operand(0), inner)};
+}
+
+Vals ElementalEmitter::DynamicUpdateSlice(const Instruction& i, const ArrayIndex& index) {
+  const Shape& whole = i.shape();
+  const Shape& update = i.operand(1)->shape();
+  const std::vector<LaneIndex> starts = EmitStarts(i, 2, whole.dims(), update.dims());
+  const std::vector<DimGroup> groups = ResultGroups(i);
+  const ArrayIndex grouped = indices_.Refactor(index, GroupSizes(groups));
+  ArrayIndex inner;
+  Condition inside;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    const int64_t d = groups[g].first, size = update.dim(d) * groups[g].inner;
+    LaneIndex digit = grouped.digits[g];
+    if (size != groups[g].size) {
+      digit = indices_.Add(digit, indices_.Mul(starts[d], -groups[g].inner));
+      inside = Both(inside, InRange(digit, size));
+    }
+    inner.digits.push_back(digit);
+    inner.sizes.push_back(size);
+  }
+  if (update.num_elements() == 0) return {Emit(i.operand(0), index)};
+  return Choose(
+      inside, index.uniform(), [&]() -> Vals { return {Emit(i.operand(1), inner)}; },
+      [&]() -> Vals { return {Emit(i.operand(0), index)}; });
+}
+
+ArrayIndex ElementalEmitter::WindowPosition(const Instruction& i, const ArrayIndex& at) {
+  const Shape& whole = i.shape();
+  const Shape& update = i.operand(1)->shape();
+  const std::vector<LaneIndex> starts = EmitStarts(i, 2, whole.dims(), update.dims());
+  const std::vector<DimGroup> groups = ResultGroups(i);
+  Int64Vector sizes;
+  for (const DimGroup& g : groups) sizes.push_back(update.dim(g.first) * g.inner);
+  ArrayIndex position = indices_.Refactor(at, sizes);
+  for (size_t g = 0; g < groups.size(); ++g) {
+    position.digits[g] = indices_.Add(position.digits[g], indices_.Mul(starts[groups[g].first], groups[g].inner));
+    position.sizes[g] = groups[g].size;
+  }
+  return position;
+}
+
+Vals ElementalEmitter::Gather(const Instruction& i, const ArrayIndex& index) {
+  const GatherAttrs& a = i.attrs<GatherAttrs>();
+  const Shape& operand = i.operand(0)->shape();
+  const Shape& indices = i.operand(1)->shape();
+  const ArrayIndex at = indices_.Refactor(index, i.shape().dims());
+  const auto contains = [](const Dims& dims, int64_t d) {
+    return std::find(dims.begin(), dims.end(), d) != dims.end();
+  };
+  // Result dimensions are batch dimensions (positions in `indices`, without index_vector_dim) and window dimensions.
+  std::vector<LaneIndex> batch, window;
+  for (int64_t d = 0; d < i.shape().rank(); ++d) (contains(a.offset_dims, d) ? window : batch).push_back(at.digits[d]);
+  const auto position = [&](int64_t component) {
+    ArrayIndex p;
+    size_t next = 0;
+    for (int64_t d = 0; d < indices.rank(); ++d) {
+      p.digits.push_back(d == a.index_vector_dim ? indices_.Constant(component) : batch[next++]);
+      p.sizes.push_back(indices.dim(d));
+    }
+    return p;
+  };
+  ArrayIndex inner;
+  size_t next_window = 0;
+  for (int64_t d = 0; d < operand.rank(); ++d) {
+    LaneIndex digit = indices_.Constant(0);
+    const bool is_batch = contains(a.operand_batching_dims, d);
+    if (!is_batch && !contains(a.collapsed_slice_dims, d)) digit = window[next_window++];
+    if (is_batch) {
+      const size_t k = std::find(a.operand_batching_dims.begin(), a.operand_batching_dims.end(), d) -
+                       a.operand_batching_dims.begin();
+      const int64_t dim = a.start_indices_batching_dims[k];
+      digit = batch[static_cast<size_t>(dim > a.index_vector_dim ? dim - 1 : dim)];
+    }
+    const auto mapped = std::find(a.start_index_map.begin(), a.start_index_map.end(), d);
+    const int64_t room = operand.dim(d) - a.slice_sizes[d];
+    if (mapped != a.start_index_map.end() && room > 0) {
+      const ArrayIndex p = position(mapped - a.start_index_map.begin());
+      const Val start = Emit(i.operand(1), p);
+      const int level = LevelOf(p);
+      V clamped = scopes_.At(level, [&] {
+        V v = IsSigned(start.type) ? b_.SExtOrTrunc(start.re, 64) : b_.ZExtOrTrunc(start.re, 64);
+        if (start.type == ElementType::U64) v = b_.Select(b_.SLt(v, b_.Zero(v)), b_.I(INT64_MAX, v), v);
+        return b_.Binary(llvm::Intrinsic::smin, b_.Binary(llvm::Intrinsic::smax, v, b_.Zero(v)), b_.I(room, v));
+      });
+      digit = indices_.Add(digit, indices_.FromLanes(clamped, level));
+    }
+    inner.digits.push_back(digit);
+    inner.sizes.push_back(operand.dim(d));
+  }
+  return {Emit(i.operand(0), inner)};
+}
+
+// bitcast (of the same size: the bytes in another shape) and bitcast-convert, which may split or join elements along a
+// new innermost dimension, lowest bits first.
+Vals ElementalEmitter::BitcastRule(const Instruction& i, const ArrayIndex& index) {
+  const Instruction* operand = i.operand(0);
+  const ElementType from = operand->shape().type(), to = i.shape().type();
+  if (from == to) return {Emit(operand, index)};
+  const int from_bits = 8 * Bytes(from), to_bits = 8 * Bytes(to);
+  if (from_bits == to_bits) return {scalars_.Bitcast(Emit(operand, index), to)};
+  if (IsComplex(from) || IsComplex(to)) return Unsupported(i, index);
+  if (from_bits > to_bits) {  // split
+    const int64_t parts = from_bits / to_bits;
+    const ArrayIndex at = indices_.Refactor(index, Int64Vector{i.shape().num_elements() / parts, parts});
+    ArrayIndex inner{{at.digits[0]}, {at.sizes[0]}};
+    const Val whole = Emit(operand, inner);
+    V bits = elements_.ToStorage(from, whole.re);
+    bits = b_.ir().CreateBitCast(bits, VectorBuilder::Like(b_.Int(from_bits), bits));
+    V shift = b_.ZExtOrTrunc(indices_.Materialize(indices_.Mul(at.digits[1], to_bits)), from_bits);
+    b_.Match(bits, shift);
+    V part = b_.ZExtOrTrunc(b_.ir().CreateLShr(bits, shift), to_bits);
+    part = b_.ir().CreateBitCast(part, VectorBuilder::Like(elements_.StorageType(to), part));
+    return {Val{elements_.FromStorage(to, part), nullptr, to}};
+  }
+  const int64_t parts = to_bits / from_bits;  // join
+  const int64_t count = i.shape().num_elements();
+  const ArrayIndex at = indices_.Refactor(index, Int64Vector{count});
+  V joined = nullptr;
+  for (int64_t k = 0; k < parts; ++k) {
+    ArrayIndex inner{{at.digits[0], indices_.Constant(k)}, {count, parts}};
+    const Val part = Emit(operand, inner);
+    V bits = elements_.ToStorage(from, part.re);
+    bits = b_.ir().CreateBitCast(bits, VectorBuilder::Like(b_.Int(from_bits), bits));
+    bits = b_.Shl(b_.ZExtOrTrunc(bits, to_bits), static_cast<int>(k) * from_bits);
+    joined = joined ? b_.Or(joined, bits) : bits;
+  }
+  joined = b_.ir().CreateBitCast(joined, VectorBuilder::Like(elements_.StorageType(to), joined));
+  return {Val{elements_.FromStorage(to, joined), nullptr, to}};
+}
+
+}  // namespace strop

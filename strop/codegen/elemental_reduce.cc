@@ -1,0 +1,403 @@
+// Reductions as values: reduce, reduce-window, map, and scalar computations inlined.
+//
+// Order of evaluation. A result element starts from the init value and takes the operand's elements in index order,
+// unless the combiner is known to be associative and commutative (RecognizeCombiner) and the position is uniform: then
+// the lanes accumulate apart along the innermost reduced dimension, and are combined by a tree in the end. Either way
+// the order depends on the shapes alone.
+//
+//   reduce f32[8,1000] over 1, position uniform:  acc[16 lanes] = identity; loop r by 16: acc += x[i, r..r+15]; tree; +
+//   init reduce f32[1000,8] over 0, lanes along dim 1: acc[16 lanes] = init;     loop r by 1:  acc += x[r, lanes]
+#include <algorithm>
+#include <cmath>
+
+#include "strop/codegen/elemental.h"
+
+namespace strop {
+
+using V = llvm::Value*;
+
+namespace {
+
+// The one instruction that the root is, applied to the two parameters of a computation.
+bool IsBinaryOfParameters(const Instruction& root, bool* swapped) {
+  if (root.operand_count() != 2 || !root.operand(0)->IsParameter() || !root.operand(1)->IsParameter()) return false;
+  *swapped = root.operand(0)->parameter_number() == 1;
+  return root.operand(0) != root.operand(1);
+}
+
+bool IsReorderable(Op op) {
+  switch (op) {
+    case Op::Add:
+    case Op::Multiply:
+    case Op::Minimum:
+    case Op::Maximum:
+    case Op::And:
+    case Op::Or:
+    case Op::Xor: return true;
+    default: return false;
+  }
+}
+
+// argmin, argmax and their kin: every result chooses between its own two arguments by a condition made of comparisons.
+bool IsSelection(const Computation& computation) {
+  const Instruction* root = computation.root();
+  const int64_t n = computation.parameter_count() / 2;
+  if (root->op() != Op::Tuple || root->operand_count() != n || n < 2) return false;
+  for (const Instruction* i : computation.instructions()) {
+    switch (i->op()) {
+      case Op::Parameter:
+      case Op::Constant:
+      case Op::Compare:
+      case Op::Select:
+      case Op::And:
+      case Op::Or:
+      case Op::Not:
+      case Op::Xor:
+      case Op::Tuple:
+      case Op::Minimum:
+      case Op::Maximum: break;
+      default: return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+Combiner RecognizeCombiner(const Computation& computation) {
+  Combiner combiner{&computation, false, Op::kEnd};
+  const Instruction* root = computation.root();
+  bool swapped = false;
+  if (root->shape().IsArray() && computation.parameter_count() == 2 && IsBinaryOfParameters(*root, &swapped)) {
+    if (IsReorderable(root->op())) {
+      combiner.op = root->op();
+      combiner.reorderable = true;
+    }
+  } else {
+    combiner.reorderable = IsSelection(computation);
+  }
+  return combiner;
+}
+
+Decision CanInline(const Computation& computation) {
+  for (const Instruction* i : computation.instructions()) {
+    switch (i->op()) {
+      case Op::Parameter:
+      case Op::Constant:
+      case Op::Tuple:
+      case Op::GetTupleElement:
+      case Op::Call:
+      case Op::Fusion:
+      case Op::Map:
+      case Op::Reshape:
+      case Op::Bitcast:
+      case Op::BitcastConvert:
+      case Op::Broadcast:
+      case Op::Copy:
+      case Op::OptimizationBarrier: break;
+      default:
+        if (!IsElementwise(i->op()))
+          return Decision::No("%", i->name(), " in %", computation.name(), " is no scalar operation");
+    }
+    for (const Shape& leaf : i->shape().Leaves())
+      if (!leaf.IsArray() || leaf.num_elements() != 1)
+        return Decision::No("%", i->name(), " in %", computation.name(), " is no scalar");
+    for (const Computation* callee : i->called()) {
+      Decision d = CanInline(*callee);
+      if (!d) return d;
+    }
+  }
+  return Decision::Yes();
+}
+
+Vals ElementalEmitter::Inline(const Computation& computation, const Vals& arguments) {
+  std::unordered_map<const Instruction*, Vals> values;
+  size_t next = 0;
+  for (const Instruction* parameter : computation.parameters()) {
+    Vals& leaves = values[parameter];
+    for (int64_t k = 0; k < parameter->shape().num_leaves(); ++k) leaves.push_back(arguments[next++]);
+  }
+  for (const Instruction* i : computation.instructions()) {
+    if (i->op() == Op::Parameter) continue;
+    Vals operands;
+    for (int64_t k = 0; k < i->operand_count(); ++k) {
+      const Vals& v = values[i->operand(k)];
+      operands.insert(operands.end(), v.begin(), v.end());
+    }
+    Vals& out = values[i];
+    switch (i->op()) {
+      case Op::Constant: out = {elements_.Constant(i->shape().type(), i->literal().bytes().data())}; break;
+      case Op::Tuple:
+      case Op::Reshape:
+      case Op::Broadcast:
+      case Op::Copy:
+      case Op::OptimizationBarrier: out = operands; break;
+      case Op::Bitcast:
+      case Op::BitcastConvert: out = {scalars_.Bitcast(operands[0], i->shape().type())}; break;
+      case Op::GetTupleElement: {
+        int64_t first = 0;
+        for (int64_t k = 0; k < i->tuple_index(); ++k) first += i->operand(0)->shape().element(k).num_leaves();
+        out.assign(operands.begin() + first, operands.begin() + first + i->shape().num_leaves());
+        break;
+      }
+      case Op::Call:
+      case Op::Fusion:
+      case Op::Map: out = Inline(*i->called(0), operands); break;
+      default: out = {scalars_.Emit(ScalarOp{i->op(), i->shape().type(), &i->any_attrs()}, operands)};
+    }
+  }
+  return values[computation.root()];
+}
+
+// A loop whose carried values are HLO values.
+Vals ElementalEmitter::LoopOver(const char* name, V begin, V end, int64_t step, const Vals& init,
+                                const std::function<Vals(V i, const Vals& carried)>& body) {
+  const auto flatten = [](const Vals& vals) {
+    std::vector<V> flat;
+    for (const Val& v : vals) {
+      flat.push_back(v.re);
+      if (v.im) flat.push_back(v.im);
+    }
+    return flat;
+  };
+  const auto unflatten = [&](std::span<const V> flat) {
+    Vals vals;
+    size_t k = 0;
+    for (const Val& v : init) {
+      Val out{flat[k++], nullptr, v.type};
+      if (v.im) out.im = flat[k++];
+      vals.push_back(out);
+    }
+    return vals;
+  };
+  const std::vector<V> results =
+      scopes_.Loop(name, begin, end, step, flatten(init), [&](V i, std::span<const V> carried) {
+        Vals next = body(i, unflatten(carried));
+        for (size_t k = 0; k < next.size(); ++k) next[k] = elements_.Splat(next[k], init[k].lanes());
+        return flatten(next);
+      });
+  return unflatten(results);
+}
+
+Vals ElementalEmitter::CombineInto(const Combiner& combiner, const Vals& accumulators, const Vals& values, V mask) {
+  Vals args = accumulators;
+  for (size_t k = 0; k < values.size(); ++k) {
+    Val v = values[k];
+    v.type = accumulators[k].type;  // small floats may accumulate as f32
+    args.push_back(v);
+  }
+  Vals next;
+  if (combiner.op != Op::kEnd) {
+    static const Attrs kNone = NoAttrs{};
+    next = {scalars_.Emit(ScalarOp{combiner.op, args[0].type, &kNone}, args)};
+  } else {
+    next = Inline(*combiner.computation, args);
+  }
+  if (mask)
+    for (size_t k = 0; k < next.size(); ++k) next[k] = elements_.Select(mask, next[k], accumulators[k]);
+  return next;
+}
+
+// Combines the lanes, halves against each other.
+Vals ElementalEmitter::AcrossLanes(const Combiner& combiner, Vals accumulators) {
+  for (int n = accumulators[0].lanes(); n > 1; n /= 2) {
+    Vals low, high;
+    for (const Val& v : accumulators) {
+      low.push_back(Val{b_.Slice(v.re, 0, n / 2), v.im ? b_.Slice(v.im, 0, n / 2) : nullptr, v.type});
+      high.push_back(Val{b_.Slice(v.re, n / 2, n / 2), v.im ? b_.Slice(v.im, n / 2, n / 2) : nullptr, v.type});
+    }
+    accumulators = CombineInto(combiner, low, high, nullptr);
+  }
+  return accumulators;
+}
+
+struct ElementalEmitter::Accumulation {
+  const Instruction* reduce = nullptr;
+  Combiner combiner;
+  int64_t inputs = 1;
+  std::vector<size_t> loops;        // groups of the operand that are reduced, outermost first
+  bool across_lanes = false;        // the last of them by lanes
+  bool first_vector_taken = false;  // the accumulators start as the first elements of the last (and only) loop
+};
+
+// e with combine(e, x) = x for all x, or nullopt.
+std::optional<Val> ElementalEmitter::Identity(const Combiner& combiner, ElementType type) {
+  V zero = llvm::Constant::getNullValue(elements_.RegisterType(type));
+  const auto make = [&](V v) { return Val{v, IsComplex(type) ? v : nullptr, type}; };
+  const bool real = IsFloat(type) || IsComplex(type);
+  const int bits = IsPred(type) ? 1 : Bits(type);
+  switch (combiner.op) {
+    case Op::Add: return make(real ? b_.F(-0.0, zero) : zero);
+    case Op::Or:
+    case Op::Xor: return make(zero);
+    case Op::And: return make(b_.I(-1, zero));
+    case Op::Multiply:
+      return IsComplex(type) ? std::nullopt : std::optional(make(real ? b_.F(1, zero) : b_.I(1, zero)));
+    case Op::Minimum:
+    case Op::Maximum: {
+      if (IsComplex(type)) return std::nullopt;
+      const bool min = combiner.op == Op::Minimum;
+      if (real) return make(b_.F(min ? HUGE_VAL : -HUGE_VAL, zero));
+      if (!IsSigned(type)) return make(b_.I(min ? -1 : 0, zero));
+      const int64_t highest = static_cast<int64_t>((uint64_t{1} << (bits - 1)) - 1);
+      return make(b_.I(min ? highest : -highest - 1, zero));
+    }
+    default: return std::nullopt;
+  }
+}
+
+Vals ElementalEmitter::AccumulateLoops(const Accumulation& a, size_t loop, ArrayIndex& position, Vals accumulators) {
+  const auto element = [&]() {
+    Vals values;
+    for (int64_t k = 0; k < a.inputs; ++k) values.push_back(Emit(a.reduce->operand(k), position));
+    return values;
+  };
+  if (loop == a.loops.size()) return CombineInto(a.combiner, accumulators, element(), nullptr);
+  const size_t group = a.loops[loop];
+  const int64_t size = position.sizes[group];
+  const bool vector = a.across_lanes && loop + 1 == a.loops.size();
+  const int64_t step = vector ? lanes() : 1;
+  const auto body = [&](V i, const Vals& carried) {
+    position.digits[group] = indices_.Counter(i, scopes_.current(), vector ? 1 : 0, step);
+    return AccumulateLoops(a, loop + 1, position, carried);
+  };
+  const int64_t whole = size - size % step;
+  const int64_t begin = vector && a.first_vector_taken ? step : 0;
+  if (whole > begin) accumulators = LoopOver("reduce", b_.I64(begin), b_.I64(whole), step, accumulators, body);
+  if (whole < size) {  // the last, partial vector
+    position.digits[group] = LaneIndex{.base = b_.I64(whole), .stride = 1, .multiple = step};
+    const Condition rest{b_.ULt(b_.LaneNumbers(lanes(), 64), b_.I64(size - whole)), 0};
+    accumulators = WithMask(rest, [&] { return CombineInto(a.combiner, accumulators, element(), rest.value); });
+  }
+  return accumulators;
+}
+
+Vals ElementalEmitter::Reduce(const Instruction& i, const ArrayIndex& index) {
+  Accumulation a{&i, RecognizeCombiner(*i.called(0)), i.operand_count() / 2, {}, false};
+  const Shape& operand = i.operand(0)->shape();
+  std::vector<bool> reduced(operand.rank(), false);
+  for (int64_t d : i.dimensions()) reduced[d] = true;
+  // Groups of operand dimensions, kept and reduced in turns.
+  std::vector<bool> group_reduced;
+  Int64Vector sizes, kept;
+  for (int64_t d = 0; d < operand.rank(); ++d) {
+    if (group_reduced.empty() || group_reduced.back() != reduced[d]) {
+      group_reduced.push_back(reduced[d]);
+      sizes.push_back(1);
+    }
+    sizes.back() *= operand.dim(d);
+  }
+  for (size_t g = 0; g < sizes.size(); ++g) {
+    if (group_reduced[g])
+      a.loops.push_back(g);
+    else
+      kept.push_back(sizes[g]);
+  }
+  const ArrayIndex at = indices_.Refactor(index, kept);
+  ArrayIndex position;
+  position.sizes = sizes;
+  size_t next = 0;
+  for (size_t g = 0; g < sizes.size(); ++g)
+    position.digits.push_back(group_reduced[g] ? indices_.Constant(0) : at.digits[next++]);
+
+  Vals init;
+  for (int64_t k = 0; k < a.inputs; ++k) init.push_back(EmitScalarOperand(i.operand(a.inputs + k)));
+  const ElementType type = init[0].type;
+  const bool single = a.combiner.op != Op::kEnd && a.inputs == 1;
+  // Sums and products of small floats accumulate in f32 and are rounded once.
+  const bool widen =
+      single && (a.combiner.op == Op::Add || a.combiner.op == Op::Multiply) && IsFloat(type) && Bits(type) < 32;
+  if (widen) init[0].type = ElementType::F32;
+  const int64_t innermost = a.loops.empty() ? 0 : sizes[a.loops.back()];
+  const std::optional<Val> identity = Identity(a.combiner, init[0].type);
+  a.across_lanes = index.uniform() && lanes() > 1 && a.combiner.reorderable && !a.loops.empty() &&
+                   a.loops.back() + 1 == sizes.size() && innermost >= lanes() && (identity || a.loops.size() == 1);
+  Vals accumulators;
+  if (a.across_lanes) {
+    if (identity) {
+      accumulators = {elements_.Splat(*identity, lanes())};
+    } else {
+      a.first_vector_taken = true;
+      position.digits[a.loops[0]] = LaneIndex{.base = b_.I64(0), .stride = 1, .multiple = lanes()};
+      for (int64_t k = 0; k < a.inputs; ++k)
+        accumulators.push_back(elements_.Splat(Emit(i.operand(k), position), lanes()));
+    }
+    accumulators = AcrossLanes(a.combiner, AccumulateLoops(a, 0, position, accumulators));
+    accumulators = CombineInto(a.combiner, init, accumulators, nullptr);
+  } else {
+    const int width = index.uniform() ? 1 : lanes();
+    for (const Val& v : init) accumulators.push_back(elements_.Splat(v, width));
+    accumulators = AccumulateLoops(a, 0, position, accumulators);
+  }
+  if (widen) accumulators[0] = Val{elements_.RoundToFormat(type, accumulators[0].re), nullptr, type};
+  return accumulators;
+}
+
+// The window's elements in order, those in padding or between dilated elements left out. Window dimensions of size one
+// need no loop.
+Vals ElementalEmitter::ReduceWindow(const Instruction& i, const ArrayIndex& index) {
+  const Window& window = i.attrs<WindowAttrs>().window;
+  const int64_t inputs = i.operand_count() / 2;
+  const Shape& operand = i.operand(0)->shape();
+  const Shape& result = i.shape().IsTuple() ? i.shape().element(0) : i.shape();
+  const Combiner combiner = RecognizeCombiner(*i.called(0));
+  const ArrayIndex at = indices_.Refactor(index, result.dims());
+  const int width = index.uniform() ? 1 : lanes();
+  Vals accumulators;
+  for (int64_t k = 0; k < inputs; ++k)
+    accumulators.push_back(elements_.Splat(EmitScalarOperand(i.operand(inputs + k)), width));
+  const ElementType type = accumulators[0].type;
+  const bool widen = combiner.op == Op::Add && IsFloat(type) && Bits(type) < 32;
+  if (widen) accumulators[0].type = ElementType::F32;
+
+  ArrayIndex position;
+  position.sizes = operand.dims();
+  position.digits.resize(operand.dims().size());
+  const std::function<Vals(size_t, Condition, Vals)> dimension = [&](size_t d, Condition inside, Vals acc) -> Vals {
+    if (d == window.dims.size()) {
+      const auto take = [&]() -> Vals {
+        Vals values;
+        for (int64_t k = 0; k < inputs; ++k) values.push_back(Emit(i.operand(k), position));
+        const bool by_lane = inside.value && VectorBuilder::Lanes(inside.value) > 1;
+        return CombineInto(combiner, acc, values, by_lane ? inside.value : nullptr);
+      };
+      if (inside.value && VectorBuilder::Lanes(inside.value) > 1) return WithMask(inside, take);
+      return Choose(inside, index.uniform(), take, [&] { return acc; });
+    }
+    const WindowDim& w = window.dims[d];
+    const auto step = [&](const LaneIndex& offset, const Vals& carried) {
+      LaneIndex x = indices_.Add(indices_.Mul(at.digits[d], w.stride), indices_.Mul(offset, w.window_dilation));
+      x = indices_.Add(x, indices_.Constant(-w.pad_low));
+      Condition here = inside;
+      const int64_t bound = operand.dim(static_cast<int64_t>(d));
+      const bool always =
+          w.pad_low <= 0 && (result.dim(static_cast<int64_t>(d)) - 1) * w.stride + w.DilatedSize() - w.pad_low <= bound;
+      if (w.base_dilation > 1) {
+        here = Both(here, InRange(x, (bound - 1) * w.base_dilation + 1));
+        const auto [quotient, rest] = indices_.DivMod(x, w.base_dilation, INT64_MAX);
+        here = Both(here, InRange(rest, 1));
+        x = quotient;
+      } else if (!always) {
+        here = Both(here, InRange(x, bound));
+      }
+      position.digits[d] = x;
+      return dimension(d + 1, here, carried);
+    };
+    if (w.size == 1) return step(indices_.Constant(0), acc);
+    return LoopOver("window", b_.I64(0), b_.I64(w.size), 1, acc, [&](V n, const Vals& carried) {
+      const LaneIndex offset = indices_.Counter(n, scopes_.current(), 0, 1);
+      return step(w.reversal ? indices_.Sub(w.size - 1, offset) : offset, carried);
+    });
+  };
+  accumulators = dimension(0, Condition{}, accumulators);
+  if (widen) accumulators[0] = Val{elements_.RoundToFormat(type, accumulators[0].re), nullptr, type};
+  return accumulators;
+}
+
+Vals ElementalEmitter::Map(const Instruction& i, const ArrayIndex& index) {
+  Vals arguments;
+  for (int64_t k = 0; k < i.operand_count(); ++k) arguments.push_back(Emit(i.operand(k), index));
+  return Inline(*i.called(0), arguments);
+}
+
+}  // namespace strop

@@ -1,0 +1,182 @@
+#include "strop/codegen/index.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace strop {
+namespace {
+
+using V = llvm::Value*;
+
+constexpr int64_t kAnyMultiple = int64_t{1} << 30;  // of a constant 0: divisible by whatever is asked
+
+}  // namespace
+
+bool ArrayIndex::uniform() const {
+  return std::all_of(digits.begin(), digits.end(), [](const LaneIndex& d) { return d.uniform(); });
+}
+
+int ArrayIndex::level() const {
+  int level = 0;
+  for (const LaneIndex& d : digits) level = std::max(level, d.level);
+  return level;
+}
+
+int64_t ArrayIndex::num_elements() const {
+  int64_t n = 1;
+  for (int64_t s : sizes) n *= s;
+  return n;
+}
+
+LaneIndex IndexBuilder::Constant(int64_t value) {
+  return LaneIndex{.base = b_.I64(value), .multiple = value == 0 ? kAnyMultiple : std::abs(value)};
+}
+
+LaneIndex IndexBuilder::Counter(llvm::Value* counter, int level, int64_t stride, int64_t multiple) {
+  return LaneIndex{.base = counter, .stride = lanes_ == 1 ? 0 : stride, .multiple = multiple, .level = level};
+}
+
+LaneIndex IndexBuilder::FromLanes(llvm::Value* values, int level) {
+  if (VectorBuilder::Lanes(values) == 1) return LaneIndex{.base = values, .level = level};
+  return LaneIndex{.lanes = values, .level = level};
+}
+
+V IndexBuilder::Compute(Arith op, V a, V b) {
+  switch (op) {
+    case Arith::kAdd: return b_.Add(a, b);
+    case Arith::kMul: return b_.Mul(a, b);
+    case Arith::kSpread: return b_.Add(b_.Mul(b_.LaneNumbers(lanes_, 64), b), a);  // a + lane * b
+    default: break;
+  }
+  // Division by a constant divisor b. Where the dividend is known to fit (b comes as i32), 32 bits do: vectors have the
+  // multiplication that such a division becomes.
+  const bool narrow = VectorBuilder::ScalarBits(b) == 32;
+  if (narrow) a = b_.ZExtOrTrunc(a, 32);
+  b = b_.Splat(b, VectorBuilder::Lanes(a));
+  V r = op == Arith::kUDiv ? b_.ir().CreateUDiv(a, b) : b_.ir().CreateURem(a, b);
+  return narrow ? b_.ZExtOrTrunc(r, 64) : r;
+}
+
+V IndexBuilder::Emit(Arith op, V a, V b, int level) {
+  const auto is = [](V v, int64_t n) {
+    const auto* c = llvm::dyn_cast<llvm::ConstantInt>(v);
+    return c && c->getSExtValue() == n;
+  };
+  if (op == Arith::kAdd && is(a, 0)) return b;
+  if (op == Arith::kAdd && is(b, 0)) return a;
+  if (op == Arith::kMul && is(b, 1)) return a;
+  const LoopScopes::Key key{static_cast<uint64_t>(op), reinterpret_cast<uint64_t>(a), reinterpret_cast<uint64_t>(b)};
+  if (const std::vector<V>* done = scopes_.Find(level, key)) return (*done)[0];
+  V v = scopes_.At(level, [&] { return Compute(op, a, b); });
+  scopes_.Remember(level, key, {v});
+  return v;
+}
+
+V IndexBuilder::Materialize(const LaneIndex& a) {
+  if (a.lanes) return a.lanes;
+  if (a.stride == 0) return a.base;
+  return Emit(Arith::kSpread, a.base, b_.I64(a.stride), a.level);
+}
+
+LaneIndex IndexBuilder::Add(const LaneIndex& a, const LaneIndex& b) {
+  const int level = std::max(a.level, b.level);
+  if (!a.lanes && !b.lanes)
+    return LaneIndex{.base = Emit(Arith::kAdd, a.base, b.base, level),
+                     .stride = a.stride + b.stride,
+                     .multiple = std::gcd(a.multiple, b.multiple),
+                     .level = level};
+  return LaneIndex{.lanes = Emit(Arith::kAdd, Materialize(a), Materialize(b), level), .level = level};
+}
+
+LaneIndex IndexBuilder::Mul(const LaneIndex& a, int64_t factor) {
+  if (factor == 1) return a;
+  if (factor == 0) return Constant(0);
+  if (a.lanes) return LaneIndex{.lanes = Emit(Arith::kMul, a.lanes, b_.I64(factor), a.level), .level = a.level};
+  const int64_t magnitude = std::abs(factor);
+  return LaneIndex{.base = Emit(Arith::kMul, a.base, b_.I64(factor), a.level),
+                   .stride = a.stride * factor,
+                   .multiple = a.multiple > kAnyMultiple / magnitude ? magnitude : a.multiple * magnitude,
+                   .level = a.level};
+}
+
+LaneIndex IndexBuilder::Sub(int64_t from, const LaneIndex& a) { return Add(Constant(from), Mul(a, -1)); }
+
+std::pair<LaneIndex, LaneIndex> IndexBuilder::DivMod(const LaneIndex& a, int64_t divisor, int64_t bound) {
+  if (divisor == 1) return {a, Constant(0)};
+  if (divisor >= bound) return {Constant(0), a};
+  const bool narrow = bound <= int64_t{1} << 31;
+  V d = narrow ? b_.I32(static_cast<int32_t>(divisor)) : b_.I64(divisor);
+  const int64_t span = std::abs(a.stride) * lanes_;
+  // Affine if no lane leaves the divisor's period: it is a multiple of what the lanes span, and so is the first lane.
+  if (a.uniform() || (!a.lanes && a.stride > 0 && divisor % span == 0 && a.multiple % span == 0)) {
+    return {LaneIndex{.base = Emit(Arith::kUDiv, a.base, d, a.level), .level = a.level},
+            LaneIndex{.base = Emit(Arith::kURem, a.base, d, a.level),
+                      .stride = a.stride,
+                      .multiple = std::gcd(a.multiple, divisor),
+                      .level = a.level}};
+  }
+  V v = Materialize(a);
+  return {FromLanes(Emit(Arith::kUDiv, v, d, a.level), a.level), FromLanes(Emit(Arith::kURem, v, d, a.level), a.level)};
+}
+
+LaneIndex IndexBuilder::Combine(const ArrayIndex& index, size_t first, size_t count) {
+  if (count == 0) return Constant(0);
+  LaneIndex sum;
+  bool some = false;
+  int64_t weight = 1;
+  for (size_t i = first + count; i-- > first;) {
+    if (index.sizes[i] != 1) {
+      const LaneIndex term = Mul(index.digits[i], weight);
+      sum = some ? Add(term, sum) : term;
+      some = true;
+    }
+    weight *= index.sizes[i];
+  }
+  return some ? sum : Constant(0);
+}
+
+LaneIndex IndexBuilder::Linear(const ArrayIndex& index) { return Combine(index, 0, index.digits.size()); }
+
+ArrayIndex IndexBuilder::Refactor(const ArrayIndex& index, std::span<const int64_t> sizes) {
+  if (std::equal(sizes.begin(), sizes.end(), index.sizes.begin(), index.sizes.end())) return index;
+  ArrayIndex out;
+  out.sizes.assign(sizes.begin(), sizes.end());
+  out.digits.resize(sizes.size());
+  // From the innermost digits outwards, in segments after which both factorings meet.
+  size_t from_end = index.sizes.size(), to_end = sizes.size();
+  while (to_end > 0) {
+    size_t from = from_end, to = to_end - 1;
+    int64_t from_product = 1, to_product = sizes[to];
+    while (from_product != to_product && (from > 0 || to > 0)) {
+      if ((from_product < to_product && from > 0) || to == 0) {
+        if (from == 0) break;
+        from_product *= index.sizes[--from];
+      } else {
+        to_product *= sizes[--to];
+      }
+    }
+    if (from_product == 1 && from == from_end) {
+      out.digits[to] = Constant(0);
+    } else if (to + 1 == to_end) {
+      out.digits[to] = Combine(index, from, from_end - from);
+    } else {
+      LaneIndex rest = Combine(index, from, from_end - from);
+      int64_t bound = to_product;
+      for (size_t i = to_end; i-- > to;) {
+        if (i == to) {
+          out.digits[i] = rest;
+          break;
+        }
+        auto [quotient, digit] = DivMod(rest, sizes[i], bound);
+        out.digits[i] = digit;
+        rest = quotient;
+        bound /= sizes[i];
+      }
+    }
+    from_end = from;
+    to_end = to;
+  }
+  return out;
+}
+
+}  // namespace strop

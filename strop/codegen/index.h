@@ -1,0 +1,74 @@
+// Subscripts of the elements that a loop body computes, one per lane, kept symbolic as long as possible: an affine
+// subscript (base + lane * stride) makes a load contiguous, a uniform one makes it scalar; only what is neither becomes
+// a vector of numbers and a gather.
+//
+// An ArrayIndex is a position in a dense row-major array in *mixed radix*: digits with sizes whose product is the
+// number of elements. The sizes need not be the array's dimensions: a loop over a [4,5,6] array that nobody looks into
+// is one digit of size 120, and a reshape changes nothing. Refactor() gives the digits for other sizes, by division
+// only where boundaries differ.
+#pragma once
+#include <span>
+#include <utility>
+
+#include "strop/base/small_vector.h"
+#include "strop/codegen/loop_scopes.h"
+
+namespace strop {
+
+struct LaneIndex {
+  llvm::Value* base = nullptr;   // i64
+  llvm::Value* lanes = nullptr;  // <n x i64>, when not affine (base and stride are meaningless then)
+  int64_t stride = 0;
+  int64_t multiple = 1;  // base is a multiple of it
+  int level = 0;         // of the loop nest: the innermost one that the value depends on (see loop_scopes.h)
+
+  bool uniform() const { return !lanes && stride == 0; }
+  bool affine() const { return !lanes; }
+  bool operator==(const LaneIndex& o) const { return base == o.base && lanes == o.lanes && stride == o.stride; }
+};
+
+struct ArrayIndex {
+  SmallVector<LaneIndex, 4> digits;
+  Int64Vector sizes;
+
+  bool uniform() const;
+  int level() const;
+  int64_t num_elements() const;
+};
+
+// Arithmetic on subscripts. `lanes` is the number of lanes of those that are not uniform. Code goes to the level that
+// its operands allow, and equal operations on equal operands are emitted once.
+class IndexBuilder {
+ public:
+  IndexBuilder(VectorBuilder& b, LoopScopes& scopes, int lanes) : b_(b), scopes_(scopes), lanes_(lanes) {}
+
+  int lanes() const { return lanes_; }
+  LaneIndex Constant(int64_t value);
+  // A loop counter (i64) that is a multiple of `multiple`; lane l stands for counter + l * stride.
+  LaneIndex Counter(llvm::Value* counter, int level, int64_t stride, int64_t multiple);
+  LaneIndex FromLanes(llvm::Value* values, int level);  // i64, scalar or vector
+  LaneIndex Add(const LaneIndex& a, const LaneIndex& b);
+  LaneIndex Mul(const LaneIndex& a, int64_t factor);
+  LaneIndex Sub(int64_t from, const LaneIndex& a);  // from - a
+  // a / divisor and a % divisor for 0 <= a < bound.
+  std::pair<LaneIndex, LaneIndex> DivMod(const LaneIndex& a, int64_t divisor, int64_t bound);
+  // The subscripts as a value: i64 if uniform, else a vector.
+  llvm::Value* Materialize(const LaneIndex& a);
+
+  // Sum of digit * (product of the sizes behind it).
+  LaneIndex Linear(const ArrayIndex& index);
+  // The same position with other sizes (of the same product).
+  ArrayIndex Refactor(const ArrayIndex& index, std::span<const int64_t> sizes);
+
+ private:
+  using V = llvm::Value*;
+  enum class Arith : uint64_t { kAdd = 1, kMul, kUDiv, kURem, kSpread };
+  LaneIndex Combine(const ArrayIndex& index, size_t first, size_t count);
+  V Emit(Arith op, V a, V b, int level);
+  V Compute(Arith op, V a, V b);
+  VectorBuilder& b_;
+  LoopScopes& scopes_;
+  int lanes_;
+};
+
+}  // namespace strop

@@ -1,0 +1,177 @@
+#include "strop/codegen/kernel_frame.h"
+
+#include <algorithm>
+
+namespace strop {
+
+using V = llvm::Value*;
+
+namespace {
+
+// A task is worth waking a thread for, and small enough to even out: about 30 us of one core.
+constexpr int64_t kTaskBytes = int64_t{256} << 10;
+constexpr int64_t kTaskFlops = int64_t{512} << 10;
+constexpr int64_t kMaxTasks = 4096;
+
+ElementType LeafType(const Instruction* root, int leaf) {
+  return root->shape().IsTuple() ? root->shape().element(leaf).type() : root->shape().type();
+}
+
+}  // namespace
+
+KernelFrame::KernelFrame(VectorBuilder& b, const std::string& name, const KernelBody& body,
+                         std::span<const int> in_place)
+    : b_(b), scopes_(b), body_(body) {
+  llvm::LLVMContext& context = b.context();
+  IrBuilder& ir = b.ir();
+  llvm::Type* ptr = b.Ptr();
+  llvm::Type* i64 = b.Int(64);
+  auto* type = llvm::FunctionType::get(ir.getVoidTy(), {ptr, i64, i64, ptr}, false);
+  function_ = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, name, b.module());
+  function_->setDoesNotThrow();
+  const std::string bits = std::to_string(8 * b.target().vector_bytes);
+  function_->addFnAttr("prefer-vector-width", bits);
+  function_->addFnAttr("min-legal-vector-width", bits);
+  function_->addFnAttr("no-trapping-math", "true");
+  ir.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function_));
+  task_begin_ = function_->getArg(1);
+  task_end_ = function_->getArg(2);
+  scratch_ = function_->getArg(3);
+
+  llvm::MDBuilder md(context);
+  llvm::MDNode* domain = md.createAnonymousAliasScopeDomain(name);
+  std::vector<llvm::Metadata*> scopes;
+  for (size_t r = 0; r < body.roots.size(); ++r) scopes.push_back(md.createAnonymousAliasScope(domain));
+  const auto load = [&](size_t k) {
+    V slot = ir.CreateConstInBoundsGEP1_64(ptr, function_->getArg(0), k);
+    auto* pointer = ir.CreateAlignedLoad(ptr, slot, llvm::Align(8));
+    pointer->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context, {}));
+    return pointer;
+  };
+  const auto natural = [](ElementType t) { return std::min(16, Bytes(t)); };
+  for (size_t k = 0; k < body.inputs.size(); ++k) {
+    ElementBuilder::Memory memory{.pointer = load(k), .alignment = natural(body.inputs[k]->shape().type())};
+    std::vector<llvm::Metadata*> others;
+    for (size_t r = 0; r < scopes.size(); ++r)
+      if (r >= in_place.size() || in_place[r] != static_cast<int>(k)) others.push_back(scopes[r]);
+    memory.noalias = others.empty() ? nullptr : llvm::MDNode::get(context, others);
+    memory.invariant = others.size() == scopes.size();
+    inputs_.push_back(memory);
+  }
+  for (size_t r = 0; r < body.roots.size(); ++r) {
+    std::vector<llvm::Metadata*> others;
+    for (size_t k = 0; k < scopes.size(); ++k)
+      if (k != r) others.push_back(scopes[k]);
+    outputs_.push_back(ElementBuilder::Memory{.pointer = load(body.inputs.size() + r),
+                                              .alias_scope = llvm::MDNode::get(context, {scopes[r]}),
+                                              .noalias = others.empty() ? nullptr : llvm::MDNode::get(context, others),
+                                              .alignment = natural(LeafType(body.roots[r], body.root_leaf[r]))});
+  }
+}
+
+void KernelFrame::Bind(ElementalEmitter& e) const {
+  for (size_t k = 0; k < inputs_.size(); ++k) e.BindBuffer(body_.inputs[k], inputs_[k]);
+}
+
+void KernelFrame::Return() { b_.ir().CreateRetVoid(); }
+
+KernelFrame::Cut KernelFrame::CutIntoTasks(const LoopSpace& space, const KernelCost& cost) {
+  Cut cut;
+  cut.piece_size = space.row_size;
+  const int64_t wanted = std::clamp<int64_t>(std::max(cost.bytes / kTaskBytes, cost.flops / kTaskFlops), 1, kMaxTasks);
+  if (space.rows < wanted) {
+    // Rows are cut, in pieces of whole vectors (several cache lines, so that tasks do not share one).
+    const int64_t grain = std::max<int64_t>(space.uniform ? 1 : space.lanes, 64);
+    const int64_t pieces = (wanted + space.rows - 1) / space.rows;
+    const int64_t size = (space.row_size + pieces - 1) / pieces;
+    cut.piece_size = std::max(grain, (size + grain - 1) / grain * grain);
+    cut.pieces = (space.row_size + cut.piece_size - 1) / cut.piece_size;
+    if (cut.pieces == 1) cut.piece_size = space.row_size;
+  }
+  const int64_t units = space.rows * cut.pieces;
+  const int64_t tasks = std::min(wanted, units);
+  cut.units_per_task = (units + tasks - 1) / tasks;
+  cut.num_tasks = (units + cut.units_per_task - 1) / cut.units_per_task;
+  return cut;
+}
+
+Status KernelFrame::Walk(const LoopSpace& space, const Cut& cut, const PointFn& point) {
+  IrBuilder& ir = b_.ir();
+  Status status;
+  const int64_t units = space.rows * cut.pieces;
+  ElementalEmitter vector(b_, scopes_, space.lanes);
+  Bind(vector);
+  std::optional<ElementalEmitter> single;  // for what is left of a row where stores cannot be masked
+  const auto run = [&](ElementalEmitter& e, const ArrayIndex& at) {
+    if (status.ok()) status = point(e, at);
+    if (status.ok()) status = e.status();
+  };
+
+  V begin = task_begin_, end = task_end_;
+  if (cut.units_per_task > 1) {
+    begin = ir.CreateMul(begin, b_.I64(cut.units_per_task));
+    end = b_.Binary(llvm::Intrinsic::smin, ir.CreateMul(end, b_.I64(cut.units_per_task)), b_.I64(units));
+  }
+  scopes_.Loop("rows", begin, end, 1, [&](V unit) {
+    IndexBuilder& indices = vector.indices();
+    const int level = scopes_.current();
+    ArrayIndex at;
+    at.sizes = {units};
+    at.digits.push_back(indices.Counter(unit, level, 0, 1));
+    Int64Vector sizes = space.row_sizes;
+    sizes.push_back(cut.pieces);
+    ArrayIndex row = indices.Refactor(at, sizes);
+    const LaneIndex piece = row.digits.back();
+    row.sizes.back() = space.row_size;
+    const LaneIndex first = indices.Mul(piece, cut.piece_size);
+    V row_begin = first.base;
+    V row_end = b_.I64(space.row_size);
+    if (cut.pieces > 1)
+      row_end =
+          b_.Binary(llvm::Intrinsic::smin, ir.CreateAdd(row_begin, b_.I64(cut.piece_size)), b_.I64(space.row_size));
+    const auto position = [&](ElementalEmitter& e, V i, int64_t stride, int64_t multiple) {
+      ArrayIndex p = row;
+      p.digits.back() = e.indices().Counter(i, scopes_.current(), stride, multiple);
+      return p;
+    };
+    if (space.uniform || space.lanes == 1) {
+      if (space.row_size == 1) return run(vector, row);
+      scopes_.Loop("elements", row_begin, row_end, 1, [&](V i) { run(vector, position(vector, i, 0, 1)); });
+      return;
+    }
+    const bool whole = space.row_size % space.lanes == 0;
+    V vector_end = row_end;
+    if (!whole) {  // pieces begin at multiples of the lanes, so whole vectors end at one
+      vector_end = ir.CreateAnd(row_end, b_.I64(-static_cast<int64_t>(space.lanes)));
+    }
+    scopes_.Loop("vectors", row_begin, vector_end, space.lanes,
+                 [&](V i) { run(vector, position(vector, i, 1, space.lanes)); });
+    if (whole) return;
+    if (b_.target().masked_memory) {
+      scopes_.Loop("rest", vector_end, row_end, space.lanes, [&](V i) {
+        V left = b_.ZExtOrTrunc(ir.CreateSub(row_end, i), 32);
+        const ElementalEmitter::Condition inside{b_.ULt(b_.LaneNumbers(space.lanes, 32), left), scopes_.current()};
+        vector.WithMask(inside, [&] {
+          run(vector, position(vector, i, 1, space.lanes));
+          return Vals();
+        });
+      });
+    } else {
+      if (!single) Bind(single.emplace(b_, scopes_, 1));
+      scopes_.Loop("rest", vector_end, row_end, 1, [&](V i) { run(*single, position(*single, i, 0, 1)); });
+    }
+  });
+  return status;
+}
+
+Status EmitRoots(ElementalEmitter& e, const KernelFrame& frame, const KernelBody& body, const ArrayIndex& at) {
+  // All values before the first store: a result may share its buffer with an operand.
+  Vals values;
+  for (size_t r = 0; r < body.roots.size(); ++r)
+    values.push_back(e.EmitAll(body.roots[r], at)[static_cast<size_t>(body.root_leaf[r])]);
+  STROP_TRY(e.status());
+  for (size_t r = 0; r < body.roots.size(); ++r) e.Store(frame.output(r), values[r], at);
+  return OkStatus();
+}
+
+}  // namespace strop

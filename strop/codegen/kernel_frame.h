@@ -1,0 +1,53 @@
+// KernelFrame: the function of a kernel, void(ptr args, i64 task_begin, i64 task_end, ptr scratch), its buffers with
+// what is known of their aliasing, and the loops over a LoopSpace cut into tasks.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "strop/codegen/elemental.h"
+#include "strop/codegen/kernel_body.h"
+#include "strop/codegen/loop_space.h"
+
+namespace strop {
+
+class KernelFrame {
+ public:
+  using V = llvm::Value*;
+  // `in_place[r]` is the operand whose buffer result r has, or -1.
+  KernelFrame(VectorBuilder& b, const std::string& name, const KernelBody& body, std::span<const int> in_place);
+
+  LoopScopes& scopes() { return scopes_; }
+  const ElementBuilder::Memory& input(size_t k) const { return inputs_[k]; }
+  const ElementBuilder::Memory& output(size_t r) const { return outputs_[r]; }
+  V task_begin() const { return task_begin_; }
+  V task_end() const { return task_end_; }
+  V scratch() const { return scratch_; }
+  // Binds the inputs of the body to their buffers.
+  void Bind(ElementalEmitter& e) const;
+  void Return();
+
+  // A point of the space, one per lane: where results go and are computed.
+  using PointFn = std::function<Status(ElementalEmitter& e, const ArrayIndex& at)>;
+  // Walks the part of the space that the tasks [task_begin, task_end) cover, `units_per_task` rows or row pieces each.
+  struct Cut {
+    int64_t num_tasks = 1;
+    int64_t pieces = 1;          // of a row
+    int64_t piece_size = 0;      // elements
+    int64_t units_per_task = 1;  // a unit is a piece of a row
+  };
+  static Cut CutIntoTasks(const LoopSpace& space, const KernelCost& cost);
+  Status Walk(const LoopSpace& space, const Cut& cut, const PointFn& point);
+
+ private:
+  VectorBuilder& b_;
+  LoopScopes scopes_;
+  const KernelBody& body_;
+  llvm::Function* function_ = nullptr;
+  std::vector<ElementBuilder::Memory> inputs_, outputs_;
+  V task_begin_ = nullptr, task_end_ = nullptr, scratch_ = nullptr;
+};
+
+// Computes the roots at a point and stores them.
+Status EmitRoots(ElementalEmitter& e, const KernelFrame& frame, const KernelBody& body, const ArrayIndex& at);
+
+}  // namespace strop

@@ -1,0 +1,247 @@
+#include "strop/codegen/loop_space.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "strop/codegen/dim_groups.h"
+#include "strop/codegen/element.h"
+
+namespace strop {
+namespace {
+
+// A boundary between digits of a result is named by the number of elements behind it: 3 in [512][3].
+using Cuts = std::set<int64_t>;
+
+int64_t SuffixOf(const std::vector<DimGroup>& groups, size_t g) {
+  int64_t suffix = 1;
+  for (size_t k = g + 1; k < groups.size(); ++k) suffix *= groups[k].size;
+  return suffix;
+}
+
+// Cuts of the operand, as far as they fall inside the groups that come from it.
+void AddOperandCuts(const std::vector<DimGroup>& groups, const std::vector<size_t>& order,
+                    const std::vector<int64_t>& operand_sizes, const Cuts& operand_cuts, Cuts& cuts) {
+  int64_t operand_suffix = 1;
+  for (size_t k = order.size(); k-- > 0;) {
+    const int64_t result_suffix = SuffixOf(groups, order[k]);
+    for (int64_t cut : operand_cuts) {
+      if (cut <= operand_suffix || cut >= operand_suffix * operand_sizes[k] || cut % operand_suffix != 0) continue;
+      const int64_t local = cut / operand_suffix;
+      if (groups[order[k]].size % local == 0) cuts.insert(local * result_suffix);
+    }
+    operand_suffix *= operand_sizes[k];
+  }
+}
+
+Cuts CutsOf(const Instruction& i, const std::map<const Instruction*, Cuts>& known) {
+  Cuts cuts;
+  const auto of = [&](const Instruction* operand) -> const Cuts& {
+    static const Cuts kNone;
+    const auto found = known.find(operand);
+    return found == known.end() ? kNone : found->second;
+  };
+  const Shape& shape = i.shape().IsTuple() ? i.shape().element(0) : i.shape();
+  if (IsElementwise(i.op()) || i.op() == Op::Reshape || i.op() == Op::Copy || i.op() == Op::Map ||
+      i.op() == Op::Bitcast || i.op() == Op::BitcastConvert || i.op() == Op::OptimizationBarrier) {
+    for (int64_t k = 0; k < i.operand_count(); ++k) {
+      if (!i.operand(k)->shape().IsArray() || i.operand(k)->shape().num_elements() != shape.num_elements()) continue;
+      const Cuts& c = of(i.operand(k));
+      cuts.insert(c.begin(), c.end());
+    }
+    return cuts;
+  }
+  if (i.op() == Op::Constant || i.op() == Op::Parameter || i.op() == Op::GetTupleElement) return cuts;
+  const std::vector<DimGroup> groups = ResultGroups(i);
+  for (size_t g = 0; g < groups.size(); ++g) cuts.insert(SuffixOf(groups, g));
+  std::vector<size_t> order;
+  std::vector<int64_t> sizes;
+  switch (i.op()) {
+    case Op::Broadcast:
+    case Op::Transpose:
+    case Op::Reduce: {
+      for (const DimGroup& g : InSourceOrder(groups, &order)) sizes.push_back(g.size);
+      if (i.op() != Op::Reduce) AddOperandCuts(groups, order, sizes, of(i.operand(0)), cuts);
+      break;
+    }
+    case Op::Slice:
+    case Op::Pad:
+    case Op::DynamicSlice:
+    case Op::Reverse: {
+      for (size_t g = 0; g < groups.size(); ++g) {
+        order.push_back(g);
+        sizes.push_back(i.operand(0)->shape().dim(groups[g].first) * groups[g].inner);
+      }
+      AddOperandCuts(groups, order, sizes, of(i.operand(0)), cuts);
+      break;
+    }
+    default: break;
+  }
+  return cuts;
+}
+
+// The operand of a reduce is read along its rows: the innermost dimension is reduced.
+bool ReducesRows(const Instruction* i) {
+  if (i->op() != Op::Reduce) return false;
+  const int64_t rank = i->operand(0)->shape().rank();
+  const Dims& dims = i->dimensions();
+  return std::find(dims.begin(), dims.end(), rank - 1) != dims.end();
+}
+int64_t ReducedRowSize(const Instruction& i) {
+  const Shape& operand = i.operand(0)->shape();
+  const Dims& dims = i.dimensions();
+  int64_t size = 1;
+  for (int64_t d = operand.rank() - 1; d >= 0 && std::find(dims.begin(), dims.end(), d) != dims.end(); --d)
+    size *= operand.dim(d);
+  return size;
+}
+
+int RoundDownToPowerOfTwo(int64_t n) {
+  int p = 1;
+  while (2 * p <= n) p *= 2;
+  return p;
+}
+
+int64_t FlopsPerElement(const Instruction& i) {
+  if (!IsElementwise(i.op())) return 0;
+  if (Is(i.op(), kFloatMath)) return 20;
+  if (i.op() == Op::Divide || i.op() == Op::Remainder) return 5;
+  return 1;
+}
+
+}  // namespace
+
+int PreferredLanes(const KernelBody& body, int vector_bytes) {
+  int bits = 8;
+  const auto consider = [&](const Shape& shape) {
+    for (const Shape& leaf : shape.Leaves())
+      if (leaf.IsArray() && leaf.rank() > 0) bits = std::max(bits, ElementBuilder::RegisterBits(leaf.type()));
+  };
+  for (const Instruction* i : body.inputs) consider(i->shape());
+  for (const Instruction* i : body.Computed()) consider(i->shape());
+  return std::min(64, vector_bytes * 8 / bits);
+}
+
+namespace {
+
+std::map<const Instruction*, Cuts> AllCuts(const KernelBody& body) {
+  std::map<const Instruction*, Cuts> cuts;
+  for (const Instruction* i : body.Computed())
+    if (i->op() != Op::Tuple) cuts[i] = CutsOf(*i, cuts);
+  return cuts;
+}
+
+// The factors of `total` between the cuts, as far as each divides the one before.
+Int64Vector Factors(int64_t total, const Cuts& cuts) {
+  Int64Vector sizes;
+  int64_t rest = total;
+  for (auto cut = cuts.rbegin(); cut != cuts.rend(); ++cut) {
+    if (*cut <= 1 || *cut >= rest || rest % *cut != 0) continue;
+    sizes.push_back(rest / *cut);
+    rest = *cut;
+  }
+  sizes.push_back(rest);
+  return sizes;
+}
+
+// Vectors along the last factors, merged until they fill one.
+void VectorizeRows(LoopSpace& space, Int64Vector& sizes, bool wide) {
+  while (sizes.size() > 1 && sizes.back() < space.lanes) {
+    const int64_t inner = sizes.back();
+    sizes.pop_back();
+    sizes.back() *= inner;
+  }
+  if (wide && sizes.back() >= 4 * space.lanes) space.lanes *= 4;
+  space.lanes = std::min(space.lanes, std::max(1, RoundDownToPowerOfTwo(sizes.back())));
+}
+
+void SetRows(LoopSpace& space, Int64Vector sizes) {
+  space.row_size = sizes.back();
+  sizes.pop_back();
+  space.row_sizes = sizes;
+  for (int64_t s : sizes) space.rows *= s;
+}
+
+}  // namespace
+
+LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes) {
+  LoopSpace space;
+  const Shape& shape = body.roots[0]->shape();
+  const int64_t total = (shape.IsTuple() ? shape.element(0) : shape).num_elements();
+  space.lanes = PreferredLanes(body, vector_bytes);
+  const std::map<const Instruction*, Cuts> cuts = AllCuts(body);
+  Cuts wanted;
+  for (const Instruction* root : body.roots)
+    if (const auto c = cuts.find(root); c != cuts.end()) wanted.insert(c->second.begin(), c->second.end());
+  Int64Vector sizes = Factors(total, wanted);
+  const auto reduce = std::find_if(body.roots.begin(), body.roots.end(), ReducesRows);
+  if (reduce != body.roots.end() && ReducedRowSize(**reduce) >= space.lanes) {
+    space.uniform = true;
+    space.lanes = RoundDownToPowerOfTwo(std::min<int64_t>(4 * space.lanes, ReducedRowSize(**reduce)));
+  } else {
+    // A reduction of columns: more sums at a time, and longer reads.
+    const bool columns =
+        std::any_of(body.roots.begin(), body.roots.end(), [](const Instruction* r) { return r->op() == Op::Reduce; });
+    VectorizeRows(space, sizes, columns);
+  }
+  SetRows(space, sizes);
+  return space;
+}
+
+LoopSpace ChooseWindowSpace(const KernelBody& body, const Instruction& update, int vector_bytes) {
+  LoopSpace space;
+  space.lanes = PreferredLanes(body, vector_bytes);
+  const std::map<const Instruction*, Cuts> cuts = AllCuts(body);
+  Cuts wanted;
+  if (const auto c = cuts.find(body.roots[0]); c != cuts.end()) wanted = c->second;
+  // The window's rows are where its position in the result jumps.
+  const Shape& window = update.operand(1)->shape();
+  int64_t suffix = 1;
+  const std::vector<DimGroup> groups = ResultGroups(update);
+  for (size_t g = groups.size(); g-- > 0;) {
+    suffix *= window.dim(groups[g].first) * groups[g].inner;
+    wanted.insert(suffix);
+  }
+  Int64Vector sizes = Factors(window.num_elements(), wanted);
+  VectorizeRows(space, sizes, false);
+  SetRows(space, sizes);
+  return space;
+}
+
+KernelCost CostOf(const KernelBody& body) {
+  KernelCost cost;
+  for (const Instruction* i : body.inputs) cost.bytes = SaturatingAdd(cost.bytes, i->shape().byte_size());
+  for (size_t r = 0; r < body.roots.size(); ++r) {
+    const Shape& shape = body.roots[r]->shape();
+    cost.bytes =
+        SaturatingAdd(cost.bytes, shape.IsTuple() ? shape.element(body.root_leaf[r]).byte_size() : shape.byte_size());
+  }
+  for (const Instruction* i : body.Computed()) {
+    int64_t per_element = FlopsPerElement(*i), elements = 0;
+    const Shape& result =
+        i->shape().IsTuple() ? (i->shape().tuple_size() ? i->shape().element(0) : i->shape()) : i->shape();
+    if (result.IsArray()) elements = result.num_elements();
+    if (i->op() == Op::Reduce) {
+      elements = i->operand(0)->shape().num_elements();
+      per_element = i->operand_count() / 2;
+    } else if (i->op() == Op::Dot) {
+      per_element = 2;
+      for (int64_t d : i->attrs<DotAttrs>().lhs_contracting)
+        per_element = SaturatingMultiply(per_element, i->operand(0)->shape().dim(d));
+    } else if (i->op() == Op::Convolution) {
+      const int64_t features = std::max<int64_t>(
+          1, i->operand(1)->shape().dim(i->attrs<ConvolutionAttrs>().dim_labels.kernel_output_feature));
+      per_element = SaturatingMultiply(2, i->operand(1)->shape().num_elements() / features);
+    } else if (i->op() == Op::ReduceWindow) {
+      per_element = 1;
+      for (const WindowDim& w : i->attrs<WindowAttrs>().window.dims)
+        per_element = SaturatingMultiply(per_element, w.size);
+    } else if (i->op() == Op::Map) {
+      per_element = i->called(0)->instruction_count();
+    }
+    cost.flops = SaturatingAdd(cost.flops, SaturatingMultiply(per_element, elements));
+  }
+  return cost;
+}
+
+}  // namespace strop

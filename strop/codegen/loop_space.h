@@ -1,0 +1,36 @@
+// LoopSpace: how the elements of a kernel's result are walked: as rows of consecutive elements, with vectors along the
+// rows.
+//
+// The dimensions of the result are merged as far as nothing in the kernel tells them apart: an elementwise kernel over
+// [8,64,3] is one row of 1536; with a broadcast bias [3] it would be 512 rows of 3, which is less than a vector, so
+// that it becomes one row again, and the bias is gathered.
+#pragma once
+#include "strop/codegen/kernel_body.h"
+
+namespace strop {
+
+struct LoopSpace {
+  Int64Vector row_sizes;  // the digits of a row number
+  int64_t rows = 1;
+  int64_t row_size = 1;
+  bool uniform = false;  // one element at a time; vectors are used inside (a reduction along the operand's rows)
+  int lanes = 1;
+  int64_t num_elements() const { return rows * row_size; }
+};
+
+// Lanes so that the widest type of the kernel fills a register.
+int PreferredLanes(const KernelBody& body, int vector_bytes);
+// For roots of `num_elements` elements each.
+LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes);
+
+// For the window of a dynamic-update-slice, whose update is body.roots[0].
+LoopSpace ChooseWindowSpace(const KernelBody& body, const Instruction& update, int vector_bytes);
+
+// How much work a kernel is, by which it is cut into tasks; never by the number of threads.
+struct KernelCost {
+  int64_t flops = 0;  // transcendentals weighted
+  int64_t bytes = 0;  // read and written
+};
+KernelCost CostOf(const KernelBody& body);
+
+}  // namespace strop

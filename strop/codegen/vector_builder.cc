@@ -1,0 +1,141 @@
+#include "strop/codegen/vector_builder.h"
+
+namespace strop {
+namespace {
+
+using V = llvm::Value*;
+
+llvm::SmallVector<int, 64> Mask(int count, int first, int step) {
+  llvm::SmallVector<int, 64> mask;
+  for (int i = 0; i < count; ++i) mask.push_back(first + i * step);
+  return mask;
+}
+
+}  // namespace
+
+VectorBuilder::VectorBuilder(llvm::Module& module, const VectorTarget& target)
+    : module_(module), target_(target), ir_(module.getContext()) {}
+
+int VectorBuilder::Lanes(const llvm::Type* type) {
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
+  return vector ? static_cast<int>(vector->getNumElements()) : 1;
+}
+
+llvm::Type* VectorBuilder::WithLanes(llvm::Type* scalar, int lanes) {
+  scalar = scalar->getScalarType();
+  return lanes == 1 ? scalar : llvm::FixedVectorType::get(scalar, lanes);
+}
+
+V VectorBuilder::Bits(uint64_t bits, V like) {
+  return llvm::ConstantExpr::getBitCast(llvm::ConstantInt::get(llvm::cast<llvm::Type>(IntLike(like)), bits),
+                                        like->getType());
+}
+
+V VectorBuilder::LaneNumbers(int lanes, int bits) {
+  llvm::SmallVector<llvm::Constant*, 64> numbers;
+  for (int i = 0; i < lanes; ++i) numbers.push_back(llvm::ConstantInt::get(Int(bits), i));
+  return lanes == 1 ? numbers[0] : llvm::ConstantVector::get(numbers);
+}
+
+V VectorBuilder::Splat(V v, int lanes) { return Lanes(v) == lanes ? v : ir_.CreateVectorSplat(lanes, v); }
+
+void VectorBuilder::Match(V& a, V& b) {
+  const int la = Lanes(a), lb = Lanes(b);
+  if (la < lb) a = Splat(a, lb);
+  if (lb < la) b = Splat(b, la);
+}
+
+V VectorBuilder::Lane(V v, int lane) {
+  return Lanes(v) == 1 ? v : ir_.CreateExtractElement(v, static_cast<uint64_t>(lane));
+}
+
+V VectorBuilder::Slice(V v, int first, int count) {
+  if (count == Lanes(v)) return v;
+  if (count == 1) return Lane(v, first);
+  return ir_.CreateShuffleVector(v, Mask(count, first, 1));
+}
+
+V VectorBuilder::Concat(V low, V high) {
+  if (Lanes(low) == 1) {
+    V pair = llvm::PoisonValue::get(WithLanes(low->getType(), 2));
+    pair = ir_.CreateInsertElement(pair, low, uint64_t{0});
+    return ir_.CreateInsertElement(pair, high, uint64_t{1});
+  }
+  return ir_.CreateShuffleVector(low, high, Mask(2 * Lanes(low), 0, 1));
+}
+
+V VectorBuilder::Reverse(V v) {
+  const int n = Lanes(v);
+  return n == 1 ? v : ir_.CreateShuffleVector(v, Mask(n, n - 1, -1));
+}
+
+V VectorBuilder::Interleave(V even, V odd) {
+  const int n = Lanes(even);
+  if (n == 1) return Concat(even, odd);
+  llvm::SmallVector<int, 64> mask;
+  for (int i = 0; i < n; ++i) {
+    mask.push_back(i);
+    mask.push_back(n + i);
+  }
+  return ir_.CreateShuffleVector(even, odd, mask);
+}
+
+V VectorBuilder::Even(V v) { return Lanes(v) == 2 ? Lane(v, 0) : ir_.CreateShuffleVector(v, Mask(Lanes(v) / 2, 0, 2)); }
+
+V VectorBuilder::Odd(V v) { return Lanes(v) == 2 ? Lane(v, 1) : ir_.CreateShuffleVector(v, Mask(Lanes(v) / 2, 1, 2)); }
+
+V VectorBuilder::CopySign(V magnitude, V sign) {
+  Match(magnitude, sign);
+  return ir_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, magnitude, sign);
+}
+
+V VectorBuilder::Fma(V a, V b, V c) {
+  Match(a, b);
+  Match(b, c);
+  Match(a, b);
+  if (!target_.fma) return ir_.CreateFAdd(ir_.CreateFMul(a, b), c);
+  return ir_.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, c});
+}
+
+V VectorBuilder::Polynomial(V x, std::initializer_list<double> coefficients) {
+  V sum = nullptr;
+  for (auto c = coefficients.end(); c != coefficients.begin();) {
+    --c;
+    sum = sum ? Fma(sum, x, F(*c, x)) : F(*c, x);
+  }
+  return sum;
+}
+
+V VectorBuilder::AsFloat(V i) { return ir_.CreateBitCast(i, Like(ScalarBits(i) == 64 ? F64() : F32(), i)); }
+
+V VectorBuilder::Select(V condition, V a, V b) {
+  Match(a, b);
+  if (Lanes(condition) > 1 && Lanes(a) == 1) {
+    a = Splat(a, Lanes(condition));
+    b = Splat(b, Lanes(condition));
+  }
+  return ir_.CreateSelect(condition, a, b);
+}
+
+V VectorBuilder::CallPerLane(const char* name, std::initializer_list<V> args) {
+  int lanes = 1;
+  for (V a : args) lanes = std::max(lanes, Lanes(a));
+  llvm::Type* scalar = (*args.begin())->getType()->getScalarType();
+  llvm::SmallVector<llvm::Type*, 2> types;
+  for (V a : args) types.push_back(a->getType()->getScalarType());
+  llvm::FunctionCallee callee = module_.getOrInsertFunction(name, llvm::FunctionType::get(scalar, types, false));
+  auto* function = llvm::cast<llvm::Function>(callee.getCallee());
+  function->setDoesNotThrow();
+  function->setDoesNotAccessMemory();
+  function->setWillReturn();
+  V out = lanes == 1 ? nullptr : llvm::PoisonValue::get(WithLanes(scalar, lanes));
+  for (int i = 0; i < lanes; ++i) {
+    llvm::SmallVector<V, 2> lane_args;
+    for (V a : args) lane_args.push_back(Lane(a, i));
+    V r = ir_.CreateCall(callee, lane_args);
+    out = lanes == 1 ? r : ir_.CreateInsertElement(out, r, static_cast<uint64_t>(i));
+  }
+  return out;
+}
+
+}  // namespace strop

@@ -1,0 +1,181 @@
+// VectorBuilder: LLVM IR for arithmetic on scalars and on vectors of any number of lanes alike. A "lane value" is a
+// scalar or a fixed vector; binary operations spread a scalar over the lanes of the other operand, constants take the
+// type of a value that they are used with. Everything above (scalar semantics, math functions, loops) goes through it,
+// so that none of it names a vector width or an instruction set.
+#pragma once
+#include <cstdint>
+#include <initializer_list>
+
+#include "strop/codegen/llvm_headers.h"
+
+namespace strop {
+
+// What the emitters must know of the machine.
+struct VectorTarget {
+  int vector_bytes = 16;       // of one register
+  bool masked_memory = false;  // masked loads and stores of all element sizes are single instructions
+  bool half_convert = false;   // f16 <-> f32 are single instructions
+  bool fma = false;
+};
+
+using IrBuilder = llvm::IRBuilder<>;
+
+class VectorBuilder {
+ public:
+  using V = llvm::Value*;
+
+  VectorBuilder(llvm::Module& module, const VectorTarget& target);
+
+  IrBuilder& ir() { return ir_; }
+  llvm::Module& module() { return module_; }
+  llvm::LLVMContext& context() { return module_.getContext(); }
+  const VectorTarget& target() const { return target_; }
+
+  // ---- types and constants
+  static int Lanes(const llvm::Type* type);
+  static int Lanes(V v) { return Lanes(v->getType()); }
+  static llvm::Type* WithLanes(llvm::Type* scalar, int lanes);
+  static llvm::Type* Like(llvm::Type* scalar, V v) { return WithLanes(scalar, Lanes(v)); }
+  static int ScalarBits(V v) { return static_cast<int>(v->getType()->getScalarSizeInBits()); }
+  llvm::Type* F32() { return ir_.getFloatTy(); }
+  llvm::Type* F64() { return ir_.getDoubleTy(); }
+  llvm::Type* Int(int bits) { return ir_.getIntNTy(bits); }
+  llvm::Type* Ptr() { return ir_.getPtrTy(); }
+  // The integer type of the width (and lanes) of v.
+  llvm::Type* IntLike(V v) { return Like(Int(ScalarBits(v)), v); }
+  V I64(int64_t value) { return ir_.getInt64(static_cast<uint64_t>(value)); }
+  V I32(int32_t value) { return ir_.getInt32(static_cast<uint32_t>(value)); }
+  V True() { return ir_.getTrue(); }
+  V False() { return ir_.getFalse(); }
+  // A float, or an integer (wrapped to its width), of the type of `like`.
+  V F(double value, V like) { return llvm::ConstantFP::get(like->getType(), value); }
+  V I(int64_t value, V like) {
+    return llvm::ConstantInt::get(like->getType(), static_cast<uint64_t>(value), true, /*ImplicitTrunc=*/true);
+  }
+  V Bits(uint64_t bits, V like);  // the float of like's type with these bits
+  V Zero(V like) { return llvm::Constant::getNullValue(like->getType()); }
+  // <0, 1, 2, ...> as `bits`-wide integers; the scalar 0 for one lane.
+  V LaneNumbers(int lanes, int bits);
+
+  // ---- lanes
+  V Splat(V v, int lanes);  // a scalar to `lanes` lanes; a vector must have them already
+  void Match(V& a, V& b);   // the scalar one of two is spread
+  V Lane(V v, int lane);    // scalar of one lane
+  V Slice(V v, int first, int count);
+  V Concat(V low, V high);
+  V Reverse(V v);
+  V Interleave(V even, V odd);  // 2n lanes
+  V Even(V v);                  // lanes 0, 2, 4, ...
+  V Odd(V v);
+
+  // ---- floating point (exactly as IEEE says; nothing is reassociated or contracted)
+  V FAdd(V a, V b) {
+    Match(a, b);
+    return ir_.CreateFAdd(a, b);
+  }
+  V FSub(V a, V b) {
+    Match(a, b);
+    return ir_.CreateFSub(a, b);
+  }
+  V FMul(V a, V b) {
+    Match(a, b);
+    return ir_.CreateFMul(a, b);
+  }
+  V FDiv(V a, V b) {
+    Match(a, b);
+    return ir_.CreateFDiv(a, b);
+  }
+  V FNeg(V a) { return ir_.CreateFNeg(a); }
+  V FAbs(V a) { return Unary(llvm::Intrinsic::fabs, a); }
+  V Sqrt(V a) { return Unary(llvm::Intrinsic::sqrt, a); }
+  V Floor(V a) { return Unary(llvm::Intrinsic::floor, a); }
+  V Ceil(V a) { return Unary(llvm::Intrinsic::ceil, a); }
+  V Trunc(V a) { return Unary(llvm::Intrinsic::trunc, a); }
+  V RoundEven(V a) { return Unary(llvm::Intrinsic::roundeven, a); }
+  V CopySign(V magnitude, V sign);
+  // a * b + c, fused where the machine can; otherwise rounded twice.
+  V Fma(V a, V b, V c);
+  // c[0] + x (c[1] + x (c[2] + ...)) by Horner's rule with fma.
+  V Polynomial(V x, std::initializer_list<double> coefficients);
+  V IsNan(V a) { return ir_.CreateFCmpUNO(a, a); }
+  V FEq(V a, V b) {
+    Match(a, b);
+    return ir_.CreateFCmpOEQ(a, b);
+  }
+  V FLt(V a, V b) {
+    Match(a, b);
+    return ir_.CreateFCmpOLT(a, b);
+  }
+  V FLe(V a, V b) {
+    Match(a, b);
+    return ir_.CreateFCmpOLE(a, b);
+  }
+  V FGt(V a, V b) {
+    Match(a, b);
+    return ir_.CreateFCmpOGT(a, b);
+  }
+  V FGe(V a, V b) {
+    Match(a, b);
+    return ir_.CreateFCmpOGE(a, b);
+  }
+  V AsInt(V f) { return ir_.CreateBitCast(f, IntLike(f)); }
+  V AsFloat(V i);  // 32 -> float, 64 -> double
+  V ToF64(V f) { return ScalarBits(f) == 64 ? f : ir_.CreateFPExt(f, Like(F64(), f)); }
+  V ToF32(V f) { return ScalarBits(f) == 32 ? f : ir_.CreateFPTrunc(f, Like(F32(), f)); }
+
+  // ---- integers and booleans
+  V Add(V a, V b) {
+    Match(a, b);
+    return ir_.CreateAdd(a, b);
+  }
+  V Sub(V a, V b) {
+    Match(a, b);
+    return ir_.CreateSub(a, b);
+  }
+  V Mul(V a, V b) {
+    Match(a, b);
+    return ir_.CreateMul(a, b);
+  }
+  V And(V a, V b) {
+    Match(a, b);
+    return ir_.CreateAnd(a, b);
+  }
+  V Or(V a, V b) {
+    Match(a, b);
+    return ir_.CreateOr(a, b);
+  }
+  V Xor(V a, V b) {
+    Match(a, b);
+    return ir_.CreateXor(a, b);
+  }
+  V Not(V a) { return ir_.CreateNot(a); }
+  V Shl(V a, int by) { return ir_.CreateShl(a, static_cast<uint64_t>(by)); }
+  V LShr(V a, int by) { return ir_.CreateLShr(a, static_cast<uint64_t>(by)); }
+  V AShr(V a, int by) { return ir_.CreateAShr(a, static_cast<uint64_t>(by)); }
+  V ICmp(llvm::CmpInst::Predicate p, V a, V b) {
+    Match(a, b);
+    return ir_.CreateICmp(p, a, b);
+  }
+  V IEq(V a, V b) { return ICmp(llvm::CmpInst::ICMP_EQ, a, b); }
+  V SLt(V a, V b) { return ICmp(llvm::CmpInst::ICMP_SLT, a, b); }
+  V ULt(V a, V b) { return ICmp(llvm::CmpInst::ICMP_ULT, a, b); }
+  // Integer casts keep the lanes.
+  V ZExtOrTrunc(V a, int bits) { return ir_.CreateZExtOrTrunc(a, Like(Int(bits), a)); }
+  V SExtOrTrunc(V a, int bits) { return ir_.CreateSExtOrTrunc(a, Like(Int(bits), a)); }
+  V Select(V condition, V a, V b);
+
+  V Unary(llvm::Intrinsic::ID id, V a) { return ir_.CreateUnaryIntrinsic(id, a); }
+  V Binary(llvm::Intrinsic::ID id, V a, V b) {
+    Match(a, b);
+    return ir_.CreateBinaryIntrinsic(id, a, b);
+  }
+  // Calls an external function of scalars (libm), lane by lane.
+  V CallPerLane(const char* name, std::initializer_list<V> args);
+
+ private:
+  llvm::Module& module_;
+  VectorTarget target_;
+  IrBuilder ir_;
+};
+
+}  // namespace strop

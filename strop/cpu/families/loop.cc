@@ -1,0 +1,71 @@
+// Loops: every result element is computed from its position (codegen/elemental.h). Results of one kernel that differ in
+// their number of elements are walked one after the other.
+#include <map>
+
+#include "strop/codegen/kernel_frame.h"
+#include "strop/cpu/kernel_family.h"
+
+namespace strop::cpu {
+namespace {
+
+Decision Matches(const Instruction& kernel) {
+  if (kernel.op() == Op::Tuple || kernel.op() == Op::GetTupleElement || kernel.op() == Op::Parameter)
+    return Decision::No("no computation");
+  for (int64_t k = 0; k < kernel.operand_count(); ++k) {
+    const Shape& shape = kernel.operand(k)->shape();
+    if (!shape.IsArray() || !shape.IsStatic()) return Decision::No("operand ", k, " is ", shape.ToString());
+  }
+  return CanEmitElement(kernel);
+}
+
+int64_t RootElements(const KernelBody& body, size_t r) {
+  const Shape& shape = body.roots[r]->shape();
+  return (shape.IsTuple() ? shape.element(body.root_leaf[r]) : shape).num_elements();
+}
+
+Result<EmittedKernel> Emit(const KernelSpec& spec, EmitContext& context) {
+  const KernelBody body = KernelBody::Of(*spec.instruction);
+  KernelFrame frame(context.b, context.function, body, spec.in_place);
+  std::map<int64_t, KernelBody> by_size;  // results of the same number of elements share a walk
+  std::map<int64_t, std::vector<size_t>> outputs;
+  for (size_t r = 0; r < body.roots.size(); ++r) {
+    KernelBody& part =
+        by_size.try_emplace(RootElements(body, r), KernelBody{body.kernel, body.inputs, {}, {}}).first->second;
+    part.roots.push_back(body.roots[r]);
+    part.root_leaf.push_back(body.root_leaf[r]);
+    outputs[RootElements(body, r)].push_back(r);
+  }
+  EmittedKernel emitted;
+  const int vector_bytes = context.b.target().vector_bytes;
+  if (by_size.size() == 1) {
+    if (by_size.begin()->first > 0) {
+      const LoopSpace space = ChooseLoopSpace(body, vector_bytes);
+      const KernelFrame::Cut cut = KernelFrame::CutIntoTasks(space, CostOf(body));
+      emitted.num_tasks = cut.num_tasks;
+      STROP_TRY(frame.Walk(space, cut,
+                           [&](ElementalEmitter& e, const ArrayIndex& at) { return EmitRoots(e, frame, body, at); }));
+    }
+  } else {
+    // One task: each walk is a whole.
+    for (const auto& [elements, part] : by_size) {
+      if (elements == 0) continue;
+      const LoopSpace space = ChooseLoopSpace(part, vector_bytes);
+      KernelFrame::Cut cut{.num_tasks = 1, .pieces = 1, .piece_size = space.row_size, .units_per_task = space.rows};
+      STROP_TRY(frame.Walk(space, cut, [&](ElementalEmitter& e, const ArrayIndex& at) -> Status {
+        Vals values;
+        for (size_t r = 0; r < part.roots.size(); ++r)
+          values.push_back(e.EmitAll(part.roots[r], at)[static_cast<size_t>(part.root_leaf[r])]);
+        for (size_t r = 0; r < part.roots.size(); ++r) e.Store(frame.output(outputs[elements][r]), values[r], at);
+        return e.status();
+      }));
+    }
+  }
+  frame.Return();
+  return emitted;
+}
+
+}  // namespace
+
+const KernelFamily kLoopFamily = {"loop", &Matches, &Emit};
+
+}  // namespace strop::cpu

@@ -1,0 +1,59 @@
+// The way from LLVM IR to callable code: optimise briefly, emit an object in memory, link it into executable pages.
+//
+// No ORC: a kernel is one module that names a few functions of libm or of this library, so a target machine, the object
+// writer and a section linker do all that is needed; nothing is started, no thread, no symbol search (names resolve
+// through one table, symbols.h). Object code is a plain string, so that any cache can keep it.
+//
+// LLVM's fatal errors (an instruction it cannot select) come back as Internal, never as an abort.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "strop/base/status.h"
+
+namespace llvm {
+class Module;
+class TargetMachine;
+}  // namespace llvm
+
+namespace strop::cpu {
+
+struct EmitOptions {
+  int optimization_level = 2;  // 0: least time in the compiler
+  std::string dump_prefix;     // not empty: <prefix>.ll and <prefix>.s are written
+};
+
+// One target machine; not for use by two threads at once. Cheap to make (about 0.1 ms).
+class ObjectEmitter {
+ public:
+  static Result<std::unique_ptr<ObjectEmitter>> Create(int optimization_level);
+  ~ObjectEmitter();
+
+  // Sets the module's triple and data layout: to be called before IR is built.
+  void Prepare(llvm::Module& module) const;
+  // ELF object of the module, which is left optimised.
+  Result<std::string> Emit(llvm::Module& module, const EmitOptions& options) const;
+
+ private:
+  explicit ObjectEmitter(std::unique_ptr<llvm::TargetMachine> machine);
+  std::unique_ptr<llvm::TargetMachine> machine_;
+};
+
+// Machine code in memory; unmapped with the last reference.
+class LoadedCode {
+ public:
+  static Result<std::shared_ptr<const LoadedCode>> Load(std::string_view object);
+  ~LoadedCode();
+  // Address of a function that the object defines; null if none.
+  void* Find(std::string_view name) const;
+  int64_t bytes() const;
+
+ private:
+  LoadedCode() = default;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace strop::cpu

@@ -1,0 +1,47 @@
+// KernelCompiler: generated kernels. Equal kernels are compiled once, different ones in parallel, and the machine code
+// is kept for later programs.
+#pragma once
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "strop/backend/backend.h"
+
+namespace strop::cpu {
+
+class LoadedCode;
+
+class KernelCompiler {
+ public:
+  // Is code generated for this kernel (a fusion, or an instruction by itself)? No says why not, family by family.
+  static Decision Supports(const Instruction& kernel);
+
+  // One KernelStep per spec. Kernels that turn out not to be possible after all (Unimplemented) are interpreted.
+  Result<CompiledKernels> Compile(std::span<const KernelSpec> specs, const KernelCompileOptions& options);
+
+ private:
+  struct Compiled {
+    std::shared_ptr<const LoadedCode> code;  // null: `status` says why
+    KernelStep step;
+    Status status;
+  };
+  static Compiled CompileOne(const KernelSpec& spec, const std::string& key, const KernelCompileOptions& options);
+  std::shared_ptr<const Compiled> Find(const std::string& key);
+  void Keep(const std::string& key, std::shared_ptr<const Compiled> compiled);
+
+  std::mutex mutex_;
+  // Looked up by key; the oldest entries go when the code outgrows kCacheBytes.
+  struct Entry {
+    std::shared_ptr<const Compiled> compiled;
+    int64_t age = 0;
+  };
+  std::map<std::string, Entry> cache_;
+  int64_t cached_bytes_ = 0;
+  int64_t next_age_ = 0;
+};
+
+// What a kernel's code depends on, as text: equal keys, equal code. Names and metadata are not in it.
+std::string KernelKey(const KernelSpec& spec);
+
+}  // namespace strop::cpu

@@ -1,0 +1,53 @@
+// Kernel families: the ways to turn a kernel of the plan into machine code. The list is explicit and in order of
+// preference; the first family that matches takes the kernel. (Ops that are not generated but bound to a library are in
+// library/.)
+//
+// To add one: a file in families/ that defines a KernelFamily, its row in families.cc, a test beside it.
+#pragma once
+#include <span>
+#include <string_view>
+
+#include "strop/backend/backend.h"
+
+namespace llvm {
+class Module;
+}
+
+namespace strop {
+class VectorBuilder;
+}
+
+namespace strop::cpu {
+
+// What a family's emit() may use.
+struct EmitContext {
+  VectorBuilder& b;
+  std::string function;  // the name that the kernel's function must have
+};
+
+// What emit() decided about the kernel's launch.
+struct EmittedKernel {
+  int64_t num_tasks = 1;
+  int64_t scratch_bytes = 0;
+};
+
+struct KernelFamily {
+  std::string_view name;
+  // Yes, or why not. Looks at the kernel alone (a fusion or a single instruction), so that it can answer Supports()
+  // too.
+  Decision (*matches)(const Instruction& kernel);
+  // Machine code: adds function `context.function` of type KernelFn to the module that the builder writes to. Equal
+  // kernels (same text, same in_place) must give equal code: it is shared and cached.
+  Result<EmittedKernel> (*emit)(const KernelSpec& spec, EmitContext& context);
+};
+
+std::span<const KernelFamily* const> KernelFamilies();
+// The family that takes this kernel, or null and the reasons of all.
+const KernelFamily* FindFamily(const Instruction& kernel, std::string* why_not = nullptr);
+
+// ---- the families (families/<name>.cc)
+extern const KernelFamily
+    kLoopFamily;  // elementwise, broadcast, data movement, reductions: everything that is element by element
+extern const KernelFamily kUpdateFamily;  // dynamic-update-slice in place
+
+}  // namespace strop::cpu

@@ -1,0 +1,81 @@
+#include "strop/cpu/symbols.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <iterator>
+
+namespace strop::cpu {
+namespace {
+
+struct Symbol {
+  std::string_view name;
+  void* address;
+};
+
+template <class R, class... A>
+void* Address(R (*function)(A...)) {
+  return reinterpret_cast<void*>(function);
+}
+
+#define LIBM1(name) \
+  {#name, Address<double, double>(name)}, { #name "f", Address<float, float>(name##f) }
+#define LIBM2(name) \
+  {#name, Address<double, double, double>(name)}, { #name "f", Address<float, float, float>(name##f) }
+#define LIBM3(name) \
+  {#name, Address<double, double, double, double>(name)}, { #name "f", Address<float, float, float, float>(name##f) }
+
+// The first groups are also what LLVM itself falls back on where the machine has no instruction (floor without SSE4.1).
+const Symbol* SymbolTable(size_t* size) {
+  static const Symbol kSymbols[] = {
+      LIBM1(acos),
+      LIBM1(acosh),
+      LIBM1(asin),
+      LIBM1(asinh),
+      LIBM1(atan),
+      LIBM1(atanh),
+      LIBM1(cbrt),
+      LIBM1(ceil),
+      LIBM1(cos),
+      LIBM1(cosh),
+      LIBM1(erf),
+      LIBM1(exp),
+      LIBM1(expm1),
+      LIBM1(floor),
+      LIBM1(lgamma),
+      LIBM1(log),
+      LIBM1(log1p),
+      LIBM1(nearbyint),
+      LIBM1(rint),
+      LIBM1(round),
+      LIBM1(roundeven),
+      LIBM1(sin),
+      LIBM1(sinh),
+      LIBM1(sqrt),
+      LIBM1(tan),
+      LIBM1(tanh),
+      LIBM1(trunc),
+      LIBM2(atan2),
+      LIBM2(fmod),
+      LIBM2(hypot),
+      LIBM2(pow),
+      LIBM2(remainder),
+      LIBM3(fma),
+      {"memcpy", Address<void*, void*, const void*, size_t>(memcpy)},
+      {"memmove", Address<void*, void*, const void*, size_t>(memmove)},
+      {"memset", Address<void*, void*, int, size_t>(memset)},
+  };
+  *size = std::size(kSymbols);
+  return kSymbols;
+}
+
+}  // namespace
+
+void* FindSymbol(std::string_view name) {
+  size_t size;
+  const Symbol* table = SymbolTable(&size);
+  const Symbol* found = std::find_if(table, table + size, [&](const Symbol& s) { return s.name == name; });
+  return found == table + size ? nullptr : found->address;
+}
+
+}  // namespace strop::cpu

@@ -1,0 +1,45 @@
+// Differential: one fusion, its inputs random, compiled and evaluated; for tests.
+//
+//   Module m("m"); Differential d(m); Builder b(d.body()); ...; EXPECT_EQ(d.Check(), "");
+#pragma once
+#include <string>
+#include <vector>
+
+#include "strop/ir/module.h"
+
+namespace strop::cpu {
+
+class Differential {
+ public:
+  explicit Differential(Module& module);
+  // Where the fused computation is built: parameters and a root.
+  Computation* body() { return body_; }
+  // Inputs other than random ones, by parameter number.
+  void SetInput(int64_t parameter, Literal value);
+  // Result r takes the memory of operand k, which the plan would have copied before.
+  void SetInPlace(std::vector<int> in_place) { in_place_ = std::move(in_place); }
+  // Relative tolerance in units of the last place of the result type (0: equal bits, NaNs alike).
+  void set_ulps(double ulps) { ulps_ = ulps; }
+  void set_seed(uint64_t seed) { seed_ = seed; }
+
+  // Empty if compiled code gives what the evaluator gives, with any number of tasks a call; else what differs.
+  std::string Check();
+  int64_t num_tasks() const { return num_tasks_; }
+
+ private:
+  Module& module_;
+  Computation* body_;
+  std::vector<std::pair<int64_t, Literal>> inputs_;
+  std::vector<int> in_place_;
+  double ulps_ = 0;
+  uint64_t seed_ = 1;
+  int64_t num_tasks_ = 0;
+};
+
+// Uniform values with a few special ones (zeros, infinities, NaN, extremes) among them; indices stay small.
+Literal RandomLiteral(const Shape& shape, uint64_t seed);
+// Largest difference in units of the last place of the type; infinite where one is NaN or infinite and the other is
+// not.
+double UlpDistance(const Literal& a, const Literal& b, std::string* where);
+
+}  // namespace strop::cpu
