@@ -24,4 +24,4 @@ def demo(arguments):
 def bench(arguments):
     setup()
     build_targets(DEFAULT_PRESET)
-    return run([folder(DEFAULT_PRESET) / "bin" / "strop", "bench", *arguments])
+    return run([PYTHON, "bench/bench.py", *arguments], env=plugin_environment())
