@@ -153,6 +153,10 @@ def new_op(arguments):
         if any(changed):
             changes.texts[name] = "".join(after or before for before, after in zip(lines, changed))
             changes.notes[name] = f"as {like_text}"
+    like_test = ROOT / f"tests/conformance/{snake(like_text)}.hlo"
+    if like_test.is_file():
+        tests = like_test.read_text().replace(f"HloModule {snake(like_text)}_", f"HloModule {snake(text)}_").replace(f" {like_text}(", f" {text}(")
+        changes.create(f"tests/conformance/{snake(text)}.hlo", tests)
     changes.write()
     print(f"Next: write what {text} means where it still says what {like_text} does. docs/how-to/add-an-op.md goes on from here.")
     return 0
