@@ -1,6 +1,8 @@
 #include "strop/base/cursor.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <limits>
 
 namespace strop {
 
@@ -33,6 +35,31 @@ bool Cursor::Int(int64_t& value) {
   auto r = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
   if (r.ec != std::errc{}) return false;
   at_ = static_cast<size_t>(r.ptr - text_.data());
+  return true;
+}
+
+bool Cursor::Number(double& value) {
+  SkipSpace();
+  const char* const begin = text_.data() + at_;
+  const char* const end = text_.data() + text_.size();
+  const char* digits = begin;
+  if (digits != end && *digits == '-') ++digits;
+  if (digits == end) return false;
+  if (IsWordStart(*digits)) {
+    const std::string_view rest(digits, static_cast<size_t>(end - digits));
+    if (rest.substr(0, 3) != "inf" || (rest.size() > 3 && IsWordChar(rest[3]))) return false;
+    value = std::numeric_limits<double>::infinity();
+    if (digits != begin) value = -value;
+    at_ += static_cast<size_t>(digits - begin) + 3;
+    return true;
+  }
+  auto r = std::from_chars(begin, end, value);
+  if (r.ec == std::errc::result_out_of_range) {  // from_chars leaves the value alone: say which end
+    value = std::strtod(std::string(begin, r.ptr).c_str(), nullptr);
+  } else if (r.ec != std::errc{}) {
+    return false;
+  }
+  at_ += static_cast<size_t>(r.ptr - begin);
   return true;
 }
 

@@ -70,6 +70,8 @@ class Cursor {
   }
   // [-]digits that fit; false (and nothing consumed) otherwise.
   bool Int(int64_t& value);
+  // A decimal number (integers too), inf or -inf; false (and nothing consumed) otherwise.
+  bool Number(double& value);
   // Characters up to the first that `stop` contains.
   std::string_view Until(std::string_view stop);
 

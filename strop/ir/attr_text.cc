@@ -122,7 +122,7 @@ std::string AttrText(const SliceDims& v) {
 }
 
 std::string AttrText(const PrecisionConfig& v) {
-  return Braced(v, ",", [](std::string& out, Precision p) { out += Word(kPrecisions, p); });
+  return Braced(v, ",", [](std::string& out, Precision p) { out += AttrText(p); });
 }
 
 std::string AttrText(const OutputOperandAliasing& v) {
@@ -154,6 +154,7 @@ std::string AttrText(const ResultAccuracy& v) {
 
 std::string AttrText(const Verbatim& v) { return v.text; }
 std::string AttrText(const Shape& v) { return v.ToStringWithLayout(); }
+std::string AttrText(Precision v) { return Word(kPrecisions, v); }
 std::string AttrText(CompareDirection v) { return Word(kDirections, v); }
 std::string AttrText(CompareOrder v) { return Word(kOrders, v); }
 std::string AttrText(FftType v) { return Word(kFftTypes, v); }

@@ -27,6 +27,7 @@ std::string AttrText(const ReplicaGroups& v);
 std::string AttrText(const ResultAccuracy& v);
 std::string AttrText(const Verbatim& v);
 std::string AttrText(const Shape& v);
+std::string AttrText(Precision v);
 std::string AttrText(CompareDirection v);
 std::string AttrText(CompareOrder v);
 std::string AttrText(FftType v);

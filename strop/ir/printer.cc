@@ -28,8 +28,14 @@ bool HasOwnStart(Op op) {
          op == Op::Send || op == Op::Recv;
 }
 
+// A custom call keeps its backend_config among its attributes.
+const std::string& BackendConfig(const Instruction& instruction) {
+  const auto* custom_call = std::get_if<CustomCallAttrs>(&instruction.any_attrs());
+  return custom_call && !custom_call->opaque.empty() ? custom_call->opaque : instruction.backend_config();
+}
+
 bool SameExtras(const Instruction& a, const Instruction& b) {
-  return a.metadata() == b.metadata() && a.backend_config() == b.backend_config() &&
+  return a.metadata() == b.metadata() && BackendConfig(a) == BackendConfig(b) &&
          a.frontend_attributes() == b.frontend_attributes() && a.origin() == b.origin() && !a.sharding() &&
          a.statistics() == b.statistics() && a.control_predecessors().empty();
 }
@@ -230,9 +236,7 @@ void Printer::AppendExtras(const Instruction& instruction) {
     if (!text.empty()) Append(", metadata={", text, "}");
   }
   if (!options_.backend_config) return;
-  const auto* custom_call = std::get_if<CustomCallAttrs>(&instruction.any_attrs());
-  const std::string& config =
-      custom_call && !custom_call->opaque.empty() ? custom_call->opaque : instruction.backend_config();
+  const std::string& config = BackendConfig(instruction);
   if (config.empty()) return;
   if (ReadsAsJsonObject(config))
     Append(", backend_config=", config);
