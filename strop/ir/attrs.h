@@ -174,6 +174,7 @@ struct CompareAttrs {
 
 struct ConstantAttrs {  // printed between the parentheses: constant({1, 2})
   Literal literal;
+  bool elided = false;  // the text said {...}, and is printed so again; large ones have no values (Literal::has_values)
   static constexpr auto fields() { return std::tuple{}; }
   STROP_ATTRS(ConstantAttrs);
 };

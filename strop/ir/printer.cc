@@ -103,7 +103,7 @@ class Printer {
   void AppendStackFrames(const StackFrames& frames);
   void AppendSignature(const Computation& computation);
   void AppendOperands(const Instruction& instruction);
-  void AppendConstant(const Literal& literal);
+  void AppendConstant(const ConstantAttrs& constant);
   void AppendOpAttributes(const Instruction& instruction);
   template <class S>
   void AppendFields(Op op, const S& attrs);
@@ -247,9 +247,10 @@ void Printer::AppendExtras(const Instruction& instruction) {
 // ---- instructions
 // -----------------------------------------------------------------------------------------------------------
 
-void Printer::AppendConstant(const Literal& literal) {
+void Printer::AppendConstant(const ConstantAttrs& constant) {
+  const Literal& literal = constant.literal;
   const bool few = literal.shape().IsArray() && literal.num_elements() <= kFewElements;
-  if (few || options_.large_constants)
+  if (!constant.elided && literal.has_values() && (few || options_.large_constants))
     literal.AppendText(out_);
   else
     out_ += "{...}";
@@ -257,7 +258,7 @@ void Printer::AppendConstant(const Literal& literal) {
 
 void Printer::AppendOperands(const Instruction& instruction) {
   if (const auto* constant = std::get_if<ConstantAttrs>(&instruction.any_attrs()))
-    return AppendConstant(constant->literal);
+    return AppendConstant(*constant);
   if (const auto* parameter = std::get_if<ParameterAttrs>(&instruction.any_attrs())) return Append(parameter->number);
   for (int64_t i = 0; i < instruction.operand_count(); ++i) {
     if (i) out_ += ", ";

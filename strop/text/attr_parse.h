@@ -1,5 +1,8 @@
 // Reads each attribute *type* at the cursor: the inverse of ir/attr_text.h.
 #pragma once
+#include <map>
+#include <string>
+
 #include "strop/base/cursor.h"
 #include "strop/ir/attrs.h"
 

@@ -34,6 +34,7 @@ Status ModuleParser::ParseHeader() {
   const std::string_view name = Name();
   if (name.empty()) return at_.Expected("the name of the module");
   module_->set_name(std::string(name));
+  at_.Consume(':');  // XLA takes a name with a colon behind it for the name
   std::vector<std::string_view> seen;
   while (at_.Consume(',')) {
     const std::string_view attribute = at_.PeekWord();

@@ -73,9 +73,9 @@ Status ModuleParser::ParseOpcode(Draft& draft) {
     draft.attrs = DefaultAttrs(draft.op);
     return OkStatus();
   }
-  static constexpr std::pair<std::string_view, Op> kAsync[] = {
+  static constexpr std::pair<std::string_view, Op> kSuffixes[] = {
       {"-start", Op::AsyncStart}, {"-update", Op::AsyncUpdate}, {"-done", Op::AsyncDone}};
-  for (const auto& [suffix, async] : kAsync) {
+  for (const auto& [suffix, async] : kSuffixes) {
     if (text.size() <= suffix.size() || text.substr(text.size() - suffix.size()) != suffix) continue;
     std::optional<Op> wrapped = ParseOp(text.substr(0, text.size() - suffix.size()));
     if (!wrapped || HasOwnStart(*wrapped) || Is(*wrapped, kAsync)) break;
@@ -100,6 +100,10 @@ Status ModuleParser::ParseParenthesised(Scope& scope, Draft& draft) {
     return at_.ErrorAt(draft.op_offset, "expected the shape of the ", strop::Name(draft.op), " before its opcode");
   STROP_TRY(at_.Expect('('));
   if (draft.op == Op::Constant) {
+    if ((draft.shape->IsTuple() || draft.shape->rank() > 0) && ConsumeElided(at_)) {
+      draft.attrs = ConstantAttrs{ElidedLiteral(*draft.shape, next_elided_word_), /*elided=*/true};
+      return at_.Expect(')');
+    }
     STROP_ASSIGN(Literal literal, ParseLiteral(at_, *draft.shape));
     draft.attrs = ConstantAttrs{literal.shape() == *draft.shape ? std::move(literal) : literal.WithShape(*draft.shape)};
     return at_.Expect(')');
@@ -132,7 +136,7 @@ Status ModuleParser::ParseOperands(Scope& scope, Draft& draft) {
   if (!at_.Consume(')')) {
     do {
       STROP_ASSIGN(Instruction * operand, ParseOperand(scope));
-      draft.operands.push_back(operand);
+      if (operand) draft.operands.push_back(operand);
     } while (at_.Consume(','));
     if (!at_.Consume(')')) return at_.Expected("',' or ')' after an operand");
   }
@@ -144,7 +148,8 @@ Status ModuleParser::ParseOperands(Scope& scope, Draft& draft) {
                      expected == 1 ? " operand" : " operands", ", but has ", draft.operands.size());
 }
 
-// [shape] name, [shape] name#1, or a nested instruction.
+// [shape] name, [shape] name#1, or a nested instruction. Null for a shape with nothing behind it, which XLA passes over
+// (`add(f32[] x, f32[], y)` has two operands).
 Result<Instruction*> ModuleParser::ParseOperand(Scope& scope) {
   at_.SkipSpace();
   const size_t start = at_.offset();
@@ -169,6 +174,7 @@ Result<Instruction*> ModuleParser::ParseOperand(Scope& scope) {
     nested.name_offset = start;
     return ParseRhs(scope, nested, /*with_attributes=*/false);
   }
+  if (name.empty() && shape && !scope.is_single_instruction && at_.Peek() == ',') return nullptr;
   if (name.empty() && !(shape && scope.is_single_instruction)) return at_.Expected("an operand");
   STROP_ASSIGN(Instruction * operand, NamedOperand(scope, name, name_offset, shape));
   const size_t end = at_.offset();
@@ -238,6 +244,8 @@ Result<Instruction*> ModuleParser::Create(Scope& scope, Draft& draft) {
     for (int64_t i = 0; i < draft.operands[0]->shape().rank(); ++i) dimensions.push_back(i);
   }
   if (!draft.shape) STROP_TRY(InferMissingShape(draft));
+  // An outfeed gives a token; older texts say ().
+  if (draft.op == Op::Outfeed && draft.shape->IsTuple() && draft.shape->tuple_size() == 0) draft.shape = Shape::Token();
   if (CustomCallAttrs* custom_call = std::get_if<CustomCallAttrs>(&draft.attrs)) {
     custom_call->opaque = std::move(draft.backend_config);
     draft.backend_config.clear();

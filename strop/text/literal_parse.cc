@@ -17,22 +17,17 @@ class ArrayReader {
 
   Result<Literal> Read() {
     const size_t start = at_.offset();
-    const bool elided = IsElided();
     const int64_t elements = shape_.num_elements();
-    if (!elided && elements > static_cast<int64_t>(at_.rest().size()))
+    // `f32[40] constant(15)`: XLA sets the first element and leaves the others zero.
+    const bool bare = shape_.rank() > 0 && at_.Peek() != '{' && shape_.byte_size() <= kMaxElidedBytes;
+    if (!bare && elements > static_cast<int64_t>(at_.rest().size()))
       return at_.ErrorAt(start, "a constant of ", shape_.ToString(), " has ", elements,
                          " elements; the text ends before");
-    if (elided && shape_.byte_size() > kMaxElidedBytes)
-      return at_.Locate(ResourceExhausted("the elided constant {...} of ", shape_.ToString(), " takes ",
-                                          shape_.byte_size(), " bytes; at most ", kMaxElidedBytes, " are given to one"),
-                        start);
     Result<Literal> literal = Literal::Zeros(shape_);
     if (!literal.ok()) return at_.Locate(std::move(literal).status(), start);
     out_ = literal->mutable_bytes().data();
-    if (elided) {
-      at_.Consume('{');
-      at_.Consume("...");
-      STROP_TRY(at_.Expect('}'));
+    if (bare) {
+      if (elements > 0) STROP_TRY(ReadElement());
       return literal;
     }
     STROP_TRY(ReadDim(0));
@@ -40,13 +35,6 @@ class ArrayReader {
   }
 
  private:
-  bool IsElided() {
-    const size_t start = at_.offset();
-    const bool elided = at_.Consume('{') && at_.Consume("...");
-    at_.set_offset(start);
-    return elided && shape_.rank() > 0;
-  }
-
   Status ReadDim(int64_t dim) {
     if (dim == shape_.rank()) return ReadElement();
     STROP_TRY(at_.Expect('{'));
@@ -229,5 +217,28 @@ Result<Literal> ParseTyped(Cursor& at, int depth) {
 
 Result<Literal> ParseLiteral(Cursor& at, const Shape& shape) { return ParseNested(at, shape, 0); }
 Result<Literal> ParseTypedLiteral(Cursor& at) { return ParseTyped(at, 0); }
+
+bool ConsumeElided(Cursor& at) {
+  const size_t start = at.offset();
+  if (at.Consume('{') && at.Consume("...") && at.Consume('}')) return true;
+  at.set_offset(start);
+  return false;
+}
+
+Literal ElidedLiteral(const Shape& shape, uint32_t& next_word) {
+  if (shape.byte_size() > kMaxElidedBytes) return Literal::WithoutValues(shape);
+  Result<Literal> zeros = Literal::Zeros(shape);
+  if (!zeros.ok()) return Literal::WithoutValues(shape);
+  std::span<uint8_t> bytes = zeros->mutable_bytes();
+  const uint32_t mask = shape.type() == ElementType::Pred ? 0x01010101u : 0xffffffffu;
+  for (size_t i = 0; i + 4 <= bytes.size(); i += 4) {
+    const uint32_t word = next_word++ & mask;
+    std::memcpy(bytes.data() + i, &word, sizeof word);
+  }
+  if (IsSubByte(shape.type())) {  // one element a byte: keep to the codes of the type
+    for (int64_t i = 0; i < shape.num_elements(); ++i) zeros->SetInt(i, bytes[i]);
+  }
+  return *std::move(zeros);
+}
 
 }  // namespace strop

@@ -119,7 +119,8 @@ class ModuleParser {
   std::unordered_map<std::string_view, Computation*> computations_;
   std::vector<ForwardCall> forward_calls_;
   std::vector<std::unique_ptr<std::string>> made_names_;
-  int depth_ = 0;  // nested instructions and inline computations
+  uint32_t next_elided_word_ = 0;  // see ElidedLiteral
+  int depth_ = 0;                  // nested instructions and inline computations
 };
 
 // Guards the parser's own recursion.

@@ -53,6 +53,21 @@ Literal Literal::Token() {
   return out;
 }
 
+Literal Literal::WithoutValues(Shape shape) {
+  Literal out;
+  out.shape_ = std::move(shape);
+  return out;
+}
+
+bool Literal::has_values() const {
+  if (shape_.IsTuple()) {
+    for (const Literal& e : elements_)
+      if (!e.has_values()) return false;
+    return static_cast<int64_t>(elements_.size()) == shape_.tuple_size();
+  }
+  return !shape_.IsArray() || bytes_ != nullptr;
+}
+
 Literal Literal::ScalarOf(ElementType type, double value) {
   Literal out = *Zeros(Shape::Scalar(type));
   out.SetDouble(0, value);
@@ -170,11 +185,11 @@ void Literal::SetComplex(int64_t i, std::complex<double> value) {
     case ElementKind::Pred: base[i] = value.real() != 0; return;
     default: {
       double v = value.real();
-      int64_t n = v != v                             ? 0
-                  : v >= 18446744073709551616.0      ? -1
-                  : v >= 9223372036854775808.0       ? static_cast<int64_t>(static_cast<uint64_t>(v))
-                  : v <= -9223372036854775808.0      ? INT64_MIN
-                                                     : static_cast<int64_t>(v);
+      int64_t n = v != v                        ? 0
+                  : v >= 18446744073709551616.0 ? -1
+                  : v >= 9223372036854775808.0  ? static_cast<int64_t>(static_cast<uint64_t>(v))
+                  : v <= -9223372036854775808.0 ? INT64_MIN
+                                                : static_cast<int64_t>(v);
       SetInt(i, n);
     }
   }
@@ -224,7 +239,10 @@ bool Literal::AllElementsEqual() const {
 
 uint64_t Literal::Hash() const {  // FNV-1a over 8-byte words, then the tail
   uint64_t h = 0xcbf29ce484222325u ^ static_cast<uint64_t>(type());
-  auto mix = [&h](uint64_t v) { h = (h ^ v) * 0x100000001b3u; h ^= h >> 29; };
+  auto mix = [&h](uint64_t v) {
+    h = (h ^ v) * 0x100000001b3u;
+    h ^= h >> 29;
+  };
   for (int64_t d : shape_.dims()) mix(static_cast<uint64_t>(d));
   std::span<const uint8_t> b = bytes();
   size_t i = 0;

@@ -22,6 +22,9 @@ class Literal {
   static Result<Literal> FromBytes(const Shape& shape, std::span<const uint8_t> bytes);
   static Literal Tuple(std::vector<Literal> elements);
   static Literal Token();
+  // A shape whose values are not known (an elided constant); no element may be read. The verifier refuses such constants.
+  static Literal WithoutValues(Shape shape);
+  bool has_values() const;
 
   // Scalars and vectors of native types: Literal::Scalar<float>(1), Literal::Vector<int32_t>({1,2}).
   template <class T>
