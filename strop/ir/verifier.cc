@@ -133,6 +133,8 @@ Op StartOf(Op done) {
 Status VerifyInstruction(const Instruction& i) {
   STROP_TRY(Status(i.shape().Validate()).At(i.Where()));
   STROP_TRY(VerifyShape(i));
+  if (i.op() == Op::Constant && !i.literal().has_values())
+    return At(i, "the text that this comes from left out its values ({...}), and they are too large to make up");
   const Op start = StartOf(i.op());
   if (start != Op::kEnd) {
     const Op given = i.operand(0)->op();
