@@ -1,9 +1,14 @@
 #include "strop/driver/pipeline.h"
 
+#include "strop/passes/pipelines.h"
+
 namespace strop {
 
 PassPipeline CompilePipeline(const Backend& backend, const CompileSettings& settings) {
   PassPipeline p("compile");
+  AddSimplification(p, settings.optimization_level);
+  backend.AddPasses(Phase::kSimplify, p);
+  backend.AddPasses(Phase::kBeforePlan, p);
   return p;
 }
 

@@ -234,6 +234,11 @@ Computation* Module::AddComputation(std::string name) {
 }
 
 void Module::RemoveComputation(Computation* computation) {
+  Empty(computation);
+  computations_.erase(std::find(computations_.begin(), computations_.end(), computation));
+}
+
+void Module::Empty(Computation* computation) {
   STROP_CHECK(computation != entry_);
   computation->root_ = nullptr;
   while (computation->last_) {  // users come after operands, so nothing that is removed has uses
@@ -245,7 +250,30 @@ void Module::RemoveComputation(Computation* computation) {
     computation->Remove(last);
   }
   computation_names_.taken.erase(computation->name_);
-  computations_.erase(std::find(computations_.begin(), computations_.end(), computation));
+}
+
+int64_t Module::RemoveDeadComputations() {
+  if (!entry_) return 0;
+  std::vector<bool> live(next_computation_id_, false);
+  std::vector<Computation*> pending = {entry_};
+  live[entry_->id()] = true;
+  while (!pending.empty()) {
+    Computation* at = pending.back();
+    pending.pop_back();
+    for (Instruction* i : at->instructions())
+      for (Computation* c : i->called())
+        if (!live[c->id()]) {
+          live[c->id()] = true;
+          pending.push_back(c);
+        }
+  }
+  const int64_t before = static_cast<int64_t>(computations_.size());
+  std::erase_if(computations_, [&](Computation* c) {
+    if (live[c->id()]) return false;
+    Empty(c);
+    return true;
+  });
+  return before - static_cast<int64_t>(computations_.size());
 }
 
 std::vector<Computation*> Module::PostOrder() const {

@@ -202,6 +202,8 @@ class Module {
 
   Computation* AddComputation(std::string name);  // a taken name gets a suffix
   void RemoveComputation(Computation* computation);
+  // Removes all computations that the entry does not reach; returns how many.
+  int64_t RemoveDeadComputations();
   // A copy of `original` (of this module or another), with everything that it calls copied as well.
   Computation* CloneComputation(const Computation& original, std::string name = {},
                                 std::map<const Instruction*, Instruction*>* instruction_map = nullptr);
@@ -218,6 +220,7 @@ class Module {
  private:
   friend class Computation;
   Instruction* NewInstruction();
+  void Empty(Computation* computation);  // removes all its instructions and frees its name
   std::string name_;
   ModuleConfig config_;
   Stage stage_ = Stage::Imported;

@@ -2,13 +2,15 @@
 //
 // Promises of the stages, beyond those that hold always:
 //   Partitioned  no sharding domains are left (`domain`)
-//   LaidOut      every array has a layout
+//   LaidOut      every array is row-major, whether it says so or not; only custom calls, and the bitcasts and tuple elements
+//                around them, may name another layout
 //   Scheduled    config().is_scheduled is set; the list order, always topological, is the order of execution
 #include "strop/ir/verifier.h"
 
 #include <unordered_set>
 
 #include "strop/ir/builder.h"
+#include "strop/ir/physical_shape.h"
 
 namespace strop {
 namespace {
@@ -166,11 +168,15 @@ Status VerifyEntryLayout(const Module& module) {
   if (static_cast<int64_t>(layout.parameters.size()) != entry.parameter_count())
     return InvalidArgument("entry_computation_layout has ", layout.parameters.size(), " parameters, but %",
                            entry.name(), " takes ", entry.parameter_count());
+  const bool physical = HasPhysicalEntry(module);
+  auto fits = [physical](const Shape& seen, const Shape& actual) {
+    return (physical ? PhysicalShape(seen) : seen).Compatible(actual);
+  };
   for (int64_t i = 0; i < entry.parameter_count(); ++i)
-    if (!layout.parameters[i].Compatible(entry.parameter(i)->shape()))
+    if (!fits(layout.parameters[i], entry.parameter(i)->shape()))
       return InvalidArgument("entry_computation_layout gives parameter ", i, " the shape ", layout.parameters[i],
                              ", but it is ", entry.parameter(i)->shape());
-  if (!layout.result.Compatible(entry.root()->shape()))
+  if (!fits(layout.result, entry.root()->shape()))
     return InvalidArgument("entry_computation_layout gives the result the shape ", layout.result, ", but it is ",
                            entry.root()->shape());
   return OkStatus();
@@ -212,16 +218,18 @@ Status VerifyAliasing(const Module& module) {
 
 // ---- stages ---------------------------------------------------------------------------------------------------------
 
-bool HasLayouts(const Shape& shape) {
+bool IsRowMajor(const Shape& shape) {
   std::vector<const Shape*> pending = {&shape};
   while (!pending.empty()) {
     const Shape* at = pending.back();
     pending.pop_back();
-    if (at->IsArray() && !at->has_layout()) return false;
+    if (at->IsArray() && at->has_layout() && !at->layout().IsRowMajor()) return false;
     for (const Shape& e : at->elements()) pending.push_back(&e);
   }
   return true;
 }
+
+bool MayNameLayouts(Op op) { return op == Op::CustomCall || op == Op::Bitcast || op == Op::GetTupleElement; }
 
 Status VerifyStage(const Module& module) {
   const Stage stage = module.stage();
@@ -229,8 +237,9 @@ Status VerifyStage(const Module& module) {
     for (const Instruction* i : c->instructions()) {
       if (stage >= Stage::Partitioned && i->op() == Op::Domain)
         return Internal("domain %", i->name(), " is left at stage ", Name(stage));
-      if (stage >= Stage::LaidOut && !HasLayouts(i->shape()))
-        return Internal(Name(i->op()), " %", i->name(), " has no layout at stage ", Name(stage), ": ", i->shape());
+      if (stage >= Stage::LaidOut && !MayNameLayouts(i->op()) && !IsRowMajor(i->shape()))
+        return Internal(Name(i->op()), " %", i->name(), " is not row-major at stage ", Name(stage), ": ",
+                        i->shape().ToStringWithLayout());
     }
   if (stage >= Stage::Scheduled && !module.config().is_scheduled)
     return Internal("the module is not marked as scheduled at stage ", Name(stage));

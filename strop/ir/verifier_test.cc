@@ -113,9 +113,11 @@ TEST(Verifier, AliasingAndDonation) {
 TEST(Verifier, StagePromises) {
   Small m;
   m.module.set_stage(Stage::LaidOut);
-  EXPECT_SAYS(m.Verify(), "has no layout at stage laid-out");
-  for (Instruction* i : m.entry->instructions()) i->set_shape(i->shape().WithDefaultLayout());
   EXPECT_EQ(m.Verify(), "Ok");
+  const Shape matrix = Shape::Array(ElementType::F32, {2, 2}, Layout{{0, 1}});
+  m.entry->Add(Op::Iota, matrix, {}, IotaAttrs{0}, {}, m.root);
+  EXPECT_SAYS(m.Verify(), "is not row-major at stage laid-out: f32[2,2]{0,1}");
+  m.entry->Remove(m.root->prev());
   m.module.set_stage(Stage::Scheduled);
   EXPECT_SAYS(m.Verify(), "not marked as scheduled");
 }

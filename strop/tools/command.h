@@ -49,5 +49,6 @@ CompileSettings SettingsFrom(const Options& options);
 Status RunDevices(Arguments& arguments);
 Status RunExplain(Arguments& arguments);
 Status RunRun(Arguments& arguments);
+Status RunOpt(Arguments& arguments);
 
 }  // namespace strop::tools

@@ -15,6 +15,9 @@ constexpr Command kCommands[] = {
      "[--runs=N]",
      "Runs a program; inputs and outputs are .npy or .npz files or folders, checks in the program are checked.",
      &RunRun},
+    {"opt",
+     "FILE [--passes=a,b] [--disable-pass=a] [--disable-rule=r] [--rule-limit=N] [--print-changed] [--timing] [--explain]",
+     "Runs passes, by default those that compiling runs, and prints the module.", &RunOpt},
 };
 
 std::string Help() {

@@ -1,0 +1,98 @@
+// Inlines calls (composites too) and maps.
+//
+//   %c = f32[4] call(%x), to_apply=%f        the instructions of %f with %x for its parameter
+//   %m = f32[4] map(%x, %y), to_apply=%g     %g's scalar instructions, made as wide as the operands
+//
+// Computations are visited callees first, so what is inlined holds no calls any more. A program may be exponentially larger
+// inlined than it was written (f calls g twice, g calls h twice, ...): growth is bounded, and calls beyond it stay calls.
+#include <algorithm>
+#include <unordered_map>
+
+#include "strop/ir/builder.h"
+#include "strop/passes/inline.h"
+#include "strop/passes/pass.h"
+
+namespace strop {
+namespace {
+
+constexpr int64_t kGrowthLimit = 16;           // times the module's own size,
+constexpr int64_t kAlwaysAllowed = 1 << 20;    // but so many instructions in any case
+
+// A map's callee can be widened if it is nothing but elementwise ops, constants and parameters.
+bool CanWiden(const Instruction& map) {
+  for (int64_t k = 0; k < map.operand_count(); ++k) {
+    const Shape& operand = map.operand(k)->shape();
+    if (!operand.IsStatic() || !operand.SameDims(map.shape())) return false;
+    if (operand.type() != map.to_apply()->parameter(k)->shape().type()) return false;
+  }
+  for (const Instruction* i : map.to_apply()->instructions()) {
+    const bool simple = i->IsParameter() || i->IsConstant() || IsElementwise(i->op());
+    if (!simple || !i->shape().IsScalar()) return false;
+  }
+  return true;
+}
+
+Status InlineMap(Instruction* map_instruction) {
+  const Computation& callee = *map_instruction->to_apply();
+  const Shape& wide = map_instruction->shape();
+  Builder b(map_instruction->parent());
+  b.set_insert_before(map_instruction);
+  b.set_metadata(map_instruction->shared_metadata());
+  std::unordered_map<const Instruction*, Instruction*> map;
+  std::vector<Instruction*> operands;
+  for (const Instruction* i : callee.instructions()) {
+    if (i->IsParameter()) {
+      map[i] = map_instruction->operand(i->parameter_number());
+      continue;
+    }
+    operands.clear();
+    for (int64_t k = 0; k < i->operand_count(); ++k) operands.push_back(map.at(i->operand(k)));
+    Shape shape = wide.WithoutLayout().WithType(i->shape().type());
+    if (i->IsConstant())
+      map[i] = b.Broadcast(b.Constant(i->literal()), shape.dims(), {});
+    else
+      map[i] = b.Make(i->op(), operands, i->any_attrs(), {}, &shape);
+  }
+  STROP_TRY(b.status());
+  Instruction* root = map.at(callee.root());
+  map_instruction->ReplaceAllUsesWith(root);
+  map_instruction->parent()->Remove(map_instruction);
+  return OkStatus();
+}
+
+struct CallInliner final : Pass {
+  Result<bool> Run(Module& module, PassContext& context) override {
+    int64_t size = module.instruction_count();
+    const int64_t limit = std::max(kGrowthLimit * size, kAlwaysAllowed);
+    int64_t calls = 0, maps = 0;
+    for (Computation* c : module.PostOrder()) {
+      for (Instruction* i : c->instructions()) {
+        if (i->op() == Op::Call) {
+          if (!i->to_apply()->execution_thread().empty() && i->to_apply()->execution_thread() != c->execution_thread())
+            continue;
+          const int64_t body = i->to_apply()->instruction_count();
+          if (size + body > limit) {
+            context.Decide(*i, "not inlined: the module would grow beyond ", limit, " instructions");
+            continue;
+          }
+          size += body;
+          InlineInPlaceOf(i, *i->to_apply(), i->operands());
+          ++calls;
+        } else if (i->op() == Op::Map && CanWiden(*i)) {
+          STROP_TRY(InlineMap(i));
+          ++maps;
+        }
+      }
+    }
+    context.Count("call-inliner.calls", calls);
+    context.Count("call-inliner.maps", maps);
+    if (calls + maps > 0) module.RemoveDeadComputations();
+    return calls + maps > 0;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> MakeCallInliner() { return std::make_unique<CallInliner>(); }
+
+}  // namespace strop

@@ -1,0 +1,55 @@
+#include "strop/passes/inline.h"
+
+#include <unordered_map>
+
+namespace strop {
+
+Instruction* CloneBodyBefore(const Computation& callee, std::span<Instruction* const> arguments, Instruction* before) {
+  Computation* into = before->parent();
+  std::unordered_map<const Instruction*, Instruction*> map;
+  std::vector<Instruction*> operands;
+  for (const Instruction* i : callee.instructions()) {
+    if (i->IsParameter()) {
+      map[i] = arguments[i->parameter_number()];
+      continue;
+    }
+    operands.clear();
+    for (int64_t k = 0; k < i->operand_count(); ++k) operands.push_back(map.at(i->operand(k)));
+    Instruction* clone = into->AddClone(*i, i->shape(), operands, nullptr, before);
+    for (Instruction* p : i->control_predecessors())
+      if (!p->IsParameter()) clone->AddControlPredecessor(map.at(p));
+    map[i] = clone;
+  }
+  return map.at(callee.root());
+}
+
+void InlineInPlaceOf(Instruction* caller, const Computation& callee, std::span<Instruction* const> arguments) {
+  Computation* into = caller->parent();
+  Instruction* const neighbour = caller->prev();
+  Instruction* root = CloneBodyBefore(callee, arguments, caller);
+  // What precedes the caller precedes its body, what follows it follows the body.
+  if (!caller->control_predecessors().empty() || !caller->control_successors().empty()) {
+    const std::vector<Instruction*> earlier = caller->control_predecessors(), later = caller->control_successors();
+    caller->ClearControlEdges();
+    for (Instruction* i = neighbour ? neighbour->next() : into->first(); i != caller; i = i->next()) {
+      for (Instruction* p : earlier) i->AddControlPredecessor(p);
+      for (Instruction* s : later) s->AddControlPredecessor(i);
+    }
+  }
+  if (caller->sharding() && !root->sharding() && !root->IsParameter()) root->set_sharding(*caller->sharding());
+  caller->ReplaceAllUsesWith(root);
+  into->Remove(caller);
+}
+
+std::vector<int32_t> CallerCounts(const Module& module) {
+  std::vector<int32_t> counts;
+  for (const Computation* c : module.computations())
+    for (const Instruction* i : c->instructions())
+      for (const Computation* callee : i->called()) {
+        if (static_cast<int64_t>(counts.size()) <= callee->id()) counts.resize(callee->id() + 1, 0);
+        ++counts[callee->id()];
+      }
+  return counts;
+}
+
+}  // namespace strop

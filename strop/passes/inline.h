@@ -1,0 +1,19 @@
+// Cloning the body of a computation into another: what call-inliner, while-simplifier and conditional-simplifier share.
+#pragma once
+#include <span>
+
+#include "strop/ir/module.h"
+
+namespace strop {
+
+// Clones the instructions of `callee` before `before`, with `arguments` for its parameters. Returns the root's value, which
+// may be one of the arguments. Control edges within the body are kept.
+Instruction* CloneBodyBefore(const Computation& callee, std::span<Instruction* const> arguments, Instruction* before);
+
+// Clones the body and lets it stand where `caller` stood: uses, control edges, sharding; `caller` is removed.
+void InlineInPlaceOf(Instruction* caller, const Computation& callee, std::span<Instruction* const> arguments);
+
+// How many instructions call each computation, by Computation::id().
+std::vector<int32_t> CallerCounts(const Module& module);
+
+}  // namespace strop

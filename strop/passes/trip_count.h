@@ -1,0 +1,24 @@
+// How often a while loop runs, where init, step and bound of its counter are constants.
+#pragma once
+#include <cstdint>
+#include <optional>
+
+#include "strop/ir/module.h"
+
+namespace strop {
+
+struct Counter {
+  int64_t element = 0;  // of the loop's state
+  int64_t init = 0, step = 0, trips = 0;
+};
+
+// Recognises: the condition compares element k (an integer) with a constant, the body adds a constant to it, and it starts as
+// a constant. Wrapping counters are not recognised.
+std::optional<Counter> FindCounter(const Instruction& loop);
+
+// backend_config={"known_trip_count":{"n":"10"}}; leaves another configuration alone.
+void RecordTripCount(Instruction* loop, int64_t trips);
+// What RecordTripCount or XLA wrote; nullopt if nothing.
+std::optional<int64_t> RecordedTripCount(const Instruction& loop);
+
+}  // namespace strop

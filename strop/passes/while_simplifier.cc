@@ -1,0 +1,359 @@
+// Loops: constant and unchanged state, dead state, trip counts, loops of no or one trip.
+//
+//   state (i, limit, x, unused)            state (i, x)
+//     limit = 10, never changed     ->       condition and body hold constant(10) themselves
+//     unused, read by itself only            gone
+//     i = 0, i < 10, i += 1                  backend_config={"known_trip_count":{"n":"10"}}
+//
+// In this order, for each loop, inner loops first:
+//   1. own     condition and body are cloned if another instruction calls them as well: they are about to change
+//   2. sink    an element that the body passes through unchanged: its users after the loop read the initial value; if that is a
+//              constant (or a broadcast of one, or an iota), users inside read a copy of it
+//   3. shrink  elements that neither the condition nor anything after the loop nor a live element needs are removed
+//   4. count   the trip count is recorded; none: the loop is its initial state; one: the body stands in its place
+// Each is linear in the loop. Dead loops themselves are dce's.
+#include <algorithm>
+#include <unordered_map>
+
+#include "strop/ir/builder.h"
+#include "strop/passes/effects.h"
+#include "strop/passes/inline.h"
+#include "strop/passes/pass.h"
+#include "strop/passes/trip_count.h"
+
+namespace strop {
+namespace {
+
+// A loop whose state is a tuple that its operand and its body put together explicitly.
+struct Loop {
+  Instruction* loop;
+  Instruction* init;  // Op::Tuple
+  Instruction* next;  // Op::Tuple: the body's root
+  int64_t size() const { return init->operand_count(); }
+  Computation* condition() const { return loop->condition(); }
+  Computation* body() const { return loop->body(); }
+};
+
+// Makes `value`, a tuple, an explicit Op::Tuple before `before` (null: at the end of its computation).
+Instruction* Explicit(Instruction* value, Instruction* before, Computation* c) {
+  if (value->op() == Op::Tuple) return value;
+  Builder b(c);
+  b.set_insert_before(before);
+  b.set_metadata(value->shared_metadata());
+  std::vector<Instruction*> elements;
+  for (int64_t k = 0; k < value->shape().tuple_size(); ++k) elements.push_back(b.GetTupleElement(value, k));
+  return b.Tuple(elements);
+}
+
+bool ReadsElementsOnly(const Instruction& tuple) {
+  return std::all_of(tuple.uses().begin(), tuple.uses().end(),
+                     [](const Use& u) { return u.user->op() == Op::GetTupleElement; });
+}
+
+// The element that `i` reads of parameter 0 of its computation, or -1.
+int64_t StateRead(const Instruction& i) {
+  return i.op() == Op::GetTupleElement && i.operand(0)->IsParameter() ? i.tuple_index() : -1;
+}
+
+bool HasControlEdges(const Instruction& i) {
+  return !i.control_predecessors().empty() || !i.control_successors().empty();
+}
+
+class Simplifier {
+ public:
+  Simplifier(Module& module, PassContext& context) : module_(module), context_(context), effects_(module) {}
+
+  Result<bool> Run() {
+    callers_ = CallerCounts(module_);
+    for (Computation* c : module_.PostOrder()) {
+      std::vector<Instruction*> loops;
+      for (Instruction* i : c->instructions())
+        if (i->op() == Op::While && !HasControlEdges(*i)) loops.push_back(i);
+      for (Instruction* loop : loops)
+        if (loop->parent() == c) Visit(loop);
+    }
+    if (changed_) module_.RemoveDeadComputations();
+    return changed_;
+  }
+
+ private:
+  void Count(std::string_view what, int64_t n = 1) {
+    if (n == 0) return;
+    context_.Count(what, n);
+    changed_ = true;
+  }
+
+  void Visit(Instruction* loop) {
+    const bool tuple = loop->shape().IsTuple() && ReadsElementsOnly(*loop->condition()->parameter(0)) &&
+                       ReadsElementsOnly(*loop->body()->parameter(0)) && loop->body()->root()->shape().IsTuple();
+    if (tuple) {
+      Own(loop);
+      Loop l{loop, loop->operand(0), loop->body()->root()};
+      if (l.next->op() != Op::Tuple) {
+        l.next = Explicit(l.next, nullptr, l.body());
+        l.body()->set_root(l.next);
+      }
+      if (l.init->op() != Op::Tuple) {
+        l.init = Explicit(l.init, loop, loop->parent());
+        loop->SetOperand(0, l.init);
+      }
+      Sink(l);
+      Shrink(l);
+    }
+    CountTrips(loop);
+  }
+
+  // ---- own ----------------------------------------------------------------------------------------------------------
+
+  void Own(Instruction* loop) {
+    for (int64_t k = 0; k < 2; ++k) {
+      Computation* c = loop->called(k);
+      const bool shared = c->id() < static_cast<int64_t>(callers_.size()) && callers_[c->id()] > 1;
+      if (!shared) continue;
+      --callers_[c->id()];
+      Computation* copy = module_.AddComputation(c->name());
+      CloneShallow(*c, copy);
+      effects_.Inherit(*c, *copy);
+      loop->SetCalled(k, copy);
+    }
+  }
+
+  // Instructions only: callees are shared with the original, and counted as such.
+  void CloneShallow(const Computation& from, Computation* to) {
+    std::unordered_map<const Instruction*, Instruction*> map;
+    std::vector<Instruction*> operands;
+    for (const Instruction* i : from.instructions()) {
+      operands.clear();
+      for (int64_t k = 0; k < i->operand_count(); ++k) operands.push_back(map.at(i->operand(k)));
+      map[i] = to->AddClone(*i, i->shape(), operands);
+      for (Instruction* p : i->control_predecessors()) map[i]->AddControlPredecessor(map.at(p));
+      for (Computation* callee : i->called()) {
+        if (static_cast<int64_t>(callers_.size()) <= callee->id()) callers_.resize(callee->id() + 1, 0);
+        ++callers_[callee->id()];
+      }
+    }
+    to->set_root(map.at(from.root()));
+    to->set_execution_thread(from.execution_thread());
+  }
+
+  // ---- sink ---------------------------------------------------------------------------------------------------------
+
+  // A value that is cheaper to make again than to carry. `Clone` makes it at the top of another computation.
+  static bool IsCheapSource(const Instruction& i) {
+    if (i.op() == Op::Broadcast) return i.operand(0)->IsConstant() && i.operand(0)->shape().IsScalar();
+    return i.op() == Op::Iota || (i.IsConstant() && i.shape().IsArray() && i.shape().byte_size() <= 1024);
+  }
+  static Instruction* Clone(const Instruction& source, Computation* into) {
+    Instruction* at = into->first();
+    std::vector<Instruction*> operands;
+    for (int64_t k = 0; k < source.operand_count(); ++k) operands.push_back(Clone(*source.operand(k), into));
+    return into->AddClone(source, source.shape(), operands, nullptr, at);
+  }
+
+  void Sink(const Loop& l) {
+    std::vector<bool> unchanged(l.size(), false);
+    for (int64_t k = 0; k < l.size(); ++k) {
+      const Instruction* next = l.next->operand(k);
+      unchanged[k] = StateRead(*next) == k;
+    }
+    int64_t after = 0, sunk = 0;
+    for (const Use& use : std::vector<Use>(l.loop->uses().begin(), l.loop->uses().end())) {
+      if (use.user->op() != Op::GetTupleElement || !unchanged[use.user->tuple_index()] || HasControlEdges(*use.user)) continue;
+      Instruction* initial = l.init->operand(use.user->tuple_index());
+      if (!initial->shape().Compatible(use.user->shape())) continue;
+      if (use.user->use_count() == 0 && !use.user->IsRoot()) continue;
+      use.user->ReplaceAllUsesWith(initial);
+      ++after;
+    }
+    for (Computation* c : {l.condition(), l.body()}) {
+      const std::vector<Use> reads(c->parameter(0)->uses().begin(), c->parameter(0)->uses().end());
+      for (const Use& use : reads) {
+        const int64_t k = use.user->tuple_index();
+        if (!unchanged[k] || !IsCheapSource(*l.init->operand(k))) continue;
+        // The body still passes the element on; it is removed as dead when nothing else reads it.
+        std::vector<Use> uses;
+        for (const Use& u : use.user->uses())
+          if (!(u.user == l.next && static_cast<int64_t>(u.operand_number) == k)) uses.push_back(u);
+        const bool is_root = c->root() == use.user;
+        if (uses.empty() && !is_root) continue;
+        Instruction* constant = Clone(*l.init->operand(k), c);
+        for (const Use& u : uses) u.user->SetOperand(u.operand_number, constant);
+        if (is_root) c->set_root(constant);
+        ++sunk;
+      }
+    }
+    Count("while-simplifier.invariant-results", after);
+    Count("while-simplifier.sunk-constants", sunk);
+  }
+
+  // ---- shrink -------------------------------------------------------------------------------------------------------
+
+  // Elements that something needs: liveness flows from the condition, from uses after the loop and from effects in the body
+  // back to the elements that are read on the way.
+  std::vector<bool> LiveElements(const Loop& l) {
+    std::vector<bool> live(l.size(), false);
+    std::vector<int64_t> pending;
+    auto need = [&](int64_t k) {
+      if (live[k]) return;
+      live[k] = true;
+      pending.push_back(k);
+    };
+    if (l.loop->IsRoot() || !ReadsElementsOnly(*l.loop)) return std::vector<bool>(l.size(), true);
+    for (const Use& use : l.loop->uses())
+      if (use.user->use_count() > 0 || use.user->IsRoot()) need(use.user->tuple_index());
+    for (const Use& use : l.condition()->parameter(0)->uses())
+      if (use.user->use_count() > 0 || use.user->IsRoot()) need(use.user->tuple_index());
+    std::vector<bool> seen(module_.id_bound(), false);
+    std::vector<const Instruction*> stack;
+    auto visit_all = [&] {
+      while (!stack.empty()) {
+        const Instruction* i = stack.back();
+        stack.pop_back();
+        if (seen[i->id()]) continue;
+        seen[i->id()] = true;
+        if (StateRead(*i) >= 0) need(StateRead(*i));
+        for (int64_t k = 0; k < i->operand_count(); ++k) stack.push_back(i->operand(k));
+        for (const Instruction* p : i->control_predecessors()) stack.push_back(p);
+      }
+    };
+    for (const Instruction* i : l.body()->instructions())
+      if (effects_.Has(*i)) stack.push_back(i);
+    visit_all();
+    while (!pending.empty()) {
+      const int64_t k = pending.back();
+      pending.pop_back();
+      stack.push_back(l.next->operand(k));
+      visit_all();
+    }
+    return live;
+  }
+
+  void Shrink(const Loop& l) {
+    const std::vector<bool> live = LiveElements(l);
+    const int64_t kept = std::count(live.begin(), live.end(), true);
+    if (kept == l.size() || kept == 0) return;
+    std::vector<int64_t> new_index(l.size(), -1);
+    int64_t n = 0;
+    for (int64_t k = 0; k < l.size(); ++k)
+      if (live[k]) new_index[k] = n++;
+    Instruction* init = Select(l.init, live, l.loop);
+    for (Computation* c : {l.condition(), l.body()}) ShrinkComputation(c, live, new_index, init->shape());
+    Instruction* loop = l.loop->parent()->AddClone(*l.loop, init->shape(), {&init, 1}, nullptr, l.loop);
+    loop->clear_sharding();
+    // What else a configuration says names elements by their old numbers.
+    const std::optional<int64_t> trips = RecordedTripCount(*l.loop);
+    loop->set_backend_config("");
+    if (trips) RecordTripCount(loop, *trips);
+    for (const Use& use : std::vector<Use>(l.loop->uses().begin(), l.loop->uses().end())) {
+      Instruction* read = use.user;
+      const int64_t k = new_index[read->tuple_index()];
+      if (k < 0) {
+        read->parent()->Remove(read);  // nobody uses it, or it would be live
+        continue;
+      }
+      read->SetOperand(0, loop);
+      read->set_attrs(GetTupleElementAttrs{k});
+    }
+    Count("while-simplifier.dead-elements", l.size() - kept);
+    RemoveWithDeadOperands(l.loop);
+    replaced_by_ = loop;
+  }
+
+  static Instruction* Select(Instruction* tuple, const std::vector<bool>& live, Instruction* before) {
+    std::vector<Instruction*> elements;
+    for (int64_t k = 0; k < tuple->operand_count(); ++k)
+      if (live[k]) elements.push_back(tuple->operand(k));
+    Builder b(tuple->parent());
+    b.set_insert_before(before);
+    b.set_metadata(tuple->shared_metadata());
+    return b.Tuple(elements);
+  }
+
+  // New parameter shape, reads renumbered, root rebuilt; what only dead elements needed goes.
+  static void ShrinkComputation(Computation* c, const std::vector<bool>& live, const std::vector<int64_t>& new_index,
+                                const Shape& state) {
+    Instruction* root = c->root();
+    if (root->op() == Op::Tuple && root->shape().tuple_size() == static_cast<int64_t>(live.size()) &&
+        root->shape().tuple_size() != state.tuple_size()) {
+      c->set_root(Select(root, live, nullptr));
+      RemoveWithDeadOperands(root);
+    }
+    Instruction* parameter = c->parameter(0);
+    parameter->set_shape(state);
+    parameter->clear_sharding();
+    for (const Use& use : std::vector<Use>(parameter->uses().begin(), parameter->uses().end())) {
+      const int64_t k = new_index[use.user->tuple_index()];
+      if (k >= 0) use.user->set_attrs(GetTupleElementAttrs{k});
+      else RemoveWithDeadUsers(use.user);
+    }
+  }
+
+  // Removes `i` and everything that uses it; none of it is live.
+  static void RemoveWithDeadUsers(Instruction* i) {
+    std::vector<Instruction*> stack = {i};
+    while (!stack.empty()) {
+      Instruction* at = stack.back();
+      if (at->parent() == nullptr) {
+        stack.pop_back();
+        continue;
+      }
+      if (at->use_count() > 0) {
+        stack.push_back(at->uses().back().user);
+        continue;
+      }
+      stack.pop_back();
+      at->parent()->Remove(at);
+    }
+  }
+
+  static void RemoveWithDeadOperands(Instruction* i) {
+    std::vector<Instruction*> stack = {i};
+    while (!stack.empty()) {
+      Instruction* at = stack.back();
+      stack.pop_back();
+      if (!at->parent() || at->use_count() > 0 || at->IsRoot() || at->IsParameter()) continue;
+      if (at != i && (at->HasSideEffect() || HasControlEdges(*at))) continue;
+      std::vector<Instruction*> operands = at->operands();
+      at->parent()->Remove(at);
+      stack.insert(stack.end(), operands.begin(), operands.end());
+    }
+  }
+
+  // ---- count --------------------------------------------------------------------------------------------------------
+
+  void CountTrips(Instruction* loop) {
+    if (replaced_by_) loop = replaced_by_;
+    replaced_by_ = nullptr;
+    const std::optional<Counter> counter = FindCounter(*loop);
+    if (!counter) return;
+    if (counter->trips == 0) {
+      Count("while-simplifier.no-trip");
+      loop->ReplaceAllUsesWith(loop->operand(0));
+      loop->parent()->Remove(loop);
+    } else if (counter->trips == 1) {
+      Count("while-simplifier.one-trip");
+      Instruction* state = loop->operand(0);
+      InlineInPlaceOf(loop, *loop->body(), {&state, 1});
+    } else if (loop->backend_config().empty()) {
+      RecordTripCount(loop, counter->trips);
+      Count("while-simplifier.trip-counts");
+    }
+  }
+
+  Module& module_;
+  PassContext& context_;
+  Effects effects_;
+  std::vector<int32_t> callers_;
+  Instruction* replaced_by_ = nullptr;
+  bool changed_ = false;
+};
+
+struct WhileSimplifier final : Pass {
+  Result<bool> Run(Module& module, PassContext& context) override { return Simplifier(module, context).Run(); }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> MakeWhileSimplifier() { return std::make_unique<WhileSimplifier>(); }
+
+}  // namespace strop
