@@ -66,6 +66,7 @@ std::string AttrText(int64_t v) { return StrCat(v); }
 std::string AttrText(bool v) { return v ? "true" : "false"; }
 std::string AttrText(float v) { return StrCat(v); }
 std::string AttrText(const std::string& v) { return StrCat("\"", CEscape(v), "\""); }
+std::string AttrText(const ChannelId& v) { return StrCat(v.id); }
 std::string AttrText(const Keyword& v) { return v; }
 std::string AttrText(const Dims& v) { return StrCat("{", Join(v, ","), "}"); }
 std::string AttrText(const std::vector<Dims>& v) { return Braced(v, ",", AppendDims); }

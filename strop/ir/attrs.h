@@ -103,6 +103,18 @@ struct Keyword : std::string {
   Keyword(std::string word) : std::string(std::move(word)) {}
 };
 
+// The number of a channel; 0 is none, unless the text said channel_id=0.
+struct ChannelId {
+  int64_t id = 0;
+  bool stated = false;
+  ChannelId() = default;
+  ChannelId(int64_t number) : id(number), stated(number != 0) {}
+  operator int64_t() const { return id; }
+  std::string ToString() const { return std::to_string(id); }
+  bool operator==(const ChannelId&) const = default;
+  bool operator==(int64_t number) const { return id == number; }
+};
+
 // Text kept as it came, for attributes whose inside no part of Strop reads (sparsity, domain metadata, ...).
 struct Verbatim {
   std::string text;
@@ -514,7 +526,7 @@ struct FusionAttrs {
 
 // all-gather, all-reduce, all-to-all, reduce-scatter, collective-broadcast, ragged-all-to-all and their -start forms.
 struct CollectiveAttrs {
-  int64_t channel_id = 0;  // 0: none
+  ChannelId channel_id;
   ReplicaGroups replica_groups;
   bool constrain_layout = false;
   bool use_global_device_ids = false;
@@ -536,7 +548,7 @@ struct CollectiveAttrs {
 };
 
 struct PermuteAttrs {
-  int64_t channel_id = 0;
+  ChannelId channel_id;
   SourceTargetPairs source_target_pairs;
   std::vector<Dims> slice_sizes;  // in-place form: {{1,128},{1,128}}
   static constexpr auto fields() {
@@ -567,7 +579,7 @@ struct OutfeedAttrs {
 };
 
 struct ChannelAttrs {
-  int64_t channel_id = 0;
+  ChannelId channel_id;
   bool is_host_transfer = false;
   static constexpr auto fields() {
     return std::tuple{Field{"channel_id", &ChannelAttrs::channel_id, Presence::kOptional},

@@ -144,8 +144,8 @@ struct BufferDonor {
   bool operator==(const BufferDonor&) const = default;
 };
 
-// The tables at the top of a module with stack_frame_id metadata. Numbers are those of the text: ids are 1-based, and
-// parent_frame_id is one more than the parent's id (1: no parent), also where HloModuleProto says 0.
+// The tables at the top of a module with stack_frame_id metadata; ids are 1-based, a parent_frame_id of 0 is none. (The text
+// writes parent_frame_id one higher, as XLA does.)
 struct StackFrames {
   struct FileLocation { int64_t file_name_id = 0, function_name_id = 0, line = 0, end_line = 0, column = 0, end_column = 0;
     bool operator==(const FileLocation&) const = default; };

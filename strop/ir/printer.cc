@@ -257,8 +257,7 @@ void Printer::AppendConstant(const ConstantAttrs& constant) {
 }
 
 void Printer::AppendOperands(const Instruction& instruction) {
-  if (const auto* constant = std::get_if<ConstantAttrs>(&instruction.any_attrs()))
-    return AppendConstant(*constant);
+  if (const auto* constant = std::get_if<ConstantAttrs>(&instruction.any_attrs())) return AppendConstant(*constant);
   if (const auto* parameter = std::get_if<ParameterAttrs>(&instruction.any_attrs())) return Append(parameter->number);
   for (int64_t i = 0; i < instruction.operand_count(); ++i) {
     if (i) out_ += ", ";
@@ -421,7 +420,7 @@ void Printer::AppendStackFrames(const StackFrames& frames) {
   out_ += "\nStackFrames\n";
   id = 0;
   for (const StackFrames::Frame& f : frames.frames)
-    Append(++id, " {file_location_id=", f.file_location_id, " parent_frame_id=", f.parent_frame_id, "}\n");
+    Append(++id, " {file_location_id=", f.file_location_id, " parent_frame_id=", f.parent_frame_id + 1, "}\n");
 }
 
 // Computations that only sugar refers to.

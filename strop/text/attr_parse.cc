@@ -84,6 +84,11 @@ Status ParseAttr(Cursor& at, std::string& v) {
   return OkStatus();
 }
 
+Status ParseAttr(Cursor& at, ChannelId& v) {
+  v.stated = true;
+  return ParseAttr(at, v.id);
+}
+
 Status ParseAttr(Cursor& at, Keyword& v) {
   const std::string_view word = at.Word();
   if (word.empty()) return at.Expected("a word");

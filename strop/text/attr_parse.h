@@ -12,6 +12,7 @@ Status ParseAttr(Cursor& at, int64_t& v);
 Status ParseAttr(Cursor& at, bool& v);
 Status ParseAttr(Cursor& at, float& v);
 Status ParseAttr(Cursor& at, std::string& v);
+Status ParseAttr(Cursor& at, ChannelId& v);
 Status ParseAttr(Cursor& at, Keyword& v);
 Status ParseAttr(Cursor& at, Dims& v);
 Status ParseAttr(Cursor& at, std::vector<Dims>& v);

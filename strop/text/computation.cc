@@ -70,8 +70,8 @@ Status ModuleParser::ParseComputation(bool is_entry, size_t offset) {
     return at_.ErrorAt(offset, "a second ENTRY; '", module_->entry()->name(), "' is one already");
   if (computations_.count(name)) return at_.ErrorAt(name_offset, "computation '", name, "' is defined twice");
   std::optional<Shape> declared;
-  size_t shape_offset = at_.offset();
-  if (at_.Peek() == '(') STROP_TRY(ParseSignature(declared));
+  size_t shape_offset = 0;
+  if (at_.Peek() == '(') STROP_TRY(ParseSignature(declared, shape_offset));
   STROP_ASSIGN(Computation * computation, ParseBody(name));
   if (declared && !declared->Compatible(computation->root()->shape()))
     return at_.ErrorAt(shape_offset, "computation '", name, "' is declared to return ", declared->ToString(),
@@ -89,7 +89,7 @@ Status ModuleParser::ParseComputation(bool is_entry, size_t offset) {
 }
 
 // (name: shape, ...) -> shape. The parameter list says nothing that the parameters don't; as XLA, it is not compared.
-Status ModuleParser::ParseSignature(std::optional<Shape>& result) {
+Status ModuleParser::ParseSignature(std::optional<Shape>& result, size_t& result_offset) {
   STROP_TRY(at_.Expect('('));
   if (!at_.Consume(')')) {
     do {
@@ -100,6 +100,8 @@ Status ModuleParser::ParseSignature(std::optional<Shape>& result) {
     STROP_TRY(at_.Expect(')'));
   }
   if (!at_.Consume("->")) return at_.Expected("'->' and the shape of the result");
+  at_.SkipSpace();
+  result_offset = at_.offset();
   STROP_ASSIGN(result, ParseShape(at_));
   return OkStatus();
 }

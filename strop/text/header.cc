@@ -191,6 +191,7 @@ Status ModuleParser::ParseStackFrames() {
   while (at_.Int(id)) {
     StackFrames::Frame& f = frames.frames.emplace_back();
     STROP_TRY(ParseRecord({{"file_location_id", &f.file_location_id}, {"parent_frame_id", &f.parent_frame_id}}));
+    if (f.parent_frame_id > 0) --f.parent_frame_id;  // the text counts "none" as 1
   }
   return OkStatus();
 }

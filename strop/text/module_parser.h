@@ -73,7 +73,7 @@ class ModuleParser {
   // computation.cc
   Status ParseComputations();
   Status ParseComputation(bool is_entry, size_t offset);
-  Status ParseSignature(std::optional<Shape>& result);
+  Status ParseSignature(std::optional<Shape>& result, size_t& result_offset);
   // `{ ... }`, into a new computation.
   Result<Computation*> ParseBody(std::string_view name);
   Status CheckParameters(const Computation& computation, size_t offset);

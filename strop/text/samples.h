@@ -35,6 +35,7 @@ FileLocations
 StackFrames
 1 {file_location_id=1 parent_frame_id=1}
 
+
 %fused (p.0: bf16[2,3]) -> bf16[2,3] {
   %p.0 = bf16[2,3]{1,0} parameter(0)
   ROOT %n = bf16[2,3]{1,0} negate(bf16[2,3]{1,0} %p.0)
@@ -42,7 +43,7 @@ StackFrames
 
 ENTRY %main (a: s8[3,2], b: bf16[2,3]) -> bf16[2,3] {
   %b = bf16[2,3]{1,0} parameter(1), sharding={replicated}, metadata={op_type="t" op_name="jit(f)/b" source_file="f.py" source_line=7 stack_frame_id=1}
-  %a = s8[3,2]{1,0} parameter(0), sharding={devices=[2,1]<=[2]}, parameter_replication={false}
+  %a = s8[3,2]{1,0} parameter(0), parameter_replication={false}, sharding={devices=[2,1]<=[2]}
   %token = token[] after-all(), control-predecessors={%a, %b}
   ROOT %fusion = bf16[2,3]{1,0} fusion(bf16[2,3]{1,0} %b), kind=kCustom, calls=%fused, frontend_attributes={x="y"}, backend_config={"kind":"__triton_gemm","triton_gemm_config":{"block_m":"64"}}
 }
@@ -81,11 +82,12 @@ ENTRY e {
   window = f32[3] reduce-window(p, zero), window={size=2}, to_apply=add
   sas = f32[4] select-and-scatter(p, window, zero), window={size=2}, select=ge, scatter=add
   gather = f32[2,1] gather(p, s32[2,1] constant({{0},{1}})), offset_dims={1}, collapsed_slice_dims={}, start_index_map={0}, index_vector_dim=1, slice_sizes={1}, indices_are_sorted=true
+  iota = s32[4] iota(), iota_dimension=0
   indices = s32[2,1] constant({{0},{1}})
   updates = f32[2] constant({1,2})
   scatter = f32[4] scatter(p, indices, updates), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, unique_indices=true, to_apply=add
   sort = f32[4] sort(p), dimensions={0}, is_stable=true, to_apply=ge
-  sorted = (f32[4], s32[4]) sort(p, s32[4] iota(), iota_dimension=0), dimensions={0}, to_apply=ge
+  sorted = (f32[4], s32[4]) sort(p, iota), dimensions={0}, to_apply=ge
   cos = f32[4] cosine(p), result_accuracy={tolerance={atol=0,rtol=0.5,ulps=10}}
   exp = f32[4] exponential(p), result_accuracy={mode=highest}
   rp = f32[4] reduce-precision(p), exponent_bits=5, mantissa_bits=10
