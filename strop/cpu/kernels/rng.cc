@@ -11,7 +11,9 @@
 namespace strop::cpu {
 namespace {
 
-constexpr int64_t kLanes = 16;             // counters in flight; the compiler turns loops over them into vectors
+constexpr int64_t kLanes = 16;  // counters in flight; the compiler turns loops over them into vectors
+// Keeps a loop over lanes rolled until the vectoriser has seen it.
+#define STROP_LANES _Pragma("GCC unroll 1") _Pragma("GCC ivdep")
 constexpr int64_t kPieceBlocks = 1 << 13;  // counters per task
 
 // ---- ThreeFry2x32 ---------------------------------------------------------------------------------------------------
@@ -28,7 +30,7 @@ struct ThreeFryKey {
 // Encrypts kLanes consecutive 64-bit counters from `counter` on.
 inline void ThreeFryLanes(const ThreeFryKey& key, uint64_t counter, uint32_t* __restrict x0, uint32_t* __restrict x1) {
   constexpr int kRotations[8] = {13, 15, 26, 6, 17, 29, 16, 24};
-  for (int64_t l = 0; l < kLanes; ++l) {
+  STROP_LANES for (int64_t l = 0; l < kLanes; ++l) {
     uint64_t c = counter + static_cast<uint64_t>(l);
     x0[l] = static_cast<uint32_t>(c) + key.k[0];
     x1[l] = static_cast<uint32_t>(c >> 32) + key.k[1];
@@ -37,12 +39,12 @@ inline void ThreeFryLanes(const ThreeFryKey& key, uint64_t counter, uint32_t* __
     const uint32_t add0 = key.k[(group + 1) % 3], add1 = key.k[(group + 2) % 3] + static_cast<uint32_t>(group + 1);
     for (int r = 0; r < 4; ++r) {
       const int by = kRotations[(group % 2) * 4 + r];
-      for (int64_t l = 0; l < kLanes; ++l) {
+      STROP_LANES for (int64_t l = 0; l < kLanes; ++l) {
         x0[l] += x1[l];
         x1[l] = RotateLeft(x1[l], by) ^ x0[l];
       }
     }
-    for (int64_t l = 0; l < kLanes; ++l) {
+    STROP_LANES for (int64_t l = 0; l < kLanes; ++l) {
       x0[l] += add0;
       x1[l] += add1;
     }
@@ -62,7 +64,7 @@ struct Counter128 {
 // Encrypts kLanes consecutive counters; x[w][l] is word w of counter l.
 inline void PhiloxLanes(uint64_t key, Counter128 counter, uint32_t (*__restrict x)[kLanes]) {
   uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
-  for (int64_t l = 0; l < kLanes; ++l) {
+  STROP_LANES for (int64_t l = 0; l < kLanes; ++l) {
     Counter128 c = counter + static_cast<uint64_t>(l);
     x[0][l] = static_cast<uint32_t>(c.low);
     x[1][l] = static_cast<uint32_t>(c.low >> 32);
@@ -70,7 +72,7 @@ inline void PhiloxLanes(uint64_t key, Counter128 counter, uint32_t (*__restrict 
     x[3][l] = static_cast<uint32_t>(c.high >> 32);
   }
   for (int round = 0; round < 10; ++round) {
-    for (int64_t l = 0; l < kLanes; ++l) {
+    STROP_LANES for (int64_t l = 0; l < kLanes; ++l) {
       uint64_t p0 = uint64_t{x[0][l]} * 0xD2511F53u, p1 = uint64_t{x[2][l]} * 0xCD9E8D57u;
       uint32_t y0 = static_cast<uint32_t>(p1 >> 32) ^ x[1][l] ^ k0;
       uint32_t y2 = static_cast<uint32_t>(p0 >> 32) ^ x[3][l] ^ k1;
@@ -113,6 +115,13 @@ struct Narrow {
       uint8_t raw = static_cast<uint8_t>(draw << unused);
       static_cast<uint8_t*>(out)[i] =
           is_signed ? static_cast<uint8_t>(static_cast<int8_t>(raw) >> unused) : static_cast<uint8_t>(raw >> unused);
+    }
+  }
+  void StoreRun(void* out, int64_t first, const uint32_t* draws, int64_t count) const {
+    if (bytes == 4) {
+      for (int64_t i = 0; i < count; ++i) static_cast<uint32_t*>(out)[first + i] = draws[i];
+    } else {
+      for (int64_t i = 0; i < count; ++i) Store(out, first + i, draws[i]);
     }
   }
   int bytes, unused;
@@ -160,6 +169,7 @@ struct Halves {
 
 void ThreeFryNarrow(const ThreeFryKey& key, uint64_t counter, const Halves& h, Narrow narrow, void* out,
                     ThreadPool* pool) {
+  uint32_t* words = narrow.bytes == 4 ? static_cast<uint32_t*>(out) : nullptr;
   ForEachPiece(pool, h.outer * h.half * h.inner, kPieceBlocks, [&](int64_t begin, int64_t end) {
     auto body = [&] {
       uint32_t x0[kLanes], x1[kLanes];
@@ -168,11 +178,21 @@ void ThreeFryNarrow(const ThreeFryKey& key, uint64_t counter, const Halves& h, N
       for (int64_t at = begin; at < end; at += kLanes) {
         ThreeFryLanes(key, counter + static_cast<uint64_t>(at), x0, x1);
         int64_t count = std::min(kLanes, end - at);
-        for (int64_t l = 0; l < count; ++l) {
-          int64_t first = (o * h.split + 2 * c) * h.inner + i;
-          narrow.Store(out, first, x0[l]);
-          if (2 * c + 1 < h.split) narrow.Store(out, first + h.inner, x1[l]);
-          if (++i < h.inner) continue;
+        if (words && h.inner == 1 && h.split % 2 == 0) {  // the two words of a counter are neighbours throughout
+          uint32_t* to = words + 2 * at;
+          for (int64_t l = 0; l < count; ++l) {
+            to[2 * l] = x0[l];
+            to[2 * l + 1] = x1[l];
+          }
+          continue;
+        }
+        for (int64_t l = 0; l < count;) {
+          const int64_t run = std::min(count - l, h.inner - i);  // counters until the end of the row
+          const int64_t first = (o * h.split + 2 * c) * h.inner + i;
+          narrow.StoreRun(out, first, x0 + l, run);
+          if (2 * c + 1 < h.split) narrow.StoreRun(out, first + h.inner, x1 + l, run);
+          l += run;
+          if ((i += run) < h.inner) continue;
           i = 0;
           if (++c < h.half) continue;
           c = 0;
@@ -185,23 +205,23 @@ void ThreeFryNarrow(const ThreeFryKey& key, uint64_t counter, const Halves& h, N
 }
 
 void Philox(uint64_t key, Counter128 counter, ElementType type, int64_t n, void* out, ThreadPool* pool) {
-  const bool wide = Bytes(type) == 8;
-  const int64_t per_block = wide ? 2 : 4;
+  static_assert(std::endian::native == std::endian::little);
+  const int64_t per_block = Bytes(type) == 8 ? 2 : 4;
   const Narrow narrow(type);
   ForEachPiece(pool, (n + per_block - 1) / per_block, kPieceBlocks, [&](int64_t begin, int64_t end) {
+    // The 128 bits of a block are two or four elements in order (little endian): they need no conversion.
+    const int64_t whole = narrow.bytes >= 4 ? std::min(end, n / per_block) : begin;
+    if (whole > begin)
+      PhiloxWords(key, counter + static_cast<uint64_t>(begin), whole - begin, static_cast<uint32_t*>(out) + 4 * begin);
     uint32_t words[4 * 256];
-    for (int64_t block = begin; block < end; block += 256) {
+    for (int64_t block = whole; block < end; block += 256) {
       int64_t blocks = std::min<int64_t>(256, end - block);
       PhiloxWords(key, counter + static_cast<uint64_t>(block), blocks, words);
       int64_t first = block * per_block, count = std::min(blocks * per_block, n - first);
-      if (wide) {
-        uint64_t* to = static_cast<uint64_t*>(out) + first;
-        for (int64_t i = 0; i < count; ++i) to[i] = words[2 * i] | uint64_t{words[2 * i + 1]} << 32;
-      } else if (narrow.bytes == 4) {
-        std::memcpy(static_cast<uint32_t*>(out) + first, words, 4 * count);
-      } else {
-        for (int64_t i = 0; i < count; ++i) narrow.Store(out, first + i, words[i]);
-      }
+      if (narrow.bytes == 8)
+        std::memcpy(static_cast<uint64_t*>(out) + first, words, 8 * count);
+      else
+        narrow.StoreRun(out, first, words, count);
     }
   });
 }
