@@ -67,8 +67,8 @@ class TaskKernel {
   virtual void Run(void* const* args, int64_t task_begin, int64_t task_end, void* scratch) const = 0;
 };
 
-// Machine code: compiled for the program (`fn`) or from the library (`library`, if fn is null). Tasks may run in any order on
-// any thread; results must not depend on how they are grouped.
+// Machine code: compiled for the program (`fn`) or from the library (`library`, if fn is null). Tasks may run in any
+// order on any thread; results must not depend on how they are grouped.
 struct KernelStep {
   KernelFn fn = nullptr;
   int64_t num_tasks = 1;  // > 1: spread over the thread pool
@@ -204,9 +204,9 @@ struct ParameterSpec {
 
 // Where an output's memory comes from.
 enum class OutputSource : uint8_t {
-  kFresh,           // allocated at launch
-  kAliasParameter,  // parameter `index`'s memory if it is donated, else fresh memory with a copy of the parameter.
-                    // Steps see parameter and output slot at the same address either way.
+  kFresh,             // allocated at launch
+  kAliasParameter,    // parameter `index`'s memory if it is donated, else fresh memory with a copy of the parameter.
+                      // Steps see parameter and output slot at the same address either way.
   kForwardParameter,  // is parameter `index`; no step writes it, launches share the storage
   kForwardConstant,   // is constant `index`; likewise
   kForwardOutput,     // is output `index` (which is not forwarded itself); likewise

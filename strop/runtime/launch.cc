@@ -267,7 +267,9 @@ Launched Failed(const Execution& execution, Status status) {
 }
 
 Result<Launched> Start(std::shared_ptr<const Executable> executable, const LaunchArgs& args) {
-  bool small = executable->spec().run_inline && !executable->may_block();
+  // Users who ask for one thread get one: nothing runs elsewhere unless it has to wait for others.
+  bool on_this_thread =
+      (executable->spec().run_inline || args.devices->pool().num_threads() == 1) && !executable->may_block();
   Execution execution(std::move(executable), args);
   STROP_TRY(execution.Prepare());
   if (!execution.poison().ok()) {
@@ -275,7 +277,7 @@ Result<Launched> Start(std::shared_ptr<const Executable> executable, const Launc
     return Failed(execution, execution.poison());
   }
   bool ready = execution.dependencies().empty();
-  if (args.mode == LaunchMode::kAsync || (args.mode == LaunchMode::kAuto && !(small && ready))) {
+  if (args.mode == LaunchMode::kAsync || (args.mode == LaunchMode::kAuto && !(on_this_thread && ready))) {
     return LaunchAsync(std::move(execution), args);
   }
   if (!ready) {

@@ -1,5 +1,6 @@
 // Launch: runs an executable on buffers: waits for inputs, donates, allocates outputs, and either runs at once on the
-// caller's thread (small executables whose inputs are ready) or on the device's launch queue.
+// caller's thread (small executables whose inputs are ready; with a pool of one thread all that need not wait for
+// others) or on the device's launch queue.
 //
 //   STROP_ASSIGN(Launched r, Launch(executable, {.inputs = buffers, .devices = &devices, .device =
 //   &devices.device(0)})); r.outputs[0].definition()->Await()

@@ -60,6 +60,29 @@ TEST_F(LaunchTest, InlineAllocatesOnlyOutputs) {
   EXPECT_EQ(devices_.device(0).memory_stats().num_allocs, before + 1);
 }
 
+TEST_F(LaunchTest, OneThreadMeansOneThread) {
+  ThreadPool single(1);
+  DeviceSet devices(1, single);
+  ExecutableSpec spec = AddSpec();
+  spec.run_inline = false;
+  std::thread::id ran;
+  spec.programs[0].steps.push_back(Step{HostStep{[&](const HostCall& call) {
+                                          ran = std::this_thread::get_id();
+                                          EXPECT_EQ(call.run.pool, nullptr);
+                                          return OkStatus();
+                                        }},
+                                        {},
+                                        {.name = "where"}});
+  Buffer a = MakeBuffer(1), b = MakeBuffer(2);
+  std::vector<Buffer*> inputs = {&a, &b};
+  LaunchArgs args = Args(inputs);
+  args.devices = &devices;
+  args.device = &devices.device(0);
+  Launched run = *Launch(*Executable::Create(spec), args);
+  EXPECT_TRUE(run.done->IsReady());
+  EXPECT_EQ(ran, std::this_thread::get_id());
+}
+
 TEST_F(LaunchTest, WaitsForInputs) {
   EventRef definition = Make<Event>();
   Buffer a = MakeBuffer(1);

@@ -170,8 +170,10 @@ class Runner {
   }
 
   static void RunTasks(const Executable::FlatStep& step, void* const* args, int64_t begin, int64_t end, void* scratch) {
-    if (step.fn) step.fn(args, begin, end, scratch);
-    else step.library->Run(args, begin, end, scratch);
+    if (step.fn)
+      step.fn(args, begin, end, scratch);
+    else
+      step.library->Run(args, begin, end, scratch);
   }
 
   Status RunOther(const Executable::FlatStep& flat) {
