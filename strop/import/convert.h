@@ -1,0 +1,204 @@
+// StableHLO to HLO: what the converters of the ops (convert_*.cc, chlo_*.cc) work with.
+//
+// ModuleImporter holds what the module has once: functions, meshes, stack frames. BlockImporter fills one computation
+// from one block: it maps MLIR values to instructions, and turns regions into computations of their own. A converter is one
+// function per op (or family), found by the op's row in import_ops.def, which has checked the number of operands, results
+// and regions:
+//
+//   Status ConvertPad(OpImport& op) {
+//     PadAttrs attrs;
+//     ...
+//     return op.Emit(Op::Pad, op.operands(), attrs);     // the result has the type that MLIR declares
+//   }
+//
+// Shapes are taken from the MLIR types and compared with what inference says by VerifyModule afterwards, so that a
+// mistake is told at the user's line.
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "strop/import/locations.h"
+#include "strop/import/mlir.h"
+#include "strop/ir/builder.h"
+#include "strop/ir/module.h"
+
+namespace strop {
+
+class ModuleImporter;
+class BlockImporter;
+
+// An MLIR type as a shape. Quantised types are refused (Unimplemented).
+Result<Shape> ShapeOf(const MlirType& type);
+Result<ElementType> ElementTypeOf(const MlirType& type);
+// The tensor constant of an attribute, in full.
+Result<Literal> LiteralOf(const MlirAttr& attr);
+
+// One op being converted. The first error of the builder sticks, as in Builder.
+class OpImport {
+ public:
+  OpImport(BlockImporter& block, const MlirOp& op, Op hlo_op);
+
+  const MlirOp& mlir() const { return op_; }
+  Op hlo_op() const { return hlo_op_; }  // from the row
+  BlockImporter& block() { return block_; }
+  ModuleImporter& module();
+  Builder& b() { return builder_; }      // its instructions carry the op's metadata
+
+  // ---- operands and results
+  int64_t operand_count() const { return static_cast<int64_t>(operands_.size()); }
+  Instruction* operand(int64_t i) const { return operands_[i]; }
+  std::span<Instruction* const> operands() const { return operands_; }
+  const Shape& shape(int64_t i = 0) const { return result_shapes_[i]; }  // of a result
+  const std::vector<Shape>& shapes() const { return result_shapes_; }
+  Shape ResultShape() const;  // the only one, or the tuple of all
+
+  // ---- attributes
+  const MlirAttr* attr(std::string_view name) const { return op_.Attr(name); }
+  // Missing optional ones give the default; of the wrong kind is an error.
+  Result<Dims> Ints(std::string_view name, std::optional<Dims> if_absent = std::nullopt) const;
+  Result<int64_t> Int(std::string_view name, std::optional<int64_t> if_absent = std::nullopt) const;
+  Result<bool> Bool(std::string_view name, std::optional<bool> if_absent = false) const;
+  Result<std::string> Text(std::string_view name, std::optional<std::string> if_absent = std::nullopt) const;
+  Result<std::string_view> EnumMember(std::string_view name, std::string_view if_absent = {}) const;
+  Result<const MlirAttr*> StructAttr(std::string_view name, std::string_view kind) const;
+  Result<Dims> FieldInts(const MlirAttr& attr, std::string_view field) const;
+  int64_t FieldInt(const MlirAttr& attr, std::string_view field) const;
+
+  // ---- making instructions; each returns the status of the builder
+  // An instruction of the declared result shape (a tuple if there is not exactly one result), and the results from it.
+  Status Emit(Op hlo, std::span<Instruction* const> operands, Attrs attrs, std::span<Computation* const> called = {});
+  Status Emit(Op hlo, std::initializer_list<Instruction*> operands, Attrs attrs = NoAttrs{}, std::initializer_list<Computation*> called = {}) {
+    return Emit(hlo, std::span(operands.begin(), operands.size()), std::move(attrs), std::span(called.begin(), called.size()));
+  }
+  // Without a check of the shape against inference (VerifyModule checks it).
+  Instruction* Add(Op hlo, const Shape& shape, std::span<Instruction* const> operands, Attrs attrs,
+                   std::span<Computation* const> called = {});
+  Status SetResult(Instruction* value);                          // of an op with one result
+  Status SetResults(std::span<Instruction* const> values);
+  Status SetResultsFromTuple(Instruction* tuple);                // one get-tuple-element per result
+
+  // ---- regions
+  // The region as a scalar function: parameters are the block's arguments. Values from outside must be constants.
+  Result<Computation*> Function(int64_t region, std::string_view name);
+
+  // ---- errors, at the op's line
+  template <class... Args>
+  Status Invalid(const Args&... args) const {
+    return InvalidArgument("'", op_.name, "': ", StrCat(args...)).At(LocationText(op_.loc));
+  }
+  template <class... Args>
+  Status Unsupported(const Args&... args) const {
+    return Unimplemented("'", op_.name, "': ", StrCat(args...)).At(LocationText(op_.loc));
+  }
+  Status At(Status status) const;  // adds the op and its line to an error of someone else
+
+ private:
+  friend class BlockImporter;
+  BlockImporter& block_;
+  const MlirOp& op_;
+  Op hlo_op_;
+  Builder builder_;
+  std::vector<Instruction*> operands_;
+  std::vector<Shape> result_shapes_;
+};
+
+using ConvertFn = Status (*)(OpImport&);
+struct ImportRow {
+  std::string_view name;
+  ConvertFn fn;
+  Op hlo_op;          // Op::kEnd where the converter decides
+  int8_t operands;    // -1: any number; -1 - n: at least n
+  int8_t results;
+  int8_t regions;
+};
+const ImportRow* FindImportRow(std::string_view mlir_op);
+
+class BlockImporter {
+ public:
+  BlockImporter(ModuleImporter& module, Computation* computation) : module_(module), computation_(computation) {}
+
+  ModuleImporter& module() { return module_; }
+  Computation* computation() { return computation_; }
+
+  // Converts all ops but the terminator; returns the terminator's operands.
+  Result<std::vector<Instruction*>> Run(const MlirBlock& block);
+  Result<Instruction*> Value(const MlirValue& value, const MlirOp& user);
+  void Set(const MlirValue& value, Instruction* instruction) { values_[&value] = instruction; }
+  bool Has(const MlirValue& value) const { return values_.contains(&value); }
+
+  // A computation from a region. How the block's arguments and what it captures arrive is the caller's business: `bind` adds
+  // the parameters and sets the values. The root is what the region returns, followed by the values of `pass_through`: by
+  // itself if it is one value (unless always_tuple), otherwise a tuple.
+  Result<Computation*> Region(const MlirRegion& region, std::string_view name,
+                              const std::function<Status(BlockImporter&, const MlirBlock&)>& bind, bool always_tuple,
+                              std::span<const MlirValue* const> pass_through = {});
+  // Values used inside of the region but defined outside, in the order of their use. Constants are not among them: each
+  // computation gets its own copy, made when it is first used.
+  std::vector<const MlirValue*> Captured(const MlirRegion& region);
+
+ private:
+  Status ConvertOp(const MlirOp& op);
+  // A constant of an enclosing block, made again in this computation.
+  Result<Instruction*> Rematerialize(const MlirOp& constant);
+
+  ModuleImporter& module_;
+  Computation* computation_;
+  std::unordered_map<const MlirValue*, Instruction*> values_;
+};
+
+class ModuleImporter {
+ public:
+  // An empty entry name: @main, or the only function.
+  ModuleImporter(MlirModule& mlir, std::string_view entry_name) : mlir_(mlir), entry_name_(entry_name) {}
+  Result<std::unique_ptr<Module>> Run();
+
+  Module& module() { return *module_; }
+  MlirModule& mlir() { return mlir_; }
+  Locations& locations() { return locations_; }
+  bool single_device() const { return module_->config().num_partitions == 1; }
+  // The computation of a function, which has been imported before.
+  Result<Computation*> Callee(std::string_view name, const MlirOp& user);
+  const MlirAttr* Mesh(std::string_view name) const;  // an sdy.mesh Struct, or null
+  // chlo decompositions and the like: one computation per key, made on first use.
+  std::unordered_map<std::string, Computation*>& helpers() { return helpers_; }
+
+ private:
+  Status CollectFunctions();
+  Status OrderFunctions(std::vector<const MlirOp*>& order);
+  Status ImportFunction(const MlirOp& func);
+  Status ImportModuleAttrs();
+  Status ImportEntryAttrs(const MlirOp& func, Computation* computation);
+
+  MlirModule& mlir_;
+  std::string_view entry_name_;
+  std::unique_ptr<Module> module_;
+  Locations locations_;
+  std::unordered_map<std::string_view, const MlirOp*> functions_;
+  std::vector<const MlirOp*> function_list_;
+  std::unordered_map<std::string_view, Computation*> computations_;
+  std::unordered_map<std::string_view, const MlirAttr*> meshes_;
+  std::vector<std::pair<std::string_view, const MlirAttr*>> mesh_list_;
+  const MlirOp* entry_ = nullptr;
+  std::unordered_map<std::string, Computation*> helpers_;
+};
+
+// The names of a module's functions that have a body, in order.
+std::vector<std::string_view> FunctionsWithBody(const MlirModule& mlir);
+
+// Whether a call of this constant op can be copied into a region's computation.
+bool IsConstantOp(const MlirOp& op);
+// The integers that a value has for certain (constants, and reshapes, conversions, concatenations of them).
+std::optional<std::vector<int64_t>> FoldIntegers(const MlirValue& value, int depth = 0);
+
+// ---- shardings (convert_sharding.cc)
+// An sdy.sharding as HLO's; nullopt where HLO has no such sharding or the mesh is not known.
+std::optional<Sharding> HloSharding(const ModuleImporter& module, const MlirAttr& sdy, int64_t rank);
+// mhlo.sharding, sdy.sharding, mhlo.frontend_attributes of an op or of a function's argument.
+Status ApplyExtras(ModuleImporter& module, std::span<const MlirNamedAttr> attrs, Instruction* instruction, const MlirAttr* loc);
+
+}  // namespace strop

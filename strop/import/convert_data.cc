@@ -1,0 +1,262 @@
+// Ops that move data: broadcast, slices, pad, reshape, gather, scatter, and their forms with shapes as operands, which are
+// imported where the operands are constants or the result type settles them.
+#include <algorithm>
+#include <numeric>
+
+#include "strop/import/convert.h"
+
+namespace strop {
+namespace {
+
+// The integers of operand i, which must be constant.
+Result<Dims> ConstantOperand(const OpImport& op, size_t i, std::string_view what) {
+  std::optional<std::vector<int64_t>> values = FoldIntegers(*op.mlir().operands[i]);
+  if (!values) return op.Unsupported("the ", what, " must be constant");
+  return *std::move(values);
+}
+
+}  // namespace
+
+Status ConvertBroadcast(OpImport& op) {
+  STROP_ASSIGN(Dims sizes, op.Ints("broadcast_sizes"));
+  DimensionsAttrs attrs;
+  for (int64_t i = 0; i < op.operand(0)->shape().rank(); ++i) attrs.dimensions.push_back(static_cast<int64_t>(sizes.size()) + i);
+  return op.Emit(Op::Broadcast, op.operands(), attrs);
+}
+
+// HLO's broadcast wants equal sizes and ascending dimensions: sizes of 1 that expand are reshaped away first, and dimensions
+// that are out of order are transposed.
+Status ConvertBroadcastInDim(OpImport& op) {
+  STROP_ASSIGN(Dims dims, op.Ints("broadcast_dimensions"));
+  Instruction* operand = op.operand(0);
+  const Shape& result = op.shape();
+  if (!operand->shape().IsArray()) return op.Invalid("the operand must be an array");
+  int64_t rank = operand->shape().rank();
+  if (static_cast<int64_t>(dims.size()) != rank) {
+    return op.Invalid("broadcast_dimensions has ", dims.size(), " entries for an operand of rank ", rank, " (broadcast_in_dim_c2)");
+  }
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] < 0 || dims[i] >= result.rank()) return op.Invalid("broadcast dimension ", dims[i], " is no dimension of ", result, " (broadcast_in_dim_c3)");
+    if (std::count(dims.begin(), dims.end(), dims[i]) > 1) return op.Invalid("broadcast dimension ", dims[i], " is given twice (broadcast_in_dim_c4)");
+  }
+  for (int64_t i = 0; i < result.rank(); ++i) {
+    if (result.is_unbounded(i)) return op.Unsupported("a result of the dynamic shape ", result);
+  }
+  if (!std::ranges::is_sorted(dims)) {
+    Dims order(dims.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::sort(order, {}, [&](int64_t i) { return dims[i]; });
+    operand = op.b().Transpose(operand, order);
+    if (!operand) return op.At(op.b().status());
+    std::ranges::sort(dims);
+  }
+  Int64Vector kept;
+  Dims kept_dims;
+  for (int64_t i = 0; i < rank; ++i) {
+    int64_t from = operand->shape().dim(i), to = result.dim(dims[i]);
+    if (from == 1 && to != 1 && !operand->shape().is_dynamic(i)) continue;
+    if (from != to && from != kUnboundedSize) {
+      return op.Invalid("operand dimension ", i, " of size ", from, " cannot become size ", to, " (broadcast_in_dim_c5)");
+    }
+    kept.push_back(from);
+    kept_dims.push_back(dims[i]);
+  }
+  if (static_cast<int64_t>(kept.size()) < rank) operand = op.b().Reshape(operand, kept);
+  return op.Emit(Op::Broadcast, {operand}, DimensionsAttrs{std::move(kept_dims)});
+}
+
+Status ConvertConcatenate(OpImport& op) {
+  STROP_ASSIGN(int64_t dimension, op.Int("dimension"));
+  return op.Emit(Op::Concatenate, op.operands(), DimensionsAttrs{{dimension}});
+}
+
+Status ConvertWithDimensions(OpImport& op) {
+  DimensionsAttrs attrs;
+  STROP_ASSIGN(attrs.dimensions, op.Ints("dimensions"));
+  return op.Emit(op.hlo_op(), op.operands(), attrs);
+}
+
+Status ConvertTranspose(OpImport& op) {
+  DimensionsAttrs attrs;
+  STROP_ASSIGN(attrs.dimensions, op.Ints("permutation"));
+  return op.Emit(Op::Transpose, op.operands(), attrs);
+}
+
+Status ConvertReshape(OpImport& op) {
+  for (int64_t i = 0; i < op.shape().rank(); ++i) {
+    if (op.shape().is_unbounded(i)) return op.Unsupported("a result of the dynamic shape ", op.shape());
+  }
+  return op.Emit(Op::Reshape, op.operands(), ReshapeAttrs{});
+}
+
+Status ConvertDynamicReshape(OpImport& op) {
+  const Shape& result = op.shape();
+  if (result.IsStatic()) return op.Emit(Op::Reshape, {op.operand(0)}, ReshapeAttrs{});
+  for (int64_t i = 0; i < result.rank(); ++i) {
+    if (result.is_unbounded(i)) return op.Unsupported("a result of the dynamic shape ", result);
+  }
+  // HLO takes the sizes as scalars.
+  std::vector<Instruction*> operands = {op.operand(0)};
+  for (int64_t i = 0; i < result.rank(); ++i) {
+    Instruction* size = op.b().Slice(op.operand(1), {i}, {i + 1}, {1});
+    operands.push_back(op.b().Convert(op.b().Reshape(size, {}), ElementType::S32));
+  }
+  return op.Emit(Op::DynamicReshape, operands, NoAttrs{});
+}
+
+namespace {
+
+Status EmitSlice(OpImport& op, const Dims& starts, const Dims& limits, const Dims& strides) {
+  if (starts.size() != limits.size() || starts.size() != strides.size()) {
+    return op.Invalid("start_indices, limit_indices and strides have ", starts.size(), ", ", limits.size(), " and ", strides.size(), " entries (slice_c2)");
+  }
+  SliceAttrs attrs;
+  for (size_t i = 0; i < starts.size(); ++i) attrs.slice.push_back({starts[i], limits[i], strides[i]});
+  return op.Emit(Op::Slice, {op.operand(0)}, std::move(attrs));
+}
+
+Status EmitPad(OpImport& op, const Dims& low, const Dims& high, const Dims& interior) {
+  if (low.size() != high.size() || low.size() != interior.size()) {
+    return op.Invalid("low, high and interior padding have ", low.size(), ", ", high.size(), " and ", interior.size(), " entries (pad_c2)");
+  }
+  PadAttrs attrs;
+  for (size_t i = 0; i < low.size(); ++i) attrs.padding.push_back({low[i], high[i], interior[i]});
+  return op.Emit(Op::Pad, {op.operand(0), op.operand(1)}, std::move(attrs));
+}
+
+}  // namespace
+
+Status ConvertSlice(OpImport& op) {
+  STROP_ASSIGN(Dims starts, op.Ints("start_indices"));
+  STROP_ASSIGN(Dims limits, op.Ints("limit_indices"));
+  STROP_ASSIGN(Dims strides, op.Ints("strides"));
+  return EmitSlice(op, starts, limits, strides);
+}
+
+// With constant bounds a slice; with constant strides of one and a static result a dynamic slice, which starts where this
+// one does (a program may not read outside of the operand).
+Status ConvertRealDynamicSlice(OpImport& op) {
+  STROP_ASSIGN(Dims strides, ConstantOperand(op, 3, "strides"));
+  std::optional<std::vector<int64_t>> starts = FoldIntegers(*op.mlir().operands[1]);
+  std::optional<std::vector<int64_t>> limits = FoldIntegers(*op.mlir().operands[2]);
+  if (starts && limits) return EmitSlice(op, *starts, *limits, strides);
+  if (!op.shape().IsStatic() || std::ranges::any_of(strides, [](int64_t s) { return s != 1; })) {
+    return op.Unsupported("bounds that are not constant, with a dynamic result or strides other than one");
+  }
+  std::vector<Instruction*> operands = {op.operand(0)};
+  for (int64_t i = 0; i < op.shape().rank(); ++i) {
+    operands.push_back(op.b().Reshape(op.b().Slice(op.operand(1), {i}, {i + 1}, {1}), {}));
+  }
+  const Int64Vector& sizes = op.shape().dims();
+  return op.Emit(Op::DynamicSlice, operands, DynamicSliceAttrs{Dims(sizes.begin(), sizes.end())});
+}
+
+Status ConvertDynamicSlice(OpImport& op) {
+  DynamicSliceAttrs attrs;
+  STROP_ASSIGN(attrs.sizes, op.Ints("slice_sizes"));
+  return op.Emit(Op::DynamicSlice, op.operands(), std::move(attrs));
+}
+
+Status ConvertPad(OpImport& op) {
+  STROP_ASSIGN(Dims low, op.Ints("edge_padding_low"));
+  STROP_ASSIGN(Dims high, op.Ints("edge_padding_high"));
+  STROP_ASSIGN(Dims interior, op.Ints("interior_padding"));
+  return EmitPad(op, low, high, interior);
+}
+
+Status ConvertDynamicPad(OpImport& op) {
+  STROP_ASSIGN(Dims low, ConstantOperand(op, 2, "low padding"));
+  STROP_ASSIGN(Dims high, ConstantOperand(op, 3, "high padding"));
+  STROP_ASSIGN(Dims interior, ConstantOperand(op, 4, "interior padding"));
+  return EmitPad(op, low, high, interior);
+}
+
+Status ConvertGetDimensionSize(OpImport& op) {
+  STROP_ASSIGN(int64_t dimension, op.Int("dimension"));
+  const Shape& operand = op.operand(0)->shape();
+  if (!operand.IsArray() || dimension < 0 || dimension >= operand.rank()) {
+    return op.Invalid("dimension ", dimension, " is no dimension of ", operand, " (get_dimension_size_c1)");
+  }
+  if (!operand.is_dynamic(dimension) && !operand.is_unbounded(dimension)) {
+    return op.SetResult(op.b().Constant(Literal::ScalarOfInt(op.shape().type(), operand.dim(dimension))));
+  }
+  return op.Emit(Op::GetDimensionSize, op.operands(), DimensionsAttrs{{dimension}});
+}
+
+Status ConvertSetDimensionSize(OpImport& op) {
+  STROP_ASSIGN(int64_t dimension, op.Int("dimension"));
+  return op.Emit(Op::SetDimensionSize, op.operands(), DimensionsAttrs{{dimension}});
+}
+
+namespace {
+
+Status EmitGather(OpImport& op, Dims slice_sizes) {
+  STROP_ASSIGN(const MlirAttr* numbers, op.StructAttr("dimension_numbers", "stablehlo.gather"));
+  GatherAttrs attrs;
+  STROP_ASSIGN(attrs.offset_dims, op.FieldInts(*numbers, "offset_dims"));
+  STROP_ASSIGN(attrs.collapsed_slice_dims, op.FieldInts(*numbers, "collapsed_slice_dims"));
+  STROP_ASSIGN(attrs.start_index_map, op.FieldInts(*numbers, "start_index_map"));
+  STROP_ASSIGN(attrs.operand_batching_dims, op.FieldInts(*numbers, "operand_batching_dims"));
+  STROP_ASSIGN(attrs.start_indices_batching_dims, op.FieldInts(*numbers, "start_indices_batching_dims"));
+  attrs.index_vector_dim = op.FieldInt(*numbers, "index_vector_dim");
+  attrs.slice_sizes = std::move(slice_sizes);
+  STROP_ASSIGN(attrs.indices_are_sorted, op.Bool("indices_are_sorted"));
+  return op.Emit(Op::Gather, {op.operand(0), op.operand(1)}, std::move(attrs));
+}
+
+}  // namespace
+
+Status ConvertGather(OpImport& op) {
+  STROP_ASSIGN(Dims sizes, op.Ints("slice_sizes"));
+  return EmitGather(op, std::move(sizes));
+}
+
+Status ConvertDynamicGather(OpImport& op) {
+  STROP_ASSIGN(Dims sizes, ConstantOperand(op, 2, "slice sizes"));
+  return EmitGather(op, std::move(sizes));
+}
+
+Status ConvertScatter(OpImport& op) {
+  STROP_ASSIGN(const MlirAttr* numbers, op.StructAttr("scatter_dimension_numbers", "stablehlo.scatter"));
+  if (op.operand_count() % 2 != 1 || op.operand_count() < 3) return op.Invalid("has ", op.operand_count(), " operands; expected n inputs, the indices and n updates");
+  ScatterAttrs attrs;
+  STROP_ASSIGN(attrs.update_window_dims, op.FieldInts(*numbers, "update_window_dims"));
+  STROP_ASSIGN(attrs.inserted_window_dims, op.FieldInts(*numbers, "inserted_window_dims"));
+  STROP_ASSIGN(attrs.scatter_dims_to_operand_dims, op.FieldInts(*numbers, "scatter_dims_to_operand_dims"));
+  STROP_ASSIGN(attrs.input_batching_dims, op.FieldInts(*numbers, "input_batching_dims"));
+  STROP_ASSIGN(attrs.scatter_indices_batching_dims, op.FieldInts(*numbers, "scatter_indices_batching_dims"));
+  attrs.index_vector_dim = op.FieldInt(*numbers, "index_vector_dim");
+  STROP_ASSIGN(attrs.indices_are_sorted, op.Bool("indices_are_sorted"));
+  STROP_ASSIGN(attrs.unique_indices, op.Bool("unique_indices"));
+  STROP_ASSIGN(Computation * update, op.Function(0, "update_computation"));
+  Computation* called[] = {update};
+  return op.Emit(Op::Scatter, op.operands(), std::move(attrs), called);
+}
+
+// result[batch..., i..., rest...] = operand[batch..., index[batch..., i...], rest...] along `dim`
+Status ConvertTorchIndexSelect(OpImport& op) {
+  STROP_ASSIGN(int64_t dim, op.Int("dim"));
+  STROP_ASSIGN(int64_t batch, op.Int("batch_dims"));
+  const Shape& operand = op.operand(0)->shape();
+  const Shape& index = op.operand(1)->shape();
+  if (dim < 0) dim += operand.rank();
+  if (batch < 0) batch += index.rank();
+  if (dim < 0 || dim >= operand.rank() || batch < 0 || batch > dim || batch > index.rank()) {
+    return op.Invalid("dim = ", dim, " and batch_dims = ", batch, " do not fit ", operand, " and ", index);
+  }
+  GatherAttrs attrs;
+  for (int64_t i = 0; i < operand.rank(); ++i) attrs.slice_sizes.push_back(i < batch || i == dim ? 1 : operand.dim(i));
+  for (int64_t i = 0; i < batch; ++i) {
+    attrs.operand_batching_dims.push_back(i);
+    attrs.start_indices_batching_dims.push_back(i);
+  }
+  attrs.collapsed_slice_dims = {dim};
+  attrs.start_index_map = {dim};
+  attrs.index_vector_dim = index.rank();
+  // The result's order is batch, the operand's dimensions before dim, the index's, the operand's after dim.
+  for (int64_t i = batch; i < dim; ++i) attrs.offset_dims.push_back(i);
+  for (int64_t i = dim + 1; i < operand.rank(); ++i) attrs.offset_dims.push_back(i - 1 + index.rank() - batch);
+  return op.Emit(Op::Gather, op.operands(), std::move(attrs));
+}
+
+}  // namespace strop

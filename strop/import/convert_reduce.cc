@@ -1,0 +1,131 @@
+// Ops that apply a function to elements: map, reduce, windows, sort, top-k, scan.
+#include "strop/import/convert.h"
+
+namespace strop {
+
+// reduce and map: dimensions and one function
+Status ConvertReduceLike(OpImport& op) {
+  DimensionsAttrs attrs;
+  STROP_ASSIGN(attrs.dimensions, op.Ints("dimensions"));
+  STROP_ASSIGN(Computation * function, op.Function(0, op.hlo_op() == Op::Map ? "mapped" : "reducer"));
+  Computation* called[] = {function};
+  return op.Emit(op.hlo_op(), op.operands(), std::move(attrs), called);
+}
+
+namespace {
+
+// window={...} from the attributes, which are ones and zeros where they are missing.
+Result<WindowAttrs> WindowOf(const OpImport& op, const Shape& operand, bool dilations) {
+  size_t n = static_cast<size_t>(operand.IsArray() ? operand.rank() : 0);
+  STROP_ASSIGN(Dims sizes, op.Ints("window_dimensions", Dims(n, 1)));
+  STROP_ASSIGN(Dims strides, op.Ints("window_strides", Dims(n, 1)));
+  STROP_ASSIGN(Dims base, op.Ints("base_dilations", Dims(n, 1)));
+  STROP_ASSIGN(Dims window, op.Ints("window_dilations", Dims(n, 1)));
+  STROP_ASSIGN(Dims padding, op.Ints("padding", Dims(2 * n, 0)));
+  for (auto [name, values] : {std::pair<std::string_view, const Dims*>{"window_dimensions", &sizes},
+                              {"window_strides", &strides},
+                              {"base_dilations", &base},
+                              {"window_dilations", &window}}) {
+    if (values->size() != n) return op.Invalid(name, " has ", values->size(), " entries for an operand of rank ", n);
+  }
+  if (padding.size() != 2 * n) return op.Invalid("padding has ", padding.size(), " entries for an operand of rank ", n);
+  WindowAttrs attrs;
+  for (size_t i = 0; i < n; ++i) {
+    WindowDim d;
+    d.size = sizes[i];
+    d.stride = strides[i];
+    d.pad_low = padding[2 * i];
+    d.pad_high = padding[2 * i + 1];
+    if (dilations) {
+      d.base_dilation = base[i];
+      d.window_dilation = window[i];
+    }
+    attrs.window.dims.push_back(d);
+  }
+  return attrs;
+}
+
+}  // namespace
+
+Status ConvertReduceWindow(OpImport& op) {
+  STROP_ASSIGN(WindowAttrs attrs, WindowOf(op, op.operand(0)->shape(), true));
+  STROP_ASSIGN(Computation * reducer, op.Function(0, "reducer"));
+  Computation* called[] = {reducer};
+  return op.Emit(Op::ReduceWindow, op.operands(), std::move(attrs), called);
+}
+
+Status ConvertSelectAndScatter(OpImport& op) {
+  STROP_ASSIGN(WindowAttrs attrs, WindowOf(op, op.operand(0)->shape(), false));
+  STROP_ASSIGN(Computation * select, op.Function(0, "select"));
+  STROP_ASSIGN(Computation * scatter, op.Function(1, "scatter"));
+  Computation* called[] = {select, scatter};
+  return op.Emit(Op::SelectAndScatter, op.operands(), std::move(attrs), called);
+}
+
+Status ConvertSort(OpImport& op) {
+  SortAttrs attrs;
+  STROP_ASSIGN(int64_t dimension, op.Int("dimension", -1));
+  int64_t rank = op.operand(0)->shape().rank();
+  if (dimension < -rank || dimension >= rank) return op.Invalid("dimension ", dimension, " is no dimension of ", op.operand(0)->shape(), " (sort_c4)");
+  attrs.dimensions = {dimension < 0 ? dimension + rank : dimension};
+  STROP_ASSIGN(attrs.is_stable, op.Bool("is_stable"));
+  STROP_ASSIGN(Computation * comparator, op.Function(0, "comparator"));
+  Computation* called[] = {comparator};
+  return op.Emit(Op::Sort, op.operands(), std::move(attrs), called);
+}
+
+// chlo.top_k as a stable sort of (value, index) in descending order, cut to k: NaNs first among floats, as the total order has
+// them, equal values by ascending index.
+Status ConvertChloTopK(OpImport& op) {
+  STROP_ASSIGN(int64_t k, op.Int("k"));
+  Instruction* values = op.operand(0);
+  const Shape& shape = values->shape();
+  if (!shape.IsArray() || shape.rank() < 1) return op.Invalid("the operand must have rank 1 or more");
+  int64_t last = shape.rank() - 1;
+  if (k < 0 || k > shape.dim(last)) return op.Invalid("k = ", k, " is more than the ", shape.dim(last), " elements of the last dimension");
+  ElementType type = shape.type();
+  std::string key = StrCat("top_k ", Name(type));
+  Computation*& comparator = op.module().helpers()[key];
+  if (!comparator) {
+    comparator = op.module().module().AddComputation("descending");
+    Instruction* a = comparator->AddParameter(0, Shape::Scalar(type));
+    Instruction* b = comparator->AddParameter(1, Shape::Scalar(type));
+    comparator->AddParameter(2, Shape::Scalar(ElementType::S32));
+    comparator->AddParameter(3, Shape::Scalar(ElementType::S32));
+    CompareAttrs greater{CompareDirection::Gt, IsFloat(type) ? CompareOrder::TotalOrder : CompareOrder::Default};
+    comparator->set_root(comparator->Add(Op::Compare, Shape::Scalar(ElementType::Pred), {a, b}, greater));
+  }
+  Instruction* indices = op.b().Iota(shape.WithType(ElementType::S32), last);
+  Instruction* operands[] = {values, indices};
+  Computation* called[] = {comparator};
+  Instruction* sorted = op.b().Make(Op::Sort, operands, SortAttrs{{last}, true}, called, nullptr);
+  Instruction* results[2];
+  for (int64_t i = 0; i < 2; ++i) {
+    results[i] = op.b().GetTupleElement(sorted, i);
+    Dims start(shape.rank(), 0), limit(shape.dims().begin(), shape.dims().end()), stride(shape.rank(), 1);
+    limit[last] = k;
+    results[i] = op.b().Slice(results[i], start, limit, stride);
+  }
+  return op.SetResults(results);
+}
+
+// chlo.scan(inputs) inits(carries): (x, carry) -> (y, carry) along one dimension
+Status ConvertChloScan(OpImport& op) {
+  STROP_ASSIGN(Dims segments, op.Ints("operandSegmentSizes"));
+  if (segments.size() != 2 || segments[0] < 0 || segments[1] < 0 || segments[0] + segments[1] != op.operand_count()) {
+    return op.Invalid("operandSegmentSizes does not fit ", op.operand_count(), " operands");
+  }
+  ScanAttrs attrs;
+  STROP_ASSIGN(int64_t dimension, op.Int("dimension"));
+  attrs.dimensions = {dimension};
+  attrs.num_carries = segments[1];
+  STROP_ASSIGN(attrs.is_reverse, op.Bool("is_reverse"));
+  if (const MlirAttr* associative = op.attr("is_associative"); associative && associative->kind == MlirAttrKind::Bool) {
+    attrs.is_associative.text = associative->bits ? "true" : "false";
+  }
+  STROP_ASSIGN(Computation * body, op.Function(0, "scan_body"));
+  Computation* called[] = {body};
+  return op.Emit(Op::Scan, op.operands(), std::move(attrs), called);
+}
+
+}  // namespace strop
