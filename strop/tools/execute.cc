@@ -45,7 +45,12 @@ Result<Literal> TakeLiteral(const Shape& shape, std::span<const Buffer> leaves, 
 Result<Program> Program::Compile(std::unique_ptr<Module> module, const Backend& backend, CompileSettings settings) {
   Program out;
   out.result_ = module->entry()->root()->shape().WithoutLayout();
-  module->config().has_entry_layout = false;
+  // Literals are row-major, so that is what the entry takes and gives, whatever layouts its instructions name.
+  EntryLayout layout = module->EffectiveEntryLayout();
+  for (Shape& parameter : layout.parameters) parameter = parameter.WithoutLayout().WithDefaultLayout();
+  layout.result = out.result_.WithDefaultLayout();
+  module->config().entry_layout = std::move(layout);
+  module->config().has_entry_layout = true;
   STROP_ASSIGN(out.devices_, backend.OpenDevices(1));
   settings.pool = &out.devices_->pool();
   STROP_ASSIGN(out.program_, strop::Compile(std::move(module), backend, settings));

@@ -10,7 +10,7 @@ namespace strop::tools {
 
 class Program {
  public:
-  // Takes the module over; its entry layout is dropped, as literals are row-major.
+  // Takes the module over; its entry becomes row-major, as literals are.
   static Result<Program> Compile(std::unique_ptr<Module> module, const Backend& backend, CompileSettings settings);
   Result<Literal> Run(std::span<const Literal> arguments) const;
   const CompiledProgram& compiled() const { return *program_; }
