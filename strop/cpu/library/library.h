@@ -22,5 +22,15 @@ Decision SupportsTriangularSolve(const Instruction& solve);
 Result<CompiledKernel> MakeTriangularSolve(const KernelSpec& spec);
 Decision SupportsRngBitGenerator(const Instruction& generator);
 Result<CompiledKernel> MakeRngBitGenerator(const KernelSpec& spec);
+Decision SupportsScatter(const Instruction& scatter);
+Result<CompiledKernel> MakeScatter(const KernelSpec& spec);
+Decision SupportsSelectAndScatter(const Instruction& instruction);
+Result<CompiledKernel> MakeSelectAndScatter(const KernelSpec& spec);
+Decision SupportsSort(const Instruction& sort);
+Result<CompiledKernel> MakeSort(const KernelSpec& spec);
+Decision SupportsTopK(const Instruction& topk);
+Result<CompiledKernel> MakeTopK(const KernelSpec& spec);
+Decision SupportsFft(const Instruction& fft);
+Result<CompiledKernel> MakeFft(const KernelSpec& spec);
 
 }  // namespace strop::cpu

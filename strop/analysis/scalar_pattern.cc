@@ -1,0 +1,92 @@
+#include "strop/analysis/scalar_pattern.h"
+
+namespace strop {
+namespace {
+
+const Instruction* SkipCopies(const Instruction* i) {
+  while (i->op() == Op::Copy || i->op() == Op::Bitcast || (i->op() == Op::Convert && i->shape().Compatible(i->operand(0)->shape())))
+    i = i->operand(0);
+  return i;
+}
+
+int64_t ParameterOf(const Instruction* i) {
+  i = SkipCopies(i);
+  return i->IsParameter() ? i->parameter_number() : -1;
+}
+
+// select(x != x, NaN, y): gives y.
+const Instruction* StripNan(const Instruction* i) {
+  if (i->op() != Op::Select || i->operand(0)->op() != Op::Compare) return nullptr;
+  const Instruction* test = i->operand(0);
+  if (test->attrs<CompareAttrs>().direction != CompareDirection::Ne || test->operand(0) != test->operand(1)) return nullptr;
+  const Instruction* nan = i->operand(1);
+  if (nan->op() == Op::Broadcast) nan = nan->operand(0);
+  if (!nan->IsConstant() || !nan->literal().shape().IsArray() || nan->literal().num_elements() != 1) return nullptr;
+  const double v = nan->literal().GetDouble(0);
+  return v != v ? i->operand(2) : nullptr;
+}
+
+// select(x == 0, 0, x): gives x.
+const Instruction* StripZero(const Instruction* i) {
+  if (i->op() != Op::Select || i->operand(0)->op() != Op::Compare || !i->operand(1)->IsSplat(0)) return nullptr;
+  const Instruction* test = i->operand(0);
+  if (test->attrs<CompareAttrs>().direction != CompareDirection::Eq || !test->operand(1)->IsSplat(0)) return nullptr;
+  return test->operand(0) == i->operand(2) ? i->operand(2) : nullptr;
+}
+
+// The parameter behind JAX's canonical form of a float (zeros without sign, one NaN), or the plain parameter.
+int64_t CanonicalParameter(const Instruction* i, bool& canonical) {
+  canonical = false;
+  if (const Instruction* inner = StripNan(i)) {
+    if (const Instruction* x = StripZero(inner)) {
+      canonical = true;
+      return ParameterOf(x);
+    }
+    return -1;
+  }
+  return ParameterOf(i);
+}
+
+}  // namespace
+
+std::optional<Combiner> MatchCombiner(const Computation& c) {
+  if (c.parameter_count() != 2) return std::nullopt;
+  const Instruction* root = SkipCopies(c.root());
+  if (root->op() == Op::Tuple && root->operand_count() == 1) root = SkipCopies(root->operand(0));
+  if (root->IsParameter()) return Combiner{Op::Parameter, root->parameter_number()};
+  switch (root->op()) {
+    case Op::Add: case Op::Multiply: case Op::Minimum: case Op::Maximum: case Op::And: case Op::Or: break;
+    default: return std::nullopt;
+  }
+  const int64_t a = ParameterOf(root->operand(0)), b = ParameterOf(root->operand(1));
+  if (a + b != 1 || a * b != 0) return std::nullopt;
+  return Combiner{root->op(), -1};
+}
+
+std::optional<CompareDirection> MatchComparison(const Computation& c) {
+  if (c.parameter_count() != 2 || c.root()->op() != Op::Compare) return std::nullopt;
+  if (ParameterOf(c.root()->operand(0)) != 0 || ParameterOf(c.root()->operand(1)) != 1) return std::nullopt;
+  if (c.root()->attrs<CompareAttrs>().order == CompareOrder::TotalOrder) return std::nullopt;
+  return c.root()->attrs<CompareAttrs>().direction;
+}
+
+std::optional<SortOrder> MatchSortOrder(const Computation& c) {
+  const Instruction* root = c.root();
+  if (root->op() != Op::Compare) return std::nullopt;
+  const CompareAttrs& attrs = root->attrs<CompareAttrs>();
+  bool left_canonical, right_canonical;
+  const int64_t left = CanonicalParameter(root->operand(0), left_canonical);
+  const int64_t right = CanonicalParameter(root->operand(1), right_canonical);
+  if (left < 0 || right < 0 || left_canonical != right_canonical || left / 2 != right / 2 || left == right) return std::nullopt;
+  const bool less = attrs.direction == CompareDirection::Lt, greater = attrs.direction == CompareDirection::Gt;
+  if (!less && !greater) return std::nullopt;
+  SortOrder order;
+  order.operand = left / 2;
+  order.descending = (left > right) != greater;
+  const bool total = attrs.order == CompareOrder::TotalOrder;
+  if (left_canonical && !total) return std::nullopt;
+  order.kind = left_canonical ? SortOrder::Kind::Canonical : total ? SortOrder::Kind::Total : SortOrder::Kind::Ieee;
+  return order;
+}
+
+}  // namespace strop
