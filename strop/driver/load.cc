@@ -73,7 +73,7 @@ Result<std::unique_ptr<Module>> LoadProgram(std::string_view bytes, std::string_
     case ProgramFormat::HloText: return ParseHloModule(bytes, file_name);
     case ProgramFormat::HloProto: return ParseAnyModuleProto(bytes);
     case ProgramFormat::MlirBytecode:
-      return ImportMlir({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, file_name);
+      return ImportMlir({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, {.file_name = file_name});
     case ProgramFormat::MlirText: break;
   }
   STROP_ASSIGN(std::vector<std::unique_ptr<Module>> modules, ImportMlirText(bytes, file_name));

@@ -55,7 +55,7 @@ Result<ReplicaGroups> GroupsOf(OpImport& op) {
   return groups;
 }
 
-Result<int64_t> ChannelId(const OpImport& op) {
+Result<int64_t> ChannelNumber(const OpImport& op) {
   if (!op.attr("channel_handle")) return 0;
   STROP_ASSIGN(const MlirAttr* handle, op.StructAttr("channel_handle", "stablehlo.channel_handle"));
   return std::max<int64_t>(0, op.FieldInt(*handle, "handle"));
@@ -65,7 +65,7 @@ Result<int64_t> ChannelId(const OpImport& op) {
 
 Status ConvertCollective(OpImport& op) {
   CollectiveAttrs attrs;
-  STROP_ASSIGN(attrs.channel_id, ChannelId(op));
+  STROP_ASSIGN(attrs.channel_id, ChannelNumber(op));
   STROP_ASSIGN(attrs.replica_groups, GroupsOf(op));
   STROP_ASSIGN(attrs.use_global_device_ids, op.Bool("use_global_device_ids"));
   STROP_ASSIGN(attrs.has_dynamic_root, op.Bool("has_dynamic_root"));
@@ -87,7 +87,7 @@ Status ConvertCollective(OpImport& op) {
 // their own after a reshape, which is moved before the one to concatenate along and merged with it.
 Status ConvertAllToAll(OpImport& op) {
   CollectiveAttrs attrs;
-  STROP_ASSIGN(attrs.channel_id, ChannelId(op));
+  STROP_ASSIGN(attrs.channel_id, ChannelNumber(op));
   STROP_ASSIGN(attrs.replica_groups, GroupsOf(op));
   STROP_ASSIGN(int64_t split, op.Int("split_dimension"));
   STROP_ASSIGN(int64_t concat, op.Int("concat_dimension"));
@@ -124,7 +124,7 @@ Status ConvertAllToAll(OpImport& op) {
 
 Status ConvertCollectivePermute(OpImport& op) {
   PermuteAttrs attrs;
-  STROP_ASSIGN(attrs.channel_id, ChannelId(op));
+  STROP_ASSIGN(attrs.channel_id, ChannelNumber(op));
   STROP_ASSIGN(Dims pairs, op.Ints("source_target_pairs"));
   if (pairs.size() % 2 != 0) return op.Invalid("source_target_pairs must be pairs (collective_permute_c1)");
   for (size_t i = 0; i < pairs.size(); i += 2) attrs.source_target_pairs.push_back({pairs[i], pairs[i + 1]});
