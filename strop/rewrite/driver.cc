@@ -17,6 +17,15 @@ namespace {
 // was there at the start: far above what converging rules need.
 constexpr int64_t kVisitsPerInstruction = 64;
 
+// Rules are written for sizes that are known; and what replaces an instruction with control edges would have to keep its place
+// in the order.
+bool MayRewrite(const Instruction& i) {
+  if (!i.control_predecessors().empty() || !i.control_successors().empty() || !i.shape().IsStatic()) return false;
+  for (int64_t k = 0; k < i.operand_count(); ++k)
+    if (!i.operand(k)->shape().IsStatic()) return false;
+  return true;
+}
+
 class Worklist {
  public:
   explicit Worklist(Computation* computation) : computation_(computation) {
@@ -60,8 +69,7 @@ Status RewriteComputation(Computation* computation, const RuleTable& rules, int6
   Worklist work(computation);
   int64_t budget = kVisitsPerInstruction * (computation->instruction_count() + 16);
   while (Instruction* root = work.Pop()) {
-    // What replaces an instruction would have to keep its place in the order: leave those alone.
-    if (!root->control_predecessors().empty() || !root->control_successors().empty()) continue;
+    if (rules.of(root->op()).empty() || !MayRewrite(*root)) continue;
     for (const Rule* rule : rules.of(root->op())) {
       if (limit && *limit == 0) return OkStatus();
       if (--budget < 0) {

@@ -1,0 +1,180 @@
+// Rules of arithmetic ops. Floats: x + -0 and x - 0 are x, but x + 0 is not (-0 + 0 = 0); x - x and x * 0 are not 0 (infinity,
+// NaN); a division by a power of two is exactly the product with its inverse.
+#include "strop/passes/simplify/constants.h"
+#include "strop/passes/simplify/simplify.h"
+#include "strop/rewrite/match.h"
+
+namespace strop::simplify {
+namespace {
+
+using namespace match;
+
+ElementType Type(const Instruction* i) { return i->shape().type(); }
+bool IsInt(const Instruction* i) { return IsInteger(Type(i)); }
+bool IsIntOrFloat(const Instruction* i) { return IsInt(i) || IsFloat(Type(i)); }
+
+Instruction* Like(Builder& b, const Instruction* i, double value) { return b.Splat(Type(i), value, i->shape().dims()); }
+
+// The operand beside one that fits, or null.
+template <class Predicate>
+Instruction* Other(Instruction* i, Predicate fits) {
+  if (fits(i->operand(1))) return i->operand(0);
+  return fits(i->operand(0)) ? i->operand(1) : nullptr;
+}
+
+Instruction* AddZero(Instruction* i, Builder&) {
+  if (IsInt(i)) return Other(i, IsZeroInteger);
+  return IsFloat(Type(i)) ? Other(i, IsNegativeZero) : nullptr;
+}
+
+// x + -y -> x - y
+Instruction* AddNegate(Instruction* i, Builder& b) {
+  Instruction *x, *y;
+  if (!IsIntOrFloat(i) || !Match(i, Add(Any(&x), OneUse(Negate(Any(&y)))))) return nullptr;
+  return b.Make(Op::Subtract, {x, y});
+}
+
+// (x + c) + d -> x + (c + d): integers wrap, so that it is exact.
+Instruction* AddConstants(Instruction* i, Builder& b) {
+  if (!IsInt(i)) return nullptr;
+  for (int64_t k = 0; k < 2; ++k) {
+    Instruction *d = i->operand(k), *sum = i->operand(1 - k);
+    if (!Splat(d) || sum->op() != Op::Add || sum->use_count() != 1) continue;
+    for (int64_t n = 0; n < 2; ++n)
+      if (Splat(sum->operand(n)) && !Splat(sum->operand(1 - n)))
+        return b.Make(Op::Add, {sum->operand(1 - n), b.Make(Op::Add, {sum->operand(n), d})});
+  }
+  return nullptr;
+}
+
+Instruction* SubtractZero(Instruction* i, Builder&) {
+  const Instruction* y = i->operand(1);
+  return (IsInt(i) ? IsZeroInteger(y) : IsPositiveZero(y)) ? i->operand(0) : nullptr;
+}
+
+Instruction* SubtractSelf(Instruction* i, Builder& b) {
+  return IsInt(i) && i->operand(0) == i->operand(1) ? Like(b, i, 0) : nullptr;
+}
+
+// x - -y -> x + y
+Instruction* SubtractNegate(Instruction* i, Builder& b) {
+  Instruction *x, *y;
+  if (!IsIntOrFloat(i) || !Match(i, Subtract(Any(&x), OneUse(Negate(Any(&y)))))) return nullptr;
+  return b.Make(Op::Add, {x, y});
+}
+
+// 0 - x -> -x for integers; for floats 0 - 0 is 0, but -(0) is -0.
+Instruction* ZeroMinus(Instruction* i, Builder& b) {
+  const bool exact = IsInt(i) ? IsZeroInteger(i->operand(0)) : IsNegativeZero(i->operand(0));
+  return exact ? b.Make(Op::Negate, {i->operand(1)}) : nullptr;
+}
+
+Instruction* MultiplyOne(Instruction* i, Builder&) {
+  if (!IsIntOrFloat(i)) return nullptr;
+  return Other(i, [](const Instruction* o) { return IsSplatOf(o, 1); });
+}
+
+Instruction* MultiplyZero(Instruction* i, Builder& b) {
+  return IsInt(i) && Other(i, IsZeroInteger) ? Like(b, i, 0) : nullptr;
+}
+
+// -x * -y -> x * y; of float quotients, too
+Instruction* NegatesCancel(Instruction* i, Builder& b) {
+  if (!IsIntOrFloat(i) || (i->op() == Op::Divide && IsInt(i))) return nullptr;
+  const Instruction *x = i->operand(0), *y = i->operand(1);
+  if (x->op() != Op::Negate || y->op() != Op::Negate) return nullptr;
+  return b.Make(i->op(), {x->operand(0), y->operand(0)});
+}
+
+Instruction* DivideOne(Instruction* i, Builder&) {
+  return IsIntOrFloat(i) && IsSplatOf(i->operand(1), 1) ? i->operand(0) : nullptr;
+}
+
+// x / 2^k -> x * 2^-k, where both are normal numbers: then both round the same exact value.
+Instruction* DivideByPowerOfTwo(Instruction* i, Builder& b) {
+  const Literal* c = Splat(i->operand(1));
+  if (!c || !IsFloat(Type(i))) return nullptr;
+  int exponent = 0;
+  const double value = c->GetDouble(0);
+  if (!std::isfinite(value) || std::fabs(std::frexp(value, &exponent)) != 0.5) return nullptr;
+  const FloatFormat& format = FormatOf(Type(i));
+  const int k = exponent - 1, lowest = 1 - format.bias;
+  if (!format.has_sign || k < lowest || -k < lowest) return nullptr;
+  return b.Make(Op::Multiply, {i->operand(0), Like(b, i, 1 / value)});
+}
+
+// Unsigned x / 2^k -> x >> k
+Instruction* DivideUnsigned(Instruction* i, Builder& b) {
+  const int k = PowerOfTwo(i->operand(1));
+  if (!IsUnsigned(Type(i)) || k < 0) return nullptr;
+  return b.Make(Op::ShiftRightLogical, {i->operand(0), Like(b, i, k)});
+}
+
+// Unsigned x % 2^k -> x & (2^k - 1)
+Instruction* RemainderUnsigned(Instruction* i, Builder& b) {
+  const int k = PowerOfTwo(i->operand(1));
+  if (!IsUnsigned(Type(i)) || k < 0) return nullptr;
+  Instruction* mask = b.Constant(Literal::ScalarOfInt(Type(i), static_cast<int64_t>((uint64_t{1} << k) - 1)));
+  return b.Make(Op::And, {i->operand(0), i->shape().IsScalar() ? mask : b.Broadcast(mask, i->shape().dims(), {})});
+}
+
+Instruction* NegateNegate(Instruction* i, Builder&) {
+  return i->operand(0)->op() == Op::Negate ? i->operand(0)->operand(0) : nullptr;
+}
+
+// -(x - y) -> y - x for integers; floats differ in the sign of zero.
+Instruction* NegateSubtract(Instruction* i, Builder& b) {
+  Instruction *x, *y;
+  if (!IsInt(i) || !Match(i, Negate(OneUse(Subtract(Any(&x), Any(&y)))))) return nullptr;
+  return b.Make(Op::Subtract, {y, x});
+}
+
+// ||x|| and |-x|
+Instruction* AbsOfAbs(Instruction* i, Builder& b) {
+  Instruction* x = i->operand(0);
+  if (x->op() == Op::Abs) return x;
+  return x->op() == Op::Negate ? b.Make(Op::Abs, {x->operand(0)}) : nullptr;
+}
+
+// x^0 = 1 (for NaN too), x^1 = x; x^2 and x^-1 are rounded once, as x*x and 1/x are.
+Instruction* PowerOfSmallInteger(Instruction* i, Builder& b) {
+  Instruction* x = i->operand(0);
+  if (IsComplex(Type(i))) return nullptr;
+  if (IsSplatOf(i->operand(1), 0)) return Like(b, i, 1);
+  if (IsSplatOf(i->operand(1), 1)) return x;
+  if (IsSplatOf(i->operand(1), 2)) return b.Make(Op::Multiply, {x, x});
+  if (IsFloat(Type(i)) && IsSplatOf(i->operand(1), -1)) return b.Make(Op::Divide, {Like(b, i, 1), x});
+  return nullptr;
+}
+
+Instruction* OfItself(Instruction* i, Builder&) { return i->operand(0) == i->operand(1) ? i->operand(0) : nullptr; }
+
+constexpr Rule kRules[] = {
+    {"add-zero", Op::Add, &AddZero},
+    {"add-negate", Op::Add, &AddNegate},
+    {"add-constants", Op::Add, &AddConstants},
+    {"subtract-zero", Op::Subtract, &SubtractZero},
+    {"subtract-self", Op::Subtract, &SubtractSelf},
+    {"subtract-negate", Op::Subtract, &SubtractNegate},
+    {"zero-minus", Op::Subtract, &ZeroMinus},
+    {"multiply-one", Op::Multiply, &MultiplyOne},
+    {"multiply-zero", Op::Multiply, &MultiplyZero},
+    {"negates-cancel", Op::Multiply, &NegatesCancel},
+    {"negates-cancel", Op::Divide, &NegatesCancel},
+    {"divide-one", Op::Divide, &DivideOne},
+    {"divide-by-power-of-two", Op::Divide, &DivideByPowerOfTwo},
+    {"divide-unsigned", Op::Divide, &DivideUnsigned},
+    {"remainder-unsigned", Op::Remainder, &RemainderUnsigned},
+    {"negate-negate", Op::Negate, &NegateNegate},
+    {"negate-subtract", Op::Negate, &NegateSubtract},
+    {"abs-abs", Op::Abs, &AbsOfAbs},
+    {"power-small-integer", Op::Power, &PowerOfSmallInteger},
+    {"maximum-self", Op::Maximum, &OfItself},
+    {"minimum-self", Op::Minimum, &OfItself},
+};
+
+}  // namespace
+
+RuleSet ArithmeticRules() { return kRules; }
+
+}  // namespace strop::simplify

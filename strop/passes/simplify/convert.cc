@@ -1,0 +1,109 @@
+// Rules of conversions. A chain a -> b -> c is a -> c if every value of a is one of b, and if the last step does the same to the
+// value whichever type it comes from: integers wrap into smaller integers, floats are cut off at their ends.
+#include "strop/passes/simplify/constants.h"
+#include "strop/passes/simplify/simplify.h"
+#include "strop/rewrite/match.h"
+
+namespace strop::simplify {
+namespace {
+
+using namespace match;
+
+ElementType Type(const Instruction* i) { return i->shape().type(); }
+
+// Integers from -2^negative (none if -1) to 2^positive - 1.
+struct IntegerRange {
+  int negative, positive;
+};
+IntegerRange RangeOf(ElementType t) {
+  if (IsPred(t)) return {-1, 1};
+  return IsSigned(t) ? IntegerRange{Bits(t) - 1, Bits(t) - 1} : IntegerRange{-1, Bits(t)};
+}
+
+// Is every value of `from` (infinities, NaN and -0 included) a value of `to`?
+bool IsExact(ElementType from, ElementType to) {
+  if (from == to) return true;
+  if (IsPred(to)) return false;
+  const bool from_integer = IsInteger(from) || IsPred(from);
+  if (from_integer && IsInteger(to)) {
+    const IntegerRange a = RangeOf(from), b = RangeOf(to);
+    return a.positive <= b.positive && a.negative <= b.negative;
+  }
+  if (IsComplex(from)) return to == ElementType::C128;
+  if (IsComplex(to)) return IsExact(from, ComplexPart(to));
+  if (!IsFloat(to)) return false;
+  const FloatFormat& wide = FormatOf(to);
+  if (!wide.has_sign || !wide.has_zero) return false;
+  if (from_integer) return RangeOf(from).positive <= wide.mantissa_bits + 1 && RangeOf(from).positive <= wide.bias;
+  const FloatFormat& narrow = FormatOf(from);
+  return narrow.mantissa_bits <= wide.mantissa_bits &&
+         narrow.bias + narrow.mantissa_bits <= wide.bias + wide.mantissa_bits &&
+         (1 << narrow.exponent_bits) - narrow.bias <= (1 << wide.exponent_bits) - wide.bias &&
+         (wide.has_infinity || !narrow.has_infinity) && (wide.has_nan || !narrow.has_nan) &&
+         (wide.has_negative_zero || !narrow.has_negative_zero);
+}
+
+// Does converting to `to` treat values of both types alike?
+bool SameEnding(ElementType a, ElementType b, ElementType to) {
+  if (IsPred(to) || IsFloat(to) || IsComplex(to)) return true;
+  if (IsComplex(a) || IsComplex(b)) return false;
+  const bool a_integer = !IsFloat(a), b_integer = !IsFloat(b);
+  return a_integer == b_integer || (a_integer && IsExact(a, to));
+}
+
+Instruction* SameType(Instruction* i, Builder&) { return Type(i->operand(0)) == Type(i) ? i->operand(0) : nullptr; }
+
+Instruction* ConvertConvert(Instruction* i, Builder& b) {
+  Instruction* x;
+  if (!Match(i, Convert(Convert(Any(&x))))) return nullptr;
+  const ElementType from = Type(x), middle = Type(i->operand(0)), to = Type(i);
+  if (!IsExact(from, middle) || !SameEnding(from, middle, to)) return nullptr;
+  return b.Convert(x, to);
+}
+
+Instruction* BitcastBitcast(Instruction* i, Builder& b) {
+  Instruction* x;
+  if (!Match(i, BitcastConvert(BitcastConvert(Any(&x))))) return nullptr;
+  if (x->shape().Compatible(i->shape())) return x;
+  if (Bits(Type(x)) != Bits(Type(i)) || !x->shape().SameDims(i->shape())) return nullptr;
+  return b.BitcastConvert(x, Type(i));
+}
+
+Instruction* ReducePrecisionToSelf(Instruction* i, Builder&) {
+  const auto& attrs = i->attrs<ReducePrecisionAttrs>();
+  const FloatFormat& format = FormatOf(Type(i));
+  const bool ieee = format.has_infinity && format.has_nan && format.has_negative_zero;
+  const bool same = attrs.exponent_bits == format.exponent_bits && attrs.mantissa_bits == format.mantissa_bits;
+  return ieee && same ? i->operand(0) : nullptr;
+}
+
+Instruction* PartOfComplex(Instruction* i, Builder& b) {
+  Instruction* x = i->operand(0);
+  if (x->op() == Op::Complex) return x->operand(i->op() == Op::Real ? 0 : 1);
+  if (IsComplex(Type(x))) return nullptr;
+  return i->op() == Op::Real ? x : b.Splat(Type(i), 0, i->shape().dims());
+}
+
+// complex(real(x), imag(x)) -> x
+Instruction* ComplexOfParts(Instruction* i, Builder&) {
+  Instruction *x, *y;
+  if (!Match(i, Complex(Real(Any(&x)), Imag(Any(&y)))) || x != y || !IsComplex(Type(x))) return nullptr;
+  return x;
+}
+
+constexpr Rule kRules[] = {
+    {"convert-same-type", Op::Convert, &SameType},
+    {"convert-convert", Op::Convert, &ConvertConvert},
+    {"bitcast-convert-same-type", Op::BitcastConvert, &SameType},
+    {"bitcast-convert-chain", Op::BitcastConvert, &BitcastBitcast},
+    {"reduce-precision-to-self", Op::ReducePrecision, &ReducePrecisionToSelf},
+    {"part-of-complex", Op::Real, &PartOfComplex},
+    {"part-of-complex", Op::Imag, &PartOfComplex},
+    {"complex-of-parts", Op::Complex, &ComplexOfParts},
+};
+
+}  // namespace
+
+RuleSet ConvertRules() { return kRules; }
+
+}  // namespace strop::simplify

@@ -1,0 +1,15 @@
+// The rule sets of pass `simplify`.
+#pragma once
+#include "strop/rewrite/rule.h"
+
+namespace strop::simplify {
+
+RuleSet ArithmeticRules();   // add, subtract, multiply, divide, remainder, negate, abs, power, minimum, maximum
+RuleSet LogicRules();        // and, or, xor, not, shifts, compare, select
+RuleSet ConvertRules();      // convert, bitcast-convert, reduce-precision, complex, real, imag
+RuleSet BroadcastRules();    // constant, iota, broadcast
+RuleSet ReshapeRules();      // reshape, transpose, reverse, copy
+RuleSet SliceRules();        // slice, pad, concatenate, dynamic-slice, dynamic-update-slice
+RuleSet ReductionRules();    // reduce, dot, sort, scatter, sizes
+
+}  // namespace strop::simplify
