@@ -42,7 +42,8 @@ Result<Literal> EvalCollective(OpCall& call) {
   Result<Literal> result =
       Alone(call) ? GroupOfOne(call) : Ask(call, call.evaluator.options().communicate, "way to communicate");
   STROP_TRY(result);
-  if (call.op() != Op::AllGatherStart && call.op() != Op::CollectivePermuteStart) return result;
+  const bool starts = call.op() == Op::AllGatherStart || call.op() == Op::CollectivePermuteStart;
+  if (!starts || !call.shape.IsTuple()) return result;  // an older form of the text is the result alone
   // (operands, result, context...)
   std::vector<Literal> elements;
   elements.push_back(call.shape.element(0).IsTuple() ? Literal::Tuple({call.operands.begin(), call.operands.end()})
