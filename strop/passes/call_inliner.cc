@@ -3,8 +3,9 @@
 //   %c = f32[4] call(%x), to_apply=%f        the instructions of %f with %x for its parameter
 //   %m = f32[4] map(%x, %y), to_apply=%g     %g's scalar instructions, made as wide as the operands
 //
-// Computations are visited callees first, so what is inlined holds no calls any more. A program may be exponentially larger
-// inlined than it was written (f calls g twice, g calls h twice, ...): growth is bounded, and calls beyond it stay calls.
+// Computations are visited callees first, so what is inlined holds no calls any more. A program may be exponentially
+// larger inlined than it was written (f calls g twice, g calls h twice, ...): growth is bounded, and calls beyond it
+// stay calls.
 #include <algorithm>
 #include <unordered_map>
 
@@ -15,8 +16,8 @@
 namespace strop {
 namespace {
 
-constexpr int64_t kGrowthLimit = 16;           // times the module's own size,
-constexpr int64_t kAlwaysAllowed = 1 << 20;    // but so many instructions in any case
+constexpr int64_t kGrowthLimit = 16;         // times the module's own size,
+constexpr int64_t kAlwaysAllowed = 1 << 20;  // but so many instructions in any case
 
 // A map's callee can be widened if it is nothing but elementwise ops, constants and parameters.
 bool CanWiden(const Instruction& map) {

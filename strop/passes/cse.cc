@@ -1,10 +1,11 @@
-// Common subexpressions: instructions of one computation with the same op, operands, attributes, callees and shape become one.
+// Common subexpressions: instructions of one computation with the same op, operands, attributes, callees and shape
+// become one.
 //
 //   %a = f32[] add(%x, %y)    %b = f32[] add(%y, %x)    uses of %b use %a
 //
-// One walk in list order with a hash table: operands are merged before their users are seen, so one walk finds chains. Equal
-// computations (the many copies of `add` that a front end makes) are merged first, so that what calls them can be equal.
-// Left alone: effects, random numbers, barriers, anything with control edges, and values with unequal shardings.
+// One walk in list order with a hash table: operands are merged before their users are seen, so one walk finds chains.
+// Equal computations (the many copies of `add` that a front end makes) are merged first, so that what calls them can be
+// equal. Left alone: effects, random numbers, barriers, anything with control edges, and values with unequal shardings.
 #include <algorithm>
 #include <unordered_map>
 
@@ -90,8 +91,8 @@ uint64_t HashComputation(const Computation& c) {
   return h;
 }
 
-// Callees first, so that callers of merged computations can be equal. Computations that control flow owns (a while body, a
-// branch, a fusion) keep one caller each: passes change them in place.
+// Callees first, so that callers of merged computations can be equal. Computations that control flow owns (a while
+// body, a branch, a fusion) keep one caller each: passes change them in place.
 int64_t MergeComputations(Module& module) {
   std::unordered_map<uint64_t, std::vector<Computation*>> by_hash;
   std::unordered_map<const Computation*, Computation*> merged;
@@ -108,8 +109,10 @@ int64_t MergeComputations(Module& module) {
     if (!shared_only || c->IsEntry() || c->instruction_count() > kMaxComputationSize || !c->root()) continue;
     std::vector<Computation*>& same = by_hash[HashComputation(*c)];
     auto it = std::find_if(same.begin(), same.end(), [&](Computation* s) { return SameComputation(*s, *c); });
-    if (it != same.end()) merged.emplace(c, *it);
-    else same.push_back(c);
+    if (it != same.end())
+      merged.emplace(c, *it);
+    else
+      same.push_back(c);
   }
   return static_cast<int64_t>(merged.size());
 }

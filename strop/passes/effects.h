@@ -1,5 +1,5 @@
-// Which instructions have side effects, for a whole module at once: asking Instruction::HasSideEffect of every instruction
-// walks callees again and again.
+// Which instructions have side effects, for a whole module at once: asking Instruction::HasSideEffect of every
+// instruction walks callees again and again.
 #pragma once
 #include <vector>
 

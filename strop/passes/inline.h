@@ -6,8 +6,8 @@
 
 namespace strop {
 
-// Clones the instructions of `callee` before `before`, with `arguments` for its parameters. Returns the root's value, which
-// may be one of the arguments. Control edges within the body are kept.
+// Clones the instructions of `callee` before `before`, with `arguments` for its parameters. Returns the root's value,
+// which may be one of the arguments. Control edges within the body are kept.
 Instruction* CloneBodyBefore(const Computation& callee, std::span<Instruction* const> arguments, Instruction* before);
 
 // Clones the body and lets it stand where `caller` stood: uses, control edges, sharding; `caller` is removed.

@@ -1,4 +1,5 @@
-// After this pass every array is dense and row-major, and no shape says otherwise; what layouts meant is written as transposes.
+// After this pass every array is dense and row-major, and no shape says otherwise; what layouts meant is written as
+// transposes.
 //
 //   entry_computation_layout={(f32[2,3]{0,1})->...}     %p = f32[3,2] parameter(0)
 //   %p = f32[2,3]{0,1} parameter(0)                     %t = f32[2,3] transpose(%p), dimensions={1,0}
@@ -6,11 +7,14 @@
 //   %b = f32[6]{0} bitcast(f32[2,3]{0,1} %x)            %t = f32[3,2] transpose(%x), dimensions={1,0}
 //                                                       %b = f32[6] reshape(%t)
 //
-// - Parameters and root of the entry take the physical shapes of the entry layout (see ir/physical_shape.h); the entry layout
+// - Parameters and root of the entry take the physical shapes of the entry layout (see ir/physical_shape.h); the entry
+// layout
 //   itself stays, and the module is marked.
-// - `bitcast` reinterprets bytes: transpose to the operand's physical order, reshape (and bitcast-convert), transpose back.
+// - `bitcast` reinterprets bytes: transpose to the operand's physical order, reshape (and bitcast-convert), transpose
+// back.
 // - `copy` only moves or changes layout: it goes. The plan makes the copies that memory needs.
-// - A custom call sees its buffers in the layouts that it asked for: its operands and results keep them, and stand between
+// - A custom call sees its buffers in the layouts that it asked for: its operands and results keep them, and stand
+// between
 //   transposes and bitcasts. Those bitcasts, and the tuple elements of its result, are the only layouts that are left.
 // - All other layouts inside are dropped.
 #include "strop/ir/builder.h"
@@ -58,9 +62,14 @@ Status MakeEntryPhysical(Module& module) {
   const EntryLayout layout = module.EffectiveEntryLayout();
   Instruction* body = entry->first();
   while (body && body->IsParameter()) body = body->next();
-  // Parameters first, so that what is made of them comes before every user.
-  for (Instruction* p : entry->parameters())
+  // Parameters first, so that what is made of them comes before every user. They are there from the start, whatever precedes
+  // them by a control edge.
+  for (Instruction* p : entry->parameters()) {
+    for (Instruction* before : p->control_predecessors())
+      for (Instruction* after : p->control_successors()) after->AddControlPredecessor(before);
+    p->ClearControlEdges();
     if (body) entry->MoveBefore(p, body);
+  }
   for (int64_t n = 0; n < entry->parameter_count(); ++n) {
     Instruction* p = entry->parameter(n);
     const bool was_root = entry->root() == p;
@@ -105,8 +114,8 @@ Result<Instruction*> ExpandBitcast(Instruction* bitcast, const Shape& from, cons
   const int64_t bits_from = SaturatingMultiply(from.num_elements(), Bits(from.type()));
   const int64_t bits_to = SaturatingMultiply(to.num_elements(), Bits(to.type()));
   if (!from.IsStatic() || !to.IsStatic() || bits_from != bits_to)
-    return Unimplemented("bitcast %", bitcast->name(), " from ", from.ToStringWithLayout(), " to ", to.ToStringWithLayout(),
-                         ": padded or dynamic layouts are not supported")
+    return Unimplemented("bitcast %", bitcast->name(), " from ", from.ToStringWithLayout(), " to ",
+                         to.ToStringWithLayout(), ": padded or dynamic layouts are not supported")
         .At(bitcast->Where());
   Builder b = BuilderFor(*bitcast, bitcast);
   Instruction* y = TransposeBy(b, x, MajorToMinor(from));
@@ -192,7 +201,8 @@ Result<bool> NormalizeComputation(Computation* c, bool is_normal) {
     if (!is_normal && WantsLayouts(*i)) work.push_back({i, {}, i->shape()});
   }
   for (Instruction* i : c->instructions()) {
-    const bool keep = is_normal && (i->op() == Op::Bitcast || i->op() == Op::CustomCall || i->op() == Op::GetTupleElement);
+    const bool keep =
+        is_normal && (i->op() == Op::Bitcast || i->op() == Op::CustomCall || i->op() == Op::GetTupleElement);
     if (keep && !IsRowMajor(i->shape())) continue;
     changed |= !IsRowMajor(i->shape());
     i->set_shape(i->shape().WithoutLayout());

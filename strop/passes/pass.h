@@ -1,5 +1,5 @@
-// A pass: one rewrite of a module under one name. One pass is one .cc (an anonymous struct), one row in passes.def, one .hlo
-// test of the same name. The driver (pipeline.h) gives every pass its switch, timer, verifier and dump.
+// A pass: one rewrite of a module under one name. One pass is one .cc (an anonymous struct), one row in passes.def, one
+// .hlo test of the same name. The driver (pipeline.h) gives every pass its switch, timer, verifier and dump.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -15,8 +15,8 @@ namespace strop {
 struct PassOptions {
   std::vector<std::string> disabled_passes;
   std::vector<std::string> disabled_rules;
-  int64_t rule_limit = -1;       // at most so many rewrites by rules, in all passes together; -1: no limit
-  bool verify_each = false;      // VerifyModule after every pass that changed something; a violation is an Internal error
+  int64_t rule_limit = -1;   // at most so many rewrites by rules, in all passes together; -1: no limit
+  bool verify_each = false;  // VerifyModule after every pass that changed something; a violation is an Internal error
   bool collect_decisions = false;
 };
 
@@ -83,8 +83,8 @@ enum class PassId : uint8_t {
 };
 
 struct PassInfo {
-  std::string_view name;      // "call-inliner"
-  Stage earliest;             // runs on modules of this stage or later
+  std::string_view name;  // "call-inliner"
+  Stage earliest;         // runs on modules of this stage or later
   std::string_view sentence;
   std::unique_ptr<Pass> (*make)();
 };

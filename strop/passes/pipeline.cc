@@ -69,7 +69,8 @@ Result<bool> PassPipeline::RunOne(const PassInfo& info, Module& module, PassCont
   const std::vector<std::string>& disabled = context.options().disabled_passes;
   if (std::find(disabled.begin(), disabled.end(), info.name) != disabled.end()) return false;
   if (module.stage() < info.earliest)
-    return Internal("pass ", info.name, " needs stage ", Name(info.earliest), ", but the module is at ", Name(module.stage()));
+    return Internal("pass ", info.name, " needs stage ", Name(info.earliest), ", but the module is at ",
+                    Name(module.stage()));
   context.current_pass_ = info.name;
   const auto start = std::chrono::steady_clock::now();
   Result<bool> changed = info.make()->Run(module, context);

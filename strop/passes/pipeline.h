@@ -33,7 +33,8 @@ class PassPipeline {
   using Observer = std::function<void(std::string_view pass, const Module& module, bool changed)>;
   void set_observer(Observer observer) { observer_ = std::move(observer); }
 
-  // True if anything changed. An error carries the pass as a note; a module that does not verify after a pass is our bug.
+  // True if anything changed. An error carries the pass as a note; a module that does not verify after a pass is our
+  // bug.
   Result<bool> Run(Module& module, PassContext& context) const;
 
  private:

@@ -3,9 +3,16 @@
 namespace strop {
 namespace {
 
-// Each makes work for the others: a constant index opens a branch, whose body's tuples fall together, whose parts are equal.
+// Each makes work for the others: a constant index opens a branch, whose body's tuples fall together, whose parts are
+// equal.
 constexpr PassId kSimplify[] = {
-    PassId::TupleSimplifier, PassId::WhileSimplifier, PassId::ConditionalSimplifier, PassId::Cse, PassId::Dce,
+    PassId::TupleSimplifier,
+    PassId::Simplify,
+    PassId::ConstantFolding,
+    PassId::WhileSimplifier,
+    PassId::ConditionalSimplifier,
+    PassId::Cse,
+    PassId::Dce,
 };
 constexpr int kRounds = 8;
 

@@ -100,13 +100,16 @@ std::optional<Counter> FindCounter(const Instruction& loop) {
   if (StateElement(update, body) == k) {
     step = 0;
   } else if (update->op() == Op::Add || update->op() == Op::Subtract) {
-    if (StateElement(update->operand(0), body) == k) step = ConstantInt(update->operand(1));
-    else if (update->op() == Op::Add && StateElement(update->operand(1), body) == k) step = ConstantInt(update->operand(0));
+    if (StateElement(update->operand(0), body) == k)
+      step = ConstantInt(update->operand(1));
+    else if (update->op() == Op::Add && StateElement(update->operand(1), body) == k)
+      step = ConstantInt(update->operand(0));
     if (step && update->op() == Op::Subtract) step = *step == INT64_MIN ? std::nullopt : std::optional<int64_t>(-*step);
   }
   if (!step) return std::nullopt;
   // Adding a large unsigned number is how some front ends count down.
-  if (IsUnsigned(type) && Bits(type) < 64 && *step > (int64_t{1} << (Bits(type) - 1))) *step -= int64_t{1} << Bits(type);
+  if (IsUnsigned(type) && Bits(type) < 64 && *step > (int64_t{1} << (Bits(type) - 1)))
+    *step -= int64_t{1} << Bits(type);
   const std::optional<int64_t> trips = Trips(direction, *init, *step, *bound, type);
   if (!trips) return std::nullopt;
   return Counter{k, *init, *step, *trips};

@@ -12,8 +12,8 @@ struct Counter {
   int64_t init = 0, step = 0, trips = 0;
 };
 
-// Recognises: the condition compares element k (an integer) with a constant, the body adds a constant to it, and it starts as
-// a constant. Wrapping counters are not recognised.
+// Recognises: the condition compares element k (an integer) with a constant, the body adds a constant to it, and it
+// starts as a constant. Wrapping counters are not recognised.
 std::optional<Counter> FindCounter(const Instruction& loop);
 
 // backend_config={"known_trip_count":{"n":"10"}}; leaves another configuration alone.

@@ -7,7 +7,8 @@
 //
 // In this order, for each loop, inner loops first:
 //   1. own     condition and body are cloned if another instruction calls them as well: they are about to change
-//   2. sink    an element that the body passes through unchanged: its users after the loop read the initial value; if that is a
+//   2. sink    an element that the body passes through unchanged: its users after the loop read the initial value; if
+//   that is a
 //              constant (or a broadcast of one, or an iota), users inside read a copy of it
 //   3. shrink  elements that neither the condition nor anything after the loop nor a live element needs are removed
 //   4. count   the trip count is recorded; none: the loop is its initial state; one: the body stands in its place
@@ -158,7 +159,8 @@ class Simplifier {
     }
     int64_t after = 0, sunk = 0;
     for (const Use& use : std::vector<Use>(l.loop->uses().begin(), l.loop->uses().end())) {
-      if (use.user->op() != Op::GetTupleElement || !unchanged[use.user->tuple_index()] || HasControlEdges(*use.user)) continue;
+      if (use.user->op() != Op::GetTupleElement || !unchanged[use.user->tuple_index()] || HasControlEdges(*use.user))
+        continue;
       Instruction* initial = l.init->operand(use.user->tuple_index());
       if (!initial->shape().Compatible(use.user->shape())) continue;
       if (use.user->use_count() == 0 && !use.user->IsRoot()) continue;
@@ -188,8 +190,8 @@ class Simplifier {
 
   // ---- shrink -------------------------------------------------------------------------------------------------------
 
-  // Elements that something needs: liveness flows from the condition, from uses after the loop and from effects in the body
-  // back to the elements that are read on the way.
+  // Elements that something needs: liveness flows from the condition, from uses after the loop and from effects in the
+  // body back to the elements that are read on the way.
   std::vector<bool> LiveElements(const Loop& l) {
     std::vector<bool> live(l.size(), false);
     std::vector<int64_t> pending;
@@ -283,8 +285,10 @@ class Simplifier {
     parameter->clear_sharding();
     for (const Use& use : std::vector<Use>(parameter->uses().begin(), parameter->uses().end())) {
       const int64_t k = new_index[use.user->tuple_index()];
-      if (k >= 0) use.user->set_attrs(GetTupleElementAttrs{k});
-      else RemoveWithDeadUsers(use.user);
+      if (k >= 0)
+        use.user->set_attrs(GetTupleElementAttrs{k});
+      else
+        RemoveWithDeadUsers(use.user);
     }
   }
 

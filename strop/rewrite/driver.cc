@@ -13,12 +13,12 @@ RuleTable::RuleTable(std::initializer_list<RuleSet> sets, const std::vector<std:
 
 namespace {
 
-// How often one instruction may be rewritten in place, and how long a chain of replacements may get, per instruction that
-// was there at the start: far above what converging rules need.
+// How often one instruction may be rewritten in place, and how long a chain of replacements may get, per instruction
+// that was there at the start: far above what converging rules need.
 constexpr int64_t kVisitsPerInstruction = 64;
 
-// Rules are written for sizes that are known; and what replaces an instruction with control edges would have to keep its place
-// in the order.
+// Rules are written for sizes that are known; and what replaces an instruction with control edges would have to keep
+// its place in the order.
 bool MayRewrite(const Instruction& i) {
   if (!i.control_predecessors().empty() || !i.control_successors().empty() || !i.shape().IsStatic()) return false;
   for (int64_t k = 0; k < i.operand_count(); ++k)
@@ -102,7 +102,8 @@ Status RewriteComputation(Computation* computation, const RuleTable& rules, int6
       }
       if (!result->shape().Compatible(root->shape()))
         return Internal("rule ", rule->name, " replaces ", root->ToString(), " by ", result->ToString());
-      if (root->sharding() && !result->sharding() && result->op() != Op::Parameter) result->set_sharding(*root->sharding());
+      if (root->sharding() && !result->sharding() && result->op() != Op::Parameter)
+        result->set_sharding(*root->sharding());
       PushNeighbours(root, first_new, root, work);
       // Operands whose number of uses changes may now fit a rule that asks for a single use.
       for (Instruction* o : root->operands()) {

@@ -1,6 +1,6 @@
-// Applies rules until none fits: a worklist in topological order; what a rewrite makes, and the users of what it replaces, are
-// looked at again. Every instruction is looked at a bounded number of times, so that rules which undo each other end as well
-// (RewriteReport::converged says so).
+// Applies rules until none fits: a worklist in topological order; what a rewrite makes, and the users of what it
+// replaces, are looked at again. Every instruction is looked at a bounded number of times, so that rules which undo
+// each other end as well (RewriteReport::converged says so).
 #pragma once
 #include <cstdint>
 #include <map>

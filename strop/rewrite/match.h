@@ -1,8 +1,9 @@
 // Patterns: `if (Match(i, Multiply(Any(&x), Broadcast(Constant(&c)))))`.
 //
 // A pattern is a value with `bool operator()(Instruction*) const`. Names are the ops' own; an op without sub-patterns
-// matches whatever its operands are. A last argument of type Instruction** catches the instruction that matched. The two
-// operands of a commutative op are tried in both orders. What was caught by a pattern that did not match is meaningless.
+// matches whatever its operands are. A last argument of type Instruction** catches the instruction that matched. The
+// two operands of a commutative op are tried in both orders. What was caught by a pattern that did not match is
+// meaningless.
 //
 //   Any(&x)                 every instruction
 //   Is(op, &x)              any op of this kind, operands free
@@ -91,23 +92,21 @@ struct OneUse {
 };
 
 // Op(p...), Op(p..., &i), Op(), Op(&i)
-#define STROP_PATTERN(name)                                                    \
-  inline auto name(Instruction** into = nullptr) {                             \
-    return internal::OpPattern<Op::name>{{}, into};                            \
-  }                                                                            \
-  template <class A>                                                           \
-    requires std::invocable<const A&, Instruction*>                            \
-  auto name(A a, Instruction** into = nullptr) {                               \
-    return internal::OpPattern<Op::name, A>{{std::move(a)}, into};             \
-  }                                                                            \
-  template <class A, class B>                                                  \
-    requires std::invocable<const B&, Instruction*>                            \
-  auto name(A a, B b, Instruction** into = nullptr) {                          \
-    return internal::OpPattern<Op::name, A, B>{{std::move(a), std::move(b)}, into}; \
-  }                                                                            \
-  template <class A, class B, class C>                                         \
-    requires std::invocable<const C&, Instruction*>                            \
-  auto name(A a, B b, C c, Instruction** into = nullptr) {                     \
+#define STROP_PATTERN(name)                                                                          \
+  inline auto name(Instruction** into = nullptr) { return internal::OpPattern<Op::name>{{}, into}; } \
+  template <class A>                                                                                 \
+    requires std::invocable<const A&, Instruction*>                                                  \
+  auto name(A a, Instruction** into = nullptr) {                                                     \
+    return internal::OpPattern<Op::name, A>{{std::move(a)}, into};                                   \
+  }                                                                                                  \
+  template <class A, class B>                                                                        \
+    requires std::invocable<const B&, Instruction*>                                                  \
+  auto name(A a, B b, Instruction** into = nullptr) {                                                \
+    return internal::OpPattern<Op::name, A, B>{{std::move(a), std::move(b)}, into};                  \
+  }                                                                                                  \
+  template <class A, class B, class C>                                                               \
+    requires std::invocable<const C&, Instruction*>                                                  \
+  auto name(A a, B b, C c, Instruction** into = nullptr) {                                           \
     return internal::OpPattern<Op::name, A, B, C>{{std::move(a), std::move(b), std::move(c)}, into}; \
   }
 

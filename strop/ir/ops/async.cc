@@ -33,6 +33,8 @@ Result<Shape> AsyncStart(const Args& args) {
   std::vector<Shape> elements = {Shape::Tuple(std::move(operands)), sig.result->WithoutLayout()};
   if (args.declared) {
     STROP_TRY(ExpectTuple(args, *args.declared, 2, "the result"));
+    // The result's memory may be bound as late as at the async-done.
+    if (args.declared->element(1) == Shape::Tuple({})) elements[1] = Shape::Tuple({});
     for (int64_t i = 2; i < args.declared->tuple_size(); ++i)
       elements.push_back(args.declared->element(i).WithoutLayout());
   }
@@ -47,7 +49,9 @@ Result<Shape> AsyncUpdate(const Args& args) {
 
 Result<Shape> AsyncDone(const Args& args) {
   STROP_TRY(ExpectTuple(args, args.operand(0), 2, "the operand"));
-  return args.operand(0).element(1).WithoutLayout();
+  const Shape& result = args.operand(0).element(1);
+  if (result == Shape::Tuple({}) && args.declared) return args.Declared();
+  return result.WithoutLayout();
 }
 
 // (destination, source, context)

@@ -104,8 +104,12 @@ Result<Shape> Scaled(const Args& args, const Shape* declared, bool grows, int di
   return OneOrTuple(std::move(shapes));
 }
 
+// An older form of the -start ops is the result alone.
+bool IsBareStart(const Args& args) { return args.declared && args.declared->IsArray() && args.operand_count() == 1; }
+
 // (operands, results, context...) of the -start forms.
 Result<Shape> StartTuple(const Args& args, Shape result) {
+  if (IsBareStart(args)) return result;
   std::vector<Shape> elements = {OneOrTuple(OperandShapes(args)), std::move(result)};
   if (args.declared && args.declared->IsTuple())
     for (int64_t i = 2; i < args.declared->tuple_size(); ++i)
@@ -115,6 +119,7 @@ Result<Shape> StartTuple(const Args& args, Shape result) {
 
 Result<Shape> SecondOfStart(const Args& args) {
   const Shape& start = args.operand(0);
+  if (start.IsArray()) return start.WithoutLayout();
   if (!start.IsTuple() || start.tuple_size() < 2)
     return args.Error("the operand must be the tuple of operands and results of the start, but is ", start);
   return start.element(1).WithoutLayout();
@@ -133,9 +138,10 @@ Result<Shape> AllGatherStart(const Args& args) {
   STROP_TRY(CheckGroups(args, args.attrs<CollectiveAttrs>(), 2));
   const Shape* result = nullptr;
   if (args.declared) {
-    if (!args.declared->IsTuple() || args.declared->tuple_size() < 2)
+    const bool bare = IsBareStart(args);
+    if (!bare && (!args.declared->IsTuple() || args.declared->tuple_size() < 2))
       return args.Error("the result must be a tuple of operands and results, but is ", *args.declared);
-    result = &args.declared->element(1);
+    result = bare ? args.declared : &args.declared->element(1);
   }
   STROP_ASSIGN(Shape gathered, Scaled(args, result, true, 1, 6));
   return StartTuple(args, std::move(gathered));

@@ -9,11 +9,14 @@ namespace strop::infer {
 // preferred_element_type), which must not be narrower for integers.
 Result<ElementType> ContractionType(const Args& args) {
   const ElementType lhs = args.operand(0).type(), rhs = args.operand(1).type();
-  const bool compatible = lhs == rhs || (IsFloat(lhs) && IsFloat(rhs)) || (IsInteger(lhs) && IsInteger(rhs));
+  // Weights may be integers under float activations.
+  auto real = [](ElementType t) { return IsFloat(t) || IsInteger(t); };
+  const bool compatible = lhs == rhs || (real(lhs) && real(rhs));
   if (!compatible)
     return args.Error("cannot combine elements of types ", Name(lhs), " and ", Name(rhs), " (operands ",
                       args.operand(0), " and ", args.operand(1), ")");
-  const ElementType wider = Bits(rhs) > Bits(lhs) ? rhs : lhs;
+  const bool mixed = IsFloat(lhs) != IsFloat(rhs);
+  const ElementType wider = mixed ? (IsFloat(lhs) ? lhs : rhs) : Bits(rhs) > Bits(lhs) ? rhs : lhs;
   if (!args.declared || args.declared->type() == wider) return wider;
   const ElementType wanted = args.declared->type();
   if (!IsArrayType(wanted)) return args.Error("the result must be an array, but is ", *args.declared);

@@ -202,7 +202,15 @@ Result<Shape> Scatter(const Args& args) {
   STROP_TRY(CheckUpdate(args, a, operand, indices, args.operand(n + 1)));
   STROP_ASSIGN(std::vector<ElementType> accumulators, CheckReducer(args, 0, types, types, 23));
   std::vector<Shape> results;
-  for (int64_t i = 0; i < n; ++i) results.push_back(args.operand(i).WithoutLayout().WithType(accumulators[i]));
+  for (int64_t i = 0; i < n; ++i) {
+    // StableHLO gives results the reducer's type, XLA the operand's.
+    const Shape* declared = !args.declared                    ? nullptr
+                            : n == 1                          ? args.declared
+                            : i < args.declared->tuple_size() ? &args.declared->element(i)
+                                                              : nullptr;
+    const bool as_operand = declared && declared->type() == types[i];
+    results.push_back(args.operand(i).WithoutLayout().WithType(as_operand ? types[i] : accumulators[i]));
+  }
   return OneOrTuple(std::move(results));
 }
 

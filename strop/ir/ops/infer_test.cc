@@ -107,7 +107,8 @@ TEST(InferContraction, Dot) {
   EXPECT_EQ(Infer(Op::Dot, {"f32[?,2,3]", "f32[5,3,4]"}, a), "f32[5,2,4]");
   EXPECT_REFUSED(Infer(Op::Dot, {"f32[5,2,3]", "f32[5,2,4]"}, a), "(dot_general_c10)");
   EXPECT_REFUSED(Infer(Op::Dot, {"f32[5,2,3]", "f32[6,3,4]"}, a), "(dot_general_c9)");
-  EXPECT_REFUSED(Infer(Op::Dot, {"f32[5,2,3]", "s32[5,3,4]"}, a), "cannot combine");
+  EXPECT_REFUSED(Infer(Op::Dot, {"f32[5,2,3]", "pred[5,3,4]"}, a), "cannot combine");
+  EXPECT_EQ(Infer(Op::Dot, {"bf16[5,2,3]", "s4[5,3,4]"}, a), "bf16[5,2,4]");
   a.lhs_contracting = {7};
   EXPECT_REFUSED(Infer(Op::Dot, {"f32[5,2,3]", "f32[5,3,4]"}, a), "(dot_general_c6)");
 }

@@ -1,5 +1,5 @@
-// Rules of arithmetic ops. Floats: x + -0 and x - 0 are x, but x + 0 is not (-0 + 0 = 0); x - x and x * 0 are not 0 (infinity,
-// NaN); a division by a power of two is exactly the product with its inverse.
+// Rules of arithmetic ops. Floats: x + -0 and x - 0 are x, but x + 0 is not (-0 + 0 = 0); x - x and x * 0 are not 0
+// (infinity, NaN); a division by a power of two is exactly the product with its inverse.
 #include "strop/passes/simplify/constants.h"
 #include "strop/passes/simplify/simplify.h"
 #include "strop/rewrite/match.h"

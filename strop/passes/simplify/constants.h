@@ -1,5 +1,5 @@
-// Constants as rules see them: a scalar constant, or a broadcast of one. (Larger constants of equal elements become broadcasts
-// by a rule of their own.)
+// Constants as rules see them: a scalar constant, or a broadcast of one. (Larger constants of equal elements become
+// broadcasts by a rule of their own.)
 #pragma once
 #include <bit>
 #include <cmath>

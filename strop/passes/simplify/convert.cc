@@ -1,5 +1,6 @@
-// Rules of conversions. A chain a -> b -> c is a -> c if every value of a is one of b, and if the last step does the same to the
-// value whichever type it comes from: integers wrap into smaller integers, floats are cut off at their ends.
+// Rules of conversions. A chain a -> b -> c is a -> c if every value of a is one of b, and if the last step does the
+// same to the value whichever type it comes from: integers wrap into smaller integers, floats are cut off at their
+// ends.
 #include "strop/passes/simplify/constants.h"
 #include "strop/passes/simplify/simplify.h"
 #include "strop/rewrite/match.h"

@@ -1,4 +1,5 @@
-// Rules of logic and bits, comparisons and select. Comparisons of floats keep their meaning for NaN: x == x is not true.
+// Rules of logic and bits, comparisons and select. Comparisons of floats keep their meaning for NaN: x == x is not
+// true.
 #include "strop/passes/simplify/constants.h"
 #include "strop/passes/simplify/simplify.h"
 #include "strop/rewrite/match.h"

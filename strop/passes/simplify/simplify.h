@@ -8,6 +8,7 @@ RuleSet ArithmeticRules();   // add, subtract, multiply, divide, remainder, nega
 RuleSet LogicRules();        // and, or, xor, not, shifts, compare, select
 RuleSet ConvertRules();      // convert, bitcast-convert, reduce-precision, complex, real, imag
 RuleSet BroadcastRules();    // constant, iota, broadcast
+RuleSet ElementwiseRules();  // every elementwise op, of scalars that are broadcast
 RuleSet ReshapeRules();      // reshape, transpose, reverse, copy
 RuleSet SliceRules();        // slice, pad, concatenate, dynamic-slice, dynamic-update-slice
 RuleSet ReductionRules();    // reduce, dot, sort, scatter, sizes

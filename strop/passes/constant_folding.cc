@@ -1,0 +1,95 @@
+// Computes at compile time what depends on constants only, with the evaluator.
+//
+//   %a = f32[] add(constant(1), constant(2))       constant(3)
+//
+// The program must not grow and compiling must stay quick: a result is at most a few thousand elements, or no larger
+// than what goes into it; what takes many steps per element (dot, convolution, windows, sort) is folded when small
+// only. Broadcasts and iotas are left: they are smaller than what they make. So is everything that is not a function of
+// its operands.
+#include <algorithm>
+
+#include "strop/interp/interpreter.h"
+#include "strop/passes/pass.h"
+
+namespace strop {
+namespace {
+
+constexpr int64_t kMaxElements = 4096;  // of result and operands, for ops of one step an element
+constexpr int64_t kMaxMoved = 1 << 16;  // for ops that only move elements
+constexpr int64_t kMaxSteps = 1 << 16;  // result elements times operand elements, for the others
+
+int64_t OperandElements(const Instruction& i) {
+  int64_t n = 0;
+  for (int64_t k = 0; k < i.operand_count(); ++k) n = SaturatingAdd(n, i.operand(k)->shape().num_elements());
+  return n;
+}
+
+bool IsPure(const Instruction& i) {
+  switch (i.op()) {
+    case Op::Constant:
+    case Op::Iota:
+    case Op::Parameter:
+    case Op::Broadcast:
+    case Op::Bitcast:  // means layouts
+    case Op::Copy:
+    case Op::OptimizationBarrier:
+    case Op::AfterAll:
+    case Op::AddDependency:
+    case Op::Domain:
+    case Op::Tuple:
+    case Op::GetTupleElement:
+    case Op::CustomCall:
+    case Op::Fusion:
+    case Op::PartitionId:
+    case Op::ReplicaId:
+    case Op::SetDimensionSize:
+    case Op::DynamicReshape: return false;
+    default: return !Is(i.op(), kSideEffect | kControlFlow | kCollective | kAsync);
+  }
+}
+
+bool IsWorthwhile(const Instruction& i) {
+  const int64_t result = i.shape().num_elements(), operands = OperandElements(i);
+  if (result > kMaxMoved || operands > kMaxMoved) return false;
+  if (Is(i.op(), kDataMovement)) return result <= std::max<int64_t>(operands, 64);
+  if (IsElementwise(i.op())) return result <= kMaxElements;
+  return SaturatingMultiply(result, operands) <= kMaxSteps && result <= kMaxElements;
+}
+
+struct ConstantFolding final : Pass {
+  Result<bool> Run(Module& module, PassContext& context) override {
+    InterpretOptions options;
+    options.max_loop_iterations = 1 << 12;
+    Interpreter interpreter(options);
+    int64_t folded = 0;
+    for (Computation* c : module.computations()) {
+      for (Instruction* i : c->instructions()) {  // list order: what is folded feeds what comes after
+        if (i->operand_count() == 0 || !IsPure(*i) || !i->shape().IsArray() || !i->shape().IsStatic()) continue;
+        if (!i->control_predecessors().empty() || !i->control_successors().empty()) continue;
+        std::vector<Literal> operands;
+        for (int64_t k = 0; k < i->operand_count(); ++k) {
+          const Instruction* o = i->operand(k);
+          if (!o->IsConstant() || !o->shape().IsArray() || !o->literal().has_values()) break;
+          operands.push_back(o->literal());
+        }
+        if (static_cast<int64_t>(operands.size()) != i->operand_count() || !IsWorthwhile(*i)) continue;
+        Result<Literal> value = interpreter.EvaluateInstruction(*i, operands);
+        if (!value.ok() || !value->shape().Compatible(i->shape())) {
+          context.Decide(*i, "not folded: ", value.ok() ? "the value has another shape" : value.status().message());
+          continue;
+        }
+        Instruction* constant = c->AddConstant(value->WithShape(i->shape().WithoutLayout()), i);
+        c->Replace(i, constant);
+        ++folded;
+      }
+    }
+    context.Count("constant-folding.folded", folded);
+    return folded > 0;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> MakeConstantFolding() { return std::make_unique<ConstantFolding>(); }
+
+}  // namespace strop

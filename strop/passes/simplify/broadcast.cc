@@ -1,0 +1,102 @@
+// Rules of constants, iotas and broadcasts, and the one that computes on a scalar what would be computed on its copies.
+#include "strop/ir/physical_shape.h"
+#include "strop/passes/simplify/constants.h"
+#include "strop/passes/simplify/simplify.h"
+
+namespace strop::simplify {
+namespace {
+
+// A constant of equal elements -> broadcast of a scalar
+Instruction* ConstantSplat(Instruction* i, Builder& b) {
+  const Literal& literal = i->literal();
+  if (!i->shape().IsArray() || i->shape().IsScalar() || !literal.has_values()) return nullptr;
+  if (literal.num_elements() < 2 || !literal.AllElementsEqual()) return nullptr;
+  const size_t bytes = static_cast<size_t>(Bytes(i->shape().type()));
+  Result<Literal> scalar = Literal::FromBytes(Shape::Scalar(i->shape().type()), literal.bytes().first(bytes));
+  if (!scalar.ok()) return nullptr;
+  return b.Broadcast(b.Constant(*std::move(scalar)), i->shape().dims(), {});
+}
+
+// Along a dimension of one element: zero
+Instruction* IotaOfOne(Instruction* i, Builder& b) {
+  if (i->shape().dim(i->attrs<IotaAttrs>().dimension) != 1) return nullptr;
+  return b.Splat(i->shape().type(), 0, i->shape().dims());
+}
+
+// To its own shape: nothing, or a transpose
+Instruction* BroadcastToSelf(Instruction* i, Builder& b) {
+  const Instruction* x = i->operand(0);
+  if (x->shape().rank() != i->shape().rank()) return nullptr;
+  if (IsIdentityPermutation(i->dimensions())) return i->operand(0);
+  return b.Transpose(i->operand(0), InversePermutation(i->dimensions()));
+}
+
+Instruction* BroadcastBroadcast(Instruction* i, Builder& b) {
+  Instruction* inner = i->operand(0);
+  if (inner->op() != Op::Broadcast) return nullptr;
+  Dims dimensions;
+  for (int64_t d : inner->dimensions()) dimensions.push_back(i->dimensions()[d]);
+  return b.Broadcast(inner->operand(0), i->shape().dims(), dimensions);
+}
+
+// broadcast(reshape(f32[3] -> f32[1,3])) -> broadcast: sizes of one need no dimension of their own.
+Instruction* BroadcastReshape(Instruction* i, Builder& b) {
+  Instruction* reshape = i->operand(0);
+  if (reshape->op() != Op::Reshape) return nullptr;
+  Int64Vector dims;
+  Dims dimensions;
+  for (int64_t d = 0; d < reshape->shape().rank(); ++d) {
+    if (reshape->shape().dim(d) == 1) continue;
+    dims.push_back(reshape->shape().dim(d));
+    dimensions.push_back(i->dimensions()[d]);
+  }
+  if (static_cast<int64_t>(dims.size()) == reshape->shape().rank()) return nullptr;
+  return b.Broadcast(b.Reshape(reshape->operand(0), dims), i->shape().dims(), dimensions);
+}
+
+bool IsBroadcastScalar(const Instruction* i) {
+  return i->shape().IsScalar() || (i->op() == Op::Broadcast && i->operand(0)->shape().IsScalar());
+}
+
+// exp(broadcast(s)) -> broadcast(exp(s)); operands that are scalars already (clamp's bounds) stay.
+Instruction* ElementwiseOfScalars(Instruction* i, Builder& b) {
+  if (i->shape().IsScalar()) return nullptr;
+  std::vector<Instruction*> scalars;
+  for (int64_t k = 0; k < i->operand_count(); ++k) {
+    Instruction* x = i->operand(k);
+    if (!IsBroadcastScalar(x)) return nullptr;
+    scalars.push_back(x->shape().IsScalar() ? x : x->operand(0));
+  }
+  const Shape scalar = Shape::Scalar(i->shape().type());
+  return b.Broadcast(b.Make(i->op(), scalars, i->any_attrs(), {}, &scalar), i->shape().dims(), {});
+}
+
+constexpr Rule kRules[] = {
+    {"constant-splat", Op::Constant, &ConstantSplat},
+    {"iota-of-one", Op::Iota, &IotaOfOne},
+    {"broadcast-to-self", Op::Broadcast, &BroadcastToSelf},
+    {"broadcast-broadcast", Op::Broadcast, &BroadcastBroadcast},
+    {"broadcast-reshape", Op::Broadcast, &BroadcastReshape},
+};
+
+constexpr size_t CountElementwise() {
+  size_t n = 0;
+  for (const OpInfo& info : kOps) n += (info.traits & kElementwise) != 0;
+  return n;
+}
+
+// The same rule for every elementwise op.
+constexpr auto kElementwiseRules = [] {
+  std::array<Rule, CountElementwise()> rules{};
+  size_t n = 0;
+  for (const OpInfo& info : kOps)
+    if (info.traits & kElementwise) rules[n++] = {"elementwise-of-scalars", info.op, &ElementwiseOfScalars};
+  return rules;
+}();
+
+}  // namespace
+
+RuleSet BroadcastRules() { return kRules; }
+RuleSet ElementwiseRules() { return kElementwiseRules; }
+
+}  // namespace strop::simplify

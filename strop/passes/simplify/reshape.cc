@@ -1,0 +1,125 @@
+// Rules of reshape, transpose, reverse and copy.
+#include <algorithm>
+
+#include "strop/ir/physical_shape.h"
+#include "strop/passes/simplify/constants.h"
+#include "strop/passes/simplify/simplify.h"
+
+namespace strop::simplify {
+namespace {
+
+Instruction* CopyOfAnything(Instruction* i, Builder&) { return i->operand(0); }
+
+// ---- reshape --------------------------------------------------------------------------------------------------------
+
+Instruction* ReshapeToSelf(Instruction* i, Builder&) {
+  return i->operand(0)->shape().SameDims(i->shape()) ? i->operand(0) : nullptr;
+}
+
+Instruction* ReshapeReshape(Instruction* i, Builder& b) {
+  Instruction* inner = i->operand(0);
+  return inner->op() == Op::Reshape ? b.Reshape(inner->operand(0), i->shape().dims()) : nullptr;
+}
+
+Instruction* ReshapeScalarBroadcast(Instruction* i, Builder& b) {
+  Instruction* x = i->operand(0);
+  if (x->op() != Op::Broadcast || !x->operand(0)->shape().IsScalar()) return nullptr;
+  return i->shape().IsScalar() ? x->operand(0) : b.Broadcast(x->operand(0), i->shape().dims(), {});
+}
+
+Instruction* ReshapeConstant(Instruction* i, Builder& b) {
+  const Instruction* x = i->operand(0);
+  if (!x->IsConstant() || !x->literal().has_values()) return nullptr;
+  return b.Constant(x->literal().WithShape(i->shape().WithoutLayout()));
+}
+
+// ---- transpose ------------------------------------------------------------------------------------------------------
+
+Instruction* TransposeToSelf(Instruction* i, Builder&) {
+  return IsIdentityPermutation(i->dimensions()) ? i->operand(0) : nullptr;
+}
+
+Instruction* TransposeTranspose(Instruction* i, Builder& b) {
+  Instruction* inner = i->operand(0);
+  if (inner->op() != Op::Transpose) return nullptr;
+  Dims permutation;
+  for (int64_t d : i->dimensions()) permutation.push_back(inner->dimensions()[d]);
+  return b.Transpose(inner->operand(0), permutation);
+}
+
+// Only dimensions of one element change their place: no element moves.
+Instruction* TransposeIsReshape(Instruction* i, Builder& b) {
+  int64_t last = -1;
+  for (int64_t d : i->dimensions()) {
+    if (i->operand(0)->shape().dim(d) == 1) continue;
+    if (d < last) return nullptr;
+    last = d;
+  }
+  return b.Reshape(i->operand(0), i->shape().dims());
+}
+
+Instruction* TransposeBroadcast(Instruction* i, Builder& b) {
+  Instruction* x = i->operand(0);
+  if (x->op() != Op::Broadcast) return nullptr;
+  const Dims inverse = InversePermutation(i->dimensions());
+  Dims dimensions;
+  for (int64_t d : x->dimensions()) dimensions.push_back(inverse[d]);
+  return b.Broadcast(x->operand(0), i->shape().dims(), dimensions);
+}
+
+Instruction* TransposeIota(Instruction* i, Builder& b) {
+  const Instruction* x = i->operand(0);
+  if (x->op() != Op::Iota) return nullptr;
+  return b.Iota(i->shape().WithoutLayout(), InversePermutation(i->dimensions())[x->attrs<IotaAttrs>().dimension]);
+}
+
+// ---- reverse --------------------------------------------------------------------------------------------------------
+
+// Dimensions of one element, and those along which the operand is the same, need no reversing.
+Instruction* ReverseLess(Instruction* i, Builder& b) {
+  Instruction* x = i->operand(0);
+  Dims kept;
+  for (int64_t d : i->dimensions()) {
+    if (x->shape().dim(d) <= 1) continue;
+    if (x->op() == Op::Broadcast &&
+        std::find(x->dimensions().begin(), x->dimensions().end(), d) == x->dimensions().end())
+      continue;
+    kept.push_back(d);
+  }
+  if (kept.size() == i->dimensions().size()) return kept.empty() ? x : nullptr;
+  return kept.empty() ? x : b.Make(Op::Reverse, {x}, DimensionsAttrs{kept});
+}
+
+// Twice: the dimensions that are reversed by one of the two only
+Instruction* ReverseReverse(Instruction* i, Builder& b) {
+  Instruction* inner = i->operand(0);
+  if (inner->op() != Op::Reverse) return nullptr;
+  Dims odd;
+  for (int64_t d = 0; d < i->shape().rank(); ++d) {
+    const Dims &x = i->dimensions(), &y = inner->dimensions();
+    const bool in_x = std::find(x.begin(), x.end(), d) != x.end(), in_y = std::find(y.begin(), y.end(), d) != y.end();
+    if (in_x != in_y) odd.push_back(d);
+  }
+  return odd.empty() ? inner->operand(0) : b.Make(Op::Reverse, {inner->operand(0)}, DimensionsAttrs{odd});
+}
+
+constexpr Rule kRules[] = {
+    {"copy", Op::Copy, &CopyOfAnything},
+    {"reshape-to-self", Op::Reshape, &ReshapeToSelf},
+    {"reshape-reshape", Op::Reshape, &ReshapeReshape},
+    {"reshape-scalar-broadcast", Op::Reshape, &ReshapeScalarBroadcast},
+    {"reshape-constant", Op::Reshape, &ReshapeConstant},
+    {"transpose-to-self", Op::Transpose, &TransposeToSelf},
+    {"transpose-transpose", Op::Transpose, &TransposeTranspose},
+    {"transpose-is-reshape", Op::Transpose, &TransposeIsReshape},
+    {"transpose-broadcast", Op::Transpose, &TransposeBroadcast},
+    {"transpose-iota", Op::Transpose, &TransposeIota},
+    {"reverse-less", Op::Reverse, &ReverseLess},
+    {"reverse-reverse", Op::Reverse, &ReverseReverse},
+};
+
+}  // namespace
+
+RuleSet ReshapeRules() { return kRules; }
+
+}  // namespace strop::simplify

@@ -1,0 +1,238 @@
+// Rules of slice, pad, concatenate, dynamic-slice and dynamic-update-slice.
+#include <algorithm>
+
+#include "strop/passes/simplify/constants.h"
+#include "strop/passes/simplify/simplify.h"
+
+namespace strop::simplify {
+namespace {
+
+// ---- slice ----------------------------------------------------------------------------------------------------------
+
+Instruction* SliceOfWhole(Instruction* i, Builder&) {
+  return i->operand(0)->shape().SameDims(i->shape()) ? i->operand(0) : nullptr;
+}
+
+// [2:8:2] of [1:20:3] -> [7:25:6]: the inner start and stride, scaled by the outer
+Instruction* SliceSlice(Instruction* i, Builder& b) {
+  Instruction* inner = i->operand(0);
+  if (inner->op() != Op::Slice) return nullptr;
+  SliceDims both;
+  for (int64_t d = 0; d < i->shape().rank(); ++d) {
+    const SliceDim &x = inner->attrs<SliceAttrs>().slice[d], &y = i->attrs<SliceAttrs>().slice[d];
+    const int64_t start = x.start + y.start * x.stride;
+    const int64_t count = i->shape().dim(d);
+    const int64_t stride = SaturatingMultiply(x.stride, y.stride);
+    both.push_back({start, count == 0 ? start : start + (count - 1) * stride + 1, count <= 1 ? 1 : stride});
+  }
+  return b.Make(Op::Slice, {inner->operand(0)}, SliceAttrs{both});
+}
+
+// Dimensions that the broadcast made are just made smaller; the operand is sliced along its own.
+Instruction* SliceBroadcast(Instruction* i, Builder& b) {
+  Instruction* x = i->operand(0);
+  if (x->op() != Op::Broadcast) return nullptr;
+  SliceDims own;
+  for (int64_t d : x->dimensions()) own.push_back(i->attrs<SliceAttrs>().slice[d]);
+  Instruction* operand = own.empty() ? x->operand(0) : b.Make(Op::Slice, {x->operand(0)}, SliceAttrs{own});
+  return b.Broadcast(operand, i->shape().dims(), x->dimensions());
+}
+
+// Within one operand of a concatenation
+Instruction* SliceConcatenate(Instruction* i, Builder& b) {
+  const Instruction* concat = i->operand(0);
+  if (concat->op() != Op::Concatenate) return nullptr;
+  SliceDims slice = i->attrs<SliceAttrs>().slice;
+  const int64_t along = concat->dimensions()[0];
+  if (i->shape().dim(along) == 0) return nullptr;
+  for (int64_t k = 0; k < concat->operand_count(); ++k) {
+    const int64_t size = concat->operand(k)->shape().dim(along);
+    if (slice[along].start < size) {
+      if (slice[along].limit > size) return nullptr;
+      return b.Make(Op::Slice, {concat->operand(k)}, SliceAttrs{slice});
+    }
+    slice[along].start -= size;
+    slice[along].limit -= size;
+  }
+  return nullptr;
+}
+
+// Within what is padded
+Instruction* SlicePad(Instruction* i, Builder& b) {
+  const Instruction* pad = i->operand(0);
+  if (pad->op() != Op::Pad) return nullptr;
+  SliceDims slice = i->attrs<SliceAttrs>().slice;
+  for (int64_t d = 0; d < i->shape().rank(); ++d) {
+    const PaddingDim& p = pad->attrs<PadAttrs>().padding[d];
+    slice[d].start -= p.low;
+    slice[d].limit -= p.low;
+    if (p.interior != 0 || slice[d].start < 0 || slice[d].limit > pad->operand(0)->shape().dim(d)) return nullptr;
+  }
+  return b.Make(Op::Slice, {pad->operand(0)}, SliceAttrs{slice});
+}
+
+// Full along the counted dimension: a smaller iota
+Instruction* SliceIota(Instruction* i, Builder& b) {
+  const Instruction* x = i->operand(0);
+  if (x->op() != Op::Iota) return nullptr;
+  const int64_t along = x->attrs<IotaAttrs>().dimension;
+  const SliceDim& s = i->attrs<SliceAttrs>().slice[along];
+  if (s.start != 0 || s.stride != 1) return nullptr;
+  return b.Iota(i->shape().WithoutLayout(), along);
+}
+
+// ---- pad ------------------------------------------------------------------------------------------------------------
+
+Instruction* PadNothing(Instruction* i, Builder&) {
+  const PaddingConfig& padding = i->attrs<PadAttrs>().padding;
+  const bool none = std::all_of(padding.begin(), padding.end(), [](const PaddingDim& p) { return p == PaddingDim{}; });
+  return none ? i->operand(0) : nullptr;
+}
+
+Instruction* PadOfEmpty(Instruction* i, Builder& b) {
+  if (i->operand(0)->shape().num_elements() != 0) return nullptr;
+  return b.Broadcast(i->operand(1), i->shape().dims(), {});
+}
+
+// Negative padding cuts off: pad what is positive, then slice.
+Instruction* PadNegative(Instruction* i, Builder& b) {
+  PaddingConfig padding = i->attrs<PadAttrs>().padding;
+  const bool negative =
+      std::any_of(padding.begin(), padding.end(), [](const PaddingDim& p) { return p.low < 0 || p.high < 0; });
+  if (!negative) return nullptr;
+  SliceDims slice;
+  for (int64_t d = 0; d < i->shape().rank(); ++d) {
+    const int64_t start = std::max<int64_t>(0, -padding[d].low);
+    slice.push_back({start, start + i->shape().dim(d), 1});
+    padding[d].low = std::max<int64_t>(0, padding[d].low);
+    padding[d].high = std::max<int64_t>(0, padding[d].high);
+  }
+  return b.Make(Op::Slice, {b.Make(Op::Pad, {i->operand(0), i->operand(1)}, PadAttrs{padding})}, SliceAttrs{slice});
+}
+
+Instruction* PadPad(Instruction* i, Builder& b) {
+  const Instruction* inner = i->operand(0);
+  if (inner->op() != Op::Pad || inner->operand(1) != i->operand(1)) return nullptr;
+  PaddingConfig both;
+  for (int64_t d = 0; d < i->shape().rank(); ++d) {
+    const PaddingDim &x = inner->attrs<PadAttrs>().padding[d], &y = i->attrs<PadAttrs>().padding[d];
+    if (x.interior || y.interior || x.low < 0 || x.high < 0 || y.low < 0 || y.high < 0) return nullptr;
+    both.push_back({x.low + y.low, x.high + y.high, 0});
+  }
+  return b.Make(Op::Pad, {inner->operand(0), i->operand(1)}, PadAttrs{both});
+}
+
+// ---- concatenate ----------------------------------------------------------------------------------------------------
+
+Instruction* Concatenated(Builder& b, const std::vector<Instruction*>& operands, int64_t along) {
+  if (operands.size() == 1) return operands[0];
+  return b.Make(Op::Concatenate, operands, DimensionsAttrs{{along}}, {}, nullptr);
+}
+
+Instruction* ConcatenateOne(Instruction* i, Builder&) { return i->operand_count() == 1 ? i->operand(0) : nullptr; }
+
+Instruction* ConcatenateEmpty(Instruction* i, Builder& b) {
+  const int64_t along = i->dimensions()[0];
+  std::vector<Instruction*> kept;
+  for (Instruction* o : i->operands())
+    if (o->shape().dim(along) != 0) kept.push_back(o);
+  if (kept.empty() || static_cast<int64_t>(kept.size()) == i->operand_count()) return nullptr;
+  return Concatenated(b, kept, along);
+}
+
+Instruction* ConcatenateConcatenate(Instruction* i, Builder& b) {
+  const int64_t along = i->dimensions()[0];
+  std::vector<Instruction*> flat;
+  for (Instruction* o : i->operands()) {
+    if (o->op() == Op::Concatenate && o->dimensions()[0] == along && o->use_count() == 1)
+      for (Instruction* inner : o->operands()) flat.push_back(inner);
+    else
+      flat.push_back(o);
+  }
+  return static_cast<int64_t>(flat.size()) > i->operand_count() ? Concatenated(b, flat, along) : nullptr;
+}
+
+// [0:3] and [3:5] of the same array, side by side -> [0:5]
+Instruction* ConcatenateSlices(Instruction* i, Builder& b) {
+  const int64_t along = i->dimensions()[0];
+  std::vector<Instruction*> merged;
+  for (Instruction* o : i->operands()) {
+    Instruction* last = merged.empty() ? nullptr : merged.back();
+    const bool slices = last && last->op() == Op::Slice && o->op() == Op::Slice && last->operand(0) == o->operand(0);
+    bool fits = slices;
+    for (int64_t d = 0; fits && d < i->shape().rank(); ++d) {
+      const SliceDim &x = last->attrs<SliceAttrs>().slice[d], &y = o->attrs<SliceAttrs>().slice[d];
+      fits = d == along ? x.stride == 1 && y.stride == 1 && x.limit == y.start : x == y;
+    }
+    if (!fits) {
+      merged.push_back(o);
+      continue;
+    }
+    SliceDims slice = last->attrs<SliceAttrs>().slice;
+    slice[along].limit = o->attrs<SliceAttrs>().slice[along].limit;
+    merged.back() = b.Make(Op::Slice, {o->operand(0)}, SliceAttrs{slice});
+  }
+  return static_cast<int64_t>(merged.size()) < i->operand_count() ? Concatenated(b, merged, along) : nullptr;
+}
+
+// ---- dynamic slices -------------------------------------------------------------------------------------------------
+
+// Start index `d` if it is constant, put where the slice fits; -1 if unknown. An index of no consequence is 0.
+int64_t ConstantStart(const Instruction* i, int64_t first, int64_t d, int64_t size, int64_t slice) {
+  if (size == slice) return 0;
+  if (i->operand_count() - first == 1 && i->operand(first)->shape().rank() == 1) return -1;
+  const Literal* index = Splat(i->operand(first + d));
+  if (!index) return -1;
+  const int64_t value = index->GetInt(0);
+  const bool huge = index->type() == ElementType::U64 && value < 0;
+  return huge ? size - slice : std::clamp<int64_t>(value, 0, size - slice);
+}
+
+Instruction* DynamicSliceConstant(Instruction* i, Builder& b) {
+  SliceDims slice;
+  for (int64_t d = 0; d < i->shape().rank(); ++d) {
+    const int64_t size = i->shape().dim(d);
+    const int64_t start = ConstantStart(i, 1, d, i->operand(0)->shape().dim(d), size);
+    if (start < 0) return nullptr;
+    slice.push_back({start, start + size, 1});
+  }
+  return b.Make(Op::Slice, {i->operand(0)}, SliceAttrs{slice});
+}
+
+Instruction* DynamicSliceScalarBroadcast(Instruction* i, Builder& b) {
+  Instruction* x = i->operand(0);
+  if (x->op() != Op::Broadcast || !x->operand(0)->shape().IsScalar()) return nullptr;
+  return b.Broadcast(x->operand(0), i->shape().dims(), {});
+}
+
+// An update as large as its operand replaces it, an empty one changes nothing.
+Instruction* UpdateOfWhole(Instruction* i, Builder&) {
+  if (i->operand(1)->shape().SameDims(i->shape())) return i->operand(1);
+  return i->operand(1)->shape().num_elements() == 0 ? i->operand(0) : nullptr;
+}
+
+constexpr Rule kRules[] = {
+    {"slice-of-whole", Op::Slice, &SliceOfWhole},
+    {"slice-slice", Op::Slice, &SliceSlice},
+    {"slice-broadcast", Op::Slice, &SliceBroadcast},
+    {"slice-concatenate", Op::Slice, &SliceConcatenate},
+    {"slice-pad", Op::Slice, &SlicePad},
+    {"slice-iota", Op::Slice, &SliceIota},
+    {"pad-nothing", Op::Pad, &PadNothing},
+    {"pad-of-empty", Op::Pad, &PadOfEmpty},
+    {"pad-negative", Op::Pad, &PadNegative},
+    {"pad-pad", Op::Pad, &PadPad},
+    {"concatenate-one", Op::Concatenate, &ConcatenateOne},
+    {"concatenate-empty", Op::Concatenate, &ConcatenateEmpty},
+    {"concatenate-concatenate", Op::Concatenate, &ConcatenateConcatenate},
+    {"concatenate-slices", Op::Concatenate, &ConcatenateSlices},
+    {"dynamic-slice-constant", Op::DynamicSlice, &DynamicSliceConstant},
+    {"dynamic-slice-scalar-broadcast", Op::DynamicSlice, &DynamicSliceScalarBroadcast},
+    {"update-of-whole", Op::DynamicUpdateSlice, &UpdateOfWhole},
+};
+
+}  // namespace
+
+RuleSet SliceRules() { return kRules; }
+
+}  // namespace strop::simplify
