@@ -85,11 +85,11 @@ Val ComplexArithmetic::Sign(const Val& x) {
 // e^a (cos b + i sin b), by two halves of e^a so that it overflows only with the result. b = 0 keeps the imaginary
 // zero.
 Val ComplexArithmetic::Exp(const Val& x) {
-  V half = EmitExp(b_, b_.FMul(x.re, F(0.5, x)));
-  V re = b_.FMul(b_.FMul(half, EmitCos(b_, x.im)), half);
-  V im = b_.FMul(b_.FMul(half, EmitSin(b_, x.im)), half);
-  V whole = EmitExp(b_, x.re);
-  V direct_re = b_.FMul(whole, EmitCos(b_, x.im)), direct_im = b_.FMul(whole, EmitSin(b_, x.im));
+  V half = math::Exp(b_, b_.FMul(x.re, F(0.5, x)));
+  V re = b_.FMul(b_.FMul(half, math::Cos(b_, x.im)), half);
+  V im = b_.FMul(b_.FMul(half, math::Sin(b_, x.im)), half);
+  V whole = math::Exp(b_, x.re);
+  V direct_re = b_.FMul(whole, math::Cos(b_, x.im)), direct_im = b_.FMul(whole, math::Sin(b_, x.im));
   V large = b_.FGt(x.re, F(VectorBuilder::ScalarBits(x.re) == 64 ? 700 : 80, x));
   V real = b_.FEq(x.im, b_.Zero(x.im));
   V vanishes = b_.FEq(x.re, F(-HUGE_VAL, x));  // e^-inf is 0 whatever the angle
@@ -102,9 +102,9 @@ Val ComplexArithmetic::Exp(const Val& x) {
 
 // e^a cos b - 1 = expm1(a) cos b - 2 sin^2(b/2)
 Val ComplexArithmetic::Expm1(const Val& x) {
-  V e = EmitExpm1(b_, x.re);
-  V half_sine = EmitSin(b_, b_.FMul(x.im, F(0.5, x)));
-  V re = b_.FSub(b_.FMul(e, EmitCos(b_, x.im)), b_.FMul(F(2, x), b_.FMul(half_sine, half_sine)));
+  V e = math::Expm1(b_, x.re);
+  V half_sine = math::Sin(b_, b_.FMul(x.im, F(0.5, x)));
+  V re = b_.FSub(b_.FMul(e, math::Cos(b_, x.im)), b_.FMul(F(2, x), b_.FMul(half_sine, half_sine)));
   Val exp = Exp(x);
   V real = b_.FEq(x.im, b_.Zero(x.im));
   V large = b_.FGt(b_.FAbs(x.re), F(30, x));
@@ -120,14 +120,14 @@ Val ComplexArithmetic::Log(const Val& x) {
   V near = b_.And(b_.FGt(magnitude, F(0.5, x)), b_.FLt(magnitude, F(2, x)));
   V one = F(1, x);
   V near_log =
-      b_.FMul(F(0.5, x), EmitLog1p(b_, b_.Fma(b_.FSub(large, one), b_.FAdd(large, one), b_.FMul(small, small))));
+      b_.FMul(F(0.5, x), math::Log1p(b_, b_.Fma(b_.FSub(large, one), b_.FAdd(large, one), b_.FMul(small, small))));
   // |z| may be beyond the range, or subnormal, although its logarithm is not.
   const double scale = VectorBuilder::ScalarBits(x.re) == 64 ? 0x1p600 : 0x1p70;
   const double log_scale = std::log(scale);
   V tiny = b_.FLt(large, F(1 / scale, x)), huge = b_.FGt(large, F(scale, x));
   V factor = b_.Select(tiny, F(scale, x), b_.Select(huge, F(1 / scale, x), one));
   V offset = b_.Select(tiny, F(-log_scale, x), b_.Select(huge, F(log_scale, x), F(0, x)));
-  V far_log = b_.FAdd(EmitLog(b_, Magnitude(b_.FMul(x.re, factor), b_.FMul(x.im, factor))), offset);
+  V far_log = b_.FAdd(math::Log(b_, Magnitude(b_.FMul(x.re, factor), b_.FMul(x.im, factor))), offset);
   return Make(b_.Select(near, near_log, far_log), EmitAtan2(b_, x.im, x.re), x.type);
 }
 
@@ -136,7 +136,7 @@ Val ComplexArithmetic::Log1p(const Val& x) {
   Val direct = Log(Make(b_.FAdd(x.re, F(1, x)), x.im, x.type));
   V small = b_.And(b_.FLt(b_.FAbs(x.re), F(0.5, x)), b_.FLt(b_.FAbs(x.im), F(0.5, x)));
   V sum = b_.Fma(x.re, b_.FAdd(x.re, F(2, x)), b_.FMul(x.im, x.im));
-  V near_log = b_.FMul(F(0.5, x), EmitLog1p(b_, sum));
+  V near_log = b_.FMul(F(0.5, x), math::Log1p(b_, sum));
   return Make(b_.Select(small, near_log, direct.re), direct.im, x.type);
 }
 
@@ -169,8 +169,8 @@ Val ComplexArithmetic::Sqrt(const Val& x) {
 }
 
 Val ComplexArithmetic::Sinh(const Val& x) {
-  V re = b_.FMul(EmitMath(b_, MathFunction::kSinh, x.re), EmitCos(b_, x.im));
-  V im = b_.FMul(EmitMath(b_, MathFunction::kCosh, x.re), EmitSin(b_, x.im));
+  V re = b_.FMul(EmitMath(b_, MathFunction::kSinh, x.re), math::Cos(b_, x.im));
+  V im = b_.FMul(EmitMath(b_, MathFunction::kCosh, x.re), math::Sin(b_, x.im));
   V real = b_.FEq(x.im, b_.Zero(x.im)), imaginary = b_.FEq(x.re, b_.Zero(x.re));
   return Make(b_.Select(imaginary, x.re, b_.Select(real, EmitMath(b_, MathFunction::kSinh, x.re), re)),
               b_.Select(real, x.im, im), x.type);
@@ -178,7 +178,7 @@ Val ComplexArithmetic::Sinh(const Val& x) {
 
 Val ComplexArithmetic::Cosh(const Val& x) {
   V cosh = EmitMath(b_, MathFunction::kCosh, x.re), sinh = EmitMath(b_, MathFunction::kSinh, x.re);
-  V re = b_.FMul(cosh, EmitCos(b_, x.im)), im = b_.FMul(sinh, EmitSin(b_, x.im));
+  V re = b_.FMul(cosh, math::Cos(b_, x.im)), im = b_.FMul(sinh, math::Sin(b_, x.im));
   V real = b_.FEq(x.im, b_.Zero(x.im)), imaginary = b_.FEq(x.re, b_.Zero(x.re));
   V zero = b_.FMul(b_.CopySign(F(1, x), x.re), b_.CopySign(b_.Zero(x.im), x.im));
   return Make(b_.Select(real, cosh, re), b_.Select(b_.Or(real, imaginary), b_.FMul(zero, F(1, x)), im), x.type);
@@ -188,11 +188,11 @@ Val ComplexArithmetic::Cosh(const Val& x) {
 Val ComplexArithmetic::Tanh(const Val& x) {
   V a = x.re, c = x.im;
   V sinh = EmitMath(b_, MathFunction::kSinh, a), cosh = EmitMath(b_, MathFunction::kCosh, a);
-  V sin = EmitSin(b_, c), cos = EmitCos(b_, c);
+  V sin = math::Sin(b_, c), cos = math::Cos(b_, c);
   V denominator = b_.Fma(sinh, sinh, b_.FMul(cos, cos));
   V re = b_.FDiv(b_.FMul(sinh, cosh), denominator), im = b_.FDiv(b_.FMul(sin, cos), denominator);
   V large = b_.FGt(b_.FAbs(a), F(20, x));
-  V decay = EmitExp(b_, b_.FMul(F(-2, x), b_.FAbs(a)));
+  V decay = math::Exp(b_, b_.FMul(F(-2, x), b_.FAbs(a)));
   re = b_.Select(large, b_.CopySign(F(1, x), a), re);
   im = b_.Select(large, b_.FMul(b_.FMul(F(4, x), b_.FMul(sin, cos)), decay), im);
   V infinite = b_.FEq(b_.FAbs(a), F(HUGE_VAL, x));
@@ -235,7 +235,7 @@ Val ComplexArithmetic::Atanh(const Val& x) {
   V a = b_.FAbs(x.re);
   V down = b_.FSub(one, a), up = b_.FAdd(one, a);
   V b2 = b_.FMul(x.im, x.im);
-  V re = b_.FMul(F(0.25, x), EmitLog1p(b_, b_.FDiv(b_.FMul(F(4, x), a), b_.Fma(down, down, b2))));
+  V re = b_.FMul(F(0.25, x), math::Log1p(b_, b_.FDiv(b_.FMul(F(4, x), a), b_.Fma(down, down, b2))));
   V im = b_.FMul(F(0.5, x), EmitAtan2(b_, b_.FMul(F(2, x), x.im), b_.Fma(down, up, b_.FNeg(b2))));
   // Far out: re = a / |z|^2, im = +-pi/2; by 1/z, which cannot overflow.
   const double limit = VectorBuilder::ScalarBits(x.re) == 64 ? 0x1p400 : 0x1p50;
@@ -244,6 +244,12 @@ Val ComplexArithmetic::Atanh(const Val& x) {
   re = b_.Select(large, b_.FAbs(inverse.re), re);
   im = b_.Select(large, b_.CopySign(F(std::acos(0.0), x), x.im), im);
   return Make(b_.CopySign(re, x.re), im, x.type);
+}
+
+Val ComplexArithmetic::Extreme(const Val& x, const Val& y, bool min) {
+  const auto nan = [&](const Val& v) { return b_.Or(b_.IsNan(v.re), b_.IsNan(v.im)); };
+  const Val beyond = s_.Compare(min ? CompareDirection::Lt : CompareDirection::Gt, CompareOrder::Default, y, x);
+  return Select(nan(x), x, Select(b_.Or(nan(y), beyond.re), y, x));
 }
 
 Val ComplexArithmetic::Pow(const Val& x, const Val& y) {

@@ -13,6 +13,7 @@ class ComplexArithmetic {
   Val Div(const Val& x, const Val& y);
   Val Abs(const Val& x);
   Val Sign(const Val& x);
+  Val Extreme(const Val& x, const Val& y, bool min);  // lexicographic; NaN if either has one
   Val Pow(const Val& x, const Val& y);
   Val Atan2(const Val& y, const Val& x);
   Val Math(MathFunction f, const Val& x);

@@ -122,6 +122,11 @@ void ElementalEmitter::BindAlias(const Instruction* instruction, const Instructi
   aliases_[instruction] = actual;
 }
 
+const Instruction* ElementalEmitter::Resolve(const Instruction* i) const {
+  for (auto alias = aliases_.find(i); alias != aliases_.end(); alias = aliases_.find(i)) i = alias->second;
+  return i;
+}
+
 Vals ElementalEmitter::Fail(Status status, const Shape& shape) {
   if (status_.ok()) status_ = std::move(status);
   Vals poison;
@@ -175,11 +180,7 @@ void ElementalEmitter::EmitSameIndexOperands(const Instruction* root, const Arra
 }
 
 Vals ElementalEmitter::EmitAll(const Instruction* instruction, const ArrayIndex& index) {
-  while (true) {
-    const auto alias = aliases_.find(instruction);
-    if (alias == aliases_.end()) break;
-    instruction = alias->second;
-  }
+  instruction = Resolve(instruction);
   const Shape& shape = instruction->shape();
   if (!status_.ok()) return Fail(status_, shape);
   const int level = LevelOf(index);

@@ -34,7 +34,7 @@ Decision CanInline(const Computation& computation);
 // What a combiner is, as far as evaluation order matters.
 struct Combiner {
   const Computation* computation = nullptr;
-  bool reorderable = false;  // associative and commutative: lanes may accumulate apart
+  bool reorderable = false;  // lanes may accumulate apart: associative and commutative, or a selection such as argmax
   Op op = Op::kEnd;          // the one binary op that it consists of, or kEnd
 };
 Combiner RecognizeCombiner(const Computation& computation);
@@ -100,6 +100,7 @@ class ElementalEmitter {
               const std::function<Vals()>& otherwise);
   Condition Both(const Condition& a, const Condition& b);
   ArrayIndex SelectGroups(const Instruction& i, const ArrayIndex& index);
+  const Instruction* Resolve(const Instruction* i) const;  // through aliases
   bool BindFusion(const Instruction& fusion);
 
   // One rule per op or family.
@@ -135,7 +136,8 @@ class ElementalEmitter {
   Vals AccumulateLoops(const Accumulation& a, size_t group, ArrayIndex& position, Vals accumulators);
   Vals CombineInto(const Combiner& combiner, const Vals& accumulators, const Vals& values, V mask);
   std::optional<Val> Identity(const Combiner& combiner, ElementType type);
-  Vals AcrossLanes(const Combiner& combiner, Vals accumulators);
+  Vals AcrossLanes(const Combiner& combiner, Vals accumulators, int64_t position);
+  int64_t PositionInput(const Instruction& i, int64_t inputs) const;
   Vals LoopOver(const char* name, V begin, V end, int64_t step, const Vals& init,
                 const std::function<Vals(V i, const Vals& carried)>& body);
 

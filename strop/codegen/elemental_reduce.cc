@@ -198,8 +198,9 @@ Vals ElementalEmitter::CombineInto(const Combiner& combiner, const Vals& accumul
   return next;
 }
 
-// Combines the lanes, halves against each other.
-Vals ElementalEmitter::AcrossLanes(const Combiner& combiner, Vals accumulators) {
+// Combines the lanes, halves against each other. A selection (argmax) that is not commutative, because of NaNs or ties,
+// is made so: both orders are tried, and the result whose position comes first counts.
+Vals ElementalEmitter::AcrossLanes(const Combiner& combiner, Vals accumulators, int64_t position) {
   for (int n = accumulators[0].lanes(); n > 1; n /= 2) {
     Vals low, high;
     for (const Val& v : accumulators) {
@@ -207,8 +208,39 @@ Vals ElementalEmitter::AcrossLanes(const Combiner& combiner, Vals accumulators) 
       high.push_back(Val{b_.Slice(v.re, n / 2, n / 2), v.im ? b_.Slice(v.im, n / 2, n / 2) : nullptr, v.type});
     }
     accumulators = CombineInto(combiner, low, high, nullptr);
+    if (position < 0) continue;
+    const Vals swapped = CombineInto(combiner, high, low, nullptr);
+    const size_t p = static_cast<size_t>(position);
+    V first = scalars_.Compare(CompareDirection::Le, CompareOrder::Default, accumulators[p], swapped[p]).re;
+    for (size_t k = 0; k < accumulators.size(); ++k)
+      accumulators[k] = elements_.Select(first, accumulators[k], swapped[k]);
   }
   return accumulators;
+}
+
+// The input of a reduction over one dimension that counts along it (an iota, perhaps broadcast or converted), or -1.
+int64_t ElementalEmitter::PositionInput(const Instruction& i, int64_t inputs) const {
+  if (i.dimensions().size() != 1) return -1;
+  for (int64_t k = 0; k < inputs; ++k) {
+    int64_t dimension = i.dimensions()[0];
+    const Instruction* at = Resolve(i.operand(k));
+    while (!buffers_.contains(at) && IsInteger(at->shape().type()) && at->op() != Op::Iota) {
+      if (at->op() == Op::Convert && Bits(at->shape().type()) >= 32) {
+        at = Resolve(at->operand(0));
+      } else if (at->op() == Op::Broadcast) {
+        const Dims& to = at->dimensions();
+        const auto from = std::find(to.begin(), to.end(), dimension);
+        if (from == to.end()) break;
+        dimension = from - to.begin();
+        at = Resolve(at->operand(0));
+      } else {
+        break;
+      }
+    }
+    if (at->op() == Op::Iota && IsInteger(at->shape().type()) && at->attrs<IotaAttrs>().dimension == dimension)
+      return k;
+  }
+  return -1;
 }
 
 struct ElementalEmitter::Accumulation {
@@ -310,8 +342,10 @@ Vals ElementalEmitter::Reduce(const Instruction& i, const ArrayIndex& index) {
   if (widen) init[0].type = ElementType::F32;
   const int64_t innermost = a.loops.empty() ? 0 : sizes[a.loops.back()];
   const std::optional<Val> identity = Identity(a.combiner, init[0].type);
+  const int64_t position_input = identity ? -1 : PositionInput(i, a.inputs);
   a.across_lanes = index.uniform() && lanes() > 1 && a.combiner.reorderable && !a.loops.empty() &&
-                   a.loops.back() + 1 == sizes.size() && innermost >= lanes() && (identity || a.loops.size() == 1);
+                   a.loops.back() + 1 == sizes.size() && innermost >= lanes() &&
+                   (identity || (position_input >= 0 && a.loops.size() == 1));
   Vals accumulators;
   if (a.across_lanes) {
     if (identity) {
@@ -322,7 +356,7 @@ Vals ElementalEmitter::Reduce(const Instruction& i, const ArrayIndex& index) {
       for (int64_t k = 0; k < a.inputs; ++k)
         accumulators.push_back(elements_.Splat(Emit(i.operand(k), position), lanes()));
     }
-    accumulators = AcrossLanes(a.combiner, AccumulateLoops(a, 0, position, accumulators));
+    accumulators = AcrossLanes(a.combiner, AccumulateLoops(a, 0, position, accumulators), position_input);
     accumulators = CombineInto(a.combiner, init, accumulators, nullptr);
   } else {
     const int width = index.uniform() ? 1 : lanes();

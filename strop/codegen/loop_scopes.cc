@@ -32,18 +32,6 @@ LoopScopes::Redirect::~Redirect() {
   s_.current_ = saved_level_;
 }
 
-llvm::BasicBlock* LoopScopes::SplitHere(const char* name) {
-  IrBuilder& ir = b_.ir();
-  llvm::BasicBlock* block = ir.GetInsertBlock();
-  if (ir.GetInsertPoint() == block->end()) {
-    return llvm::BasicBlock::Create(b_.context(), name, block->getParent());
-  }
-  llvm::BasicBlock* rest = block->splitBasicBlock(ir.GetInsertPoint(), name);
-  block->getTerminator()->eraseFromParent();  // the branch to `rest` that splitting made
-  ir.SetInsertPoint(block);
-  return rest;
-}
-
 void LoopScopes::Enter(llvm::Instruction* hoist_point, bool conditional) {
   ++current_;
   // Deeper scopes may be open while code is redirected to this level: those keep their slots below the new one.
@@ -66,7 +54,7 @@ std::vector<V> LoopScopes::Loop(const char* name, V begin, V end, int64_t step, 
   if (known && length <= 0) return std::vector<V>(init.begin(), init.end());
   const bool once = known && length <= step;
 
-  llvm::BasicBlock* exit = SplitHere("after");
+  llvm::BasicBlock* exit = b_.SplitBlock("after");
   llvm::BasicBlock* entry = ir.GetInsertBlock();
   llvm::BasicBlock* loop = llvm::BasicBlock::Create(b_.context(), name, entry->getParent(), exit);
   llvm::Instruction* enter;
@@ -117,7 +105,7 @@ std::vector<V> LoopScopes::Loop(const char* name, V begin, V end, int64_t step, 
       results[k] = phi;
     }
   }
-  if (!exit->getTerminator()) ir.SetInsertPoint(exit);
+  b_.ContinueAt(exit);
   return results;
 }
 
@@ -131,7 +119,7 @@ void LoopScopes::Loop(const char* name, V begin, V end, int64_t step, const std:
 std::vector<V> LoopScopes::If(V condition, const std::function<std::vector<V>()>& then,
                               const std::function<std::vector<V>()>& otherwise) {
   IrBuilder& ir = b_.ir();
-  llvm::BasicBlock* join = SplitHere("join");
+  llvm::BasicBlock* join = b_.SplitBlock("join");
   llvm::BasicBlock* entry = ir.GetInsertBlock();
   llvm::BasicBlock* blocks[2] = {llvm::BasicBlock::Create(b_.context(), "then", entry->getParent(), join),
                                  llvm::BasicBlock::Create(b_.context(), "else", entry->getParent(), join)};
@@ -153,7 +141,7 @@ std::vector<V> LoopScopes::If(V condition, const std::function<std::vector<V>()>
     phi->addIncoming(values[1][i], blocks[1]);
     results.push_back(phi);
   }
-  if (!join->getTerminator()) ir.SetInsertPoint(join);
+  b_.ContinueAt(join);
   return results;
 }
 

@@ -65,8 +65,6 @@ class LoopScopes {
     llvm::IRBuilderBase::InsertPoint saved_;
     bool moved_;
   };
-  // Ends the current block here; returns the block where code goes on (nothing branches to it yet).
-  llvm::BasicBlock* SplitHere(const char* name);
   void Enter(llvm::Instruction* hoist_point, bool conditional);
   void Leave();
 

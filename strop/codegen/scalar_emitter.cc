@@ -77,7 +77,8 @@ Val ScalarEmitter::Rem(const Val& x, const Val& y) {
   V a = x.re, d = y.re;
   b_.Match(a, d);
   V zero = b_.IEq(d, b_.Zero(d));
-  V unsafe = IsSigned(x.type) ? b_.Or(zero, b_.IEq(d, b_.I(-1, d))) : zero;
+  V minus_one = IsSigned(x.type) ? b_.IEq(d, b_.I(-1, d)) : nullptr;
+  V unsafe = minus_one ? b_.Or(zero, minus_one) : zero;
   V safe = b_.Select(unsafe, b_.I(1, d), d);
   V rest;
   if (VectorBuilder::Lanes(a) == 1) {
@@ -85,6 +86,7 @@ Val ScalarEmitter::Rem(const Val& x, const Val& y) {
   } else {
     rest = b_.Sub(a, b_.Mul(IntegerDivide(a, safe, IsSigned(x.type)), safe));
   }
+  if (minus_one) rest = b_.Select(minus_one, b_.Zero(a), rest);
   return Real(b_.Select(zero, a, rest), x.type);
 }
 
@@ -94,24 +96,32 @@ Val ScalarEmitter::MulHi(const Val& x, const Val& y) {
   return Real(b_.ZExtOrTrunc(b_.LShr(b_.Mul(wide(x.re), wide(y.re)), bits), bits), x.type);
 }
 
+// IEEE 754's minimum and maximum: NaN if either is, -0 below +0. Where the operands are equal, zeros of unlike sign
+// differ in the sign bit alone, so that bitwise or (and) gives the lower (higher).
+V ScalarEmitter::FloatExtreme(V x, V y, bool min) {
+  b_.Match(x, y);
+  if (llvm::isa<llvm::Constant>(x)) std::swap(x, y);
+  V chosen = b_.Select(min ? b_.FLt(y, x) : b_.FGt(y, x), y, x);  // x if unordered
+  const auto* c = llvm::dyn_cast<llvm::Constant>(y);
+  const auto* known =
+      llvm::dyn_cast_or_null<llvm::ConstantFP>(c && c->getType()->isVectorTy() ? c->getSplatValue() : c);
+  if (known && !known->isNaN() && !known->isZero()) return chosen;
+  if (known && known->isZero() && !known->isNegative() && !min) return b_.FAdd(chosen, y);  // max(-0, +0) is +0
+  V bits = min ? b_.Or(b_.AsInt(x), b_.AsInt(y)) : b_.And(b_.AsInt(x), b_.AsInt(y));
+  chosen = b_.Select(b_.FEq(x, y), b_.AsFloat(bits), chosen);
+  return b_.Select(b_.IsNan(y), y, chosen);
+}
+
 Val ScalarEmitter::Min(const Val& x, const Val& y) {
-  if (x.im) return ComplexArithmetic(*this).Select(Compare(CompareDirection::Lt, CompareOrder::Default, x, y).re, x, y);
-  if (IsFloat(x.type)) {
-    V a = x.re, b = y.re;
-    b_.Match(a, b);
-    return Real(b_.Select(b_.IsNan(a), a, b_.Select(b_.FLt(a, b), a, b)), x.type);
-  }
+  if (x.im) return ComplexArithmetic(*this).Extreme(x, y, true);
+  if (IsFloat(x.type)) return Real(FloatExtreme(x.re, y.re, true), x.type);
   if (IsPred(x.type)) return Real(b_.And(x.re, y.re), x.type);
   return Real(b_.Binary(IsSigned(x.type) ? llvm::Intrinsic::smin : llvm::Intrinsic::umin, x.re, y.re), x.type);
 }
 
 Val ScalarEmitter::Max(const Val& x, const Val& y) {
-  if (x.im) return ComplexArithmetic(*this).Select(Compare(CompareDirection::Gt, CompareOrder::Default, x, y).re, x, y);
-  if (IsFloat(x.type)) {
-    V a = x.re, b = y.re;
-    b_.Match(a, b);
-    return Real(b_.Select(b_.IsNan(a), a, b_.Select(b_.FGt(a, b), a, b)), x.type);
-  }
+  if (x.im) return ComplexArithmetic(*this).Extreme(x, y, false);
+  if (IsFloat(x.type)) return Real(FloatExtreme(x.re, y.re, false), x.type);
   if (IsPred(x.type)) return Real(b_.Or(x.re, y.re), x.type);
   return Real(b_.Binary(IsSigned(x.type) ? llvm::Intrinsic::smax : llvm::Intrinsic::umax, x.re, y.re), x.type);
 }

@@ -138,4 +138,38 @@ V VectorBuilder::CallPerLane(const char* name, std::initializer_list<V> args) {
   return out;
 }
 
+llvm::BasicBlock* VectorBuilder::SplitBlock(const char* name) {
+  llvm::BasicBlock* block = ir_.GetInsertBlock();
+  if (ir_.GetInsertPoint() == block->end()) return llvm::BasicBlock::Create(context(), name, block->getParent());
+  llvm::BasicBlock* rest = block->splitBasicBlock(ir_.GetInsertPoint(), name);
+  block->getTerminator()->eraseFromParent();  // the branch to `rest` that splitting made
+  ir_.SetInsertPoint(block);
+  return rest;
+}
+
+void VectorBuilder::ContinueAt(llvm::BasicBlock* block) {
+  if (block->getTerminator())
+    ir_.SetInsertPoint(block, block->getFirstNonPHIIt());
+  else
+    ir_.SetInsertPoint(block);
+}
+
+V VectorBuilder::RarePath(V when, V usual, const std::function<V()>& slow) {
+  V any = Lanes(when) == 1 ? when : ir_.CreateOrReduce(when);
+  llvm::BasicBlock* join = SplitBlock("usual");
+  llvm::BasicBlock* entry = ir_.GetInsertBlock();
+  llvm::BasicBlock* rare = llvm::BasicBlock::Create(context(), "rare", entry->getParent(), join);
+  ir_.CreateCondBr(any, rare, join, llvm::MDBuilder(context()).createBranchWeights(1, 1000));
+  ir_.SetInsertPoint(rare);
+  V special = Select(when, slow(), usual);
+  rare = ir_.GetInsertBlock();
+  ir_.CreateBr(join);
+  ir_.SetInsertPoint(join, join->begin());
+  llvm::PHINode* value = ir_.CreatePHI(usual->getType(), 2);
+  value->addIncoming(usual, entry);
+  value->addIncoming(special, rare);
+  ContinueAt(join);
+  return value;
+}
+
 }  // namespace strop

@@ -4,6 +4,7 @@
 // so that none of it names a vector width or an instruction set.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 
 #include "strop/codegen/llvm_headers.h"
@@ -171,6 +172,14 @@ class VectorBuilder {
   }
   // Calls an external function of scalars (libm), lane by lane.
   V CallPerLane(const char* name, std::initializer_list<V> args);
+
+  // `usual`, but where `when` holds for a lane, the value of slow() for that lane: a branch that is not taken if no
+  // lane needs it.
+  V RarePath(V when, V usual, const std::function<V()>& slow);
+  // Ends the current block here, and returns the block where the code behind goes on (nothing branches to it yet).
+  llvm::BasicBlock* SplitBlock(const char* name);
+  // Moves to the start of a block that SplitBlock returned, behind its phis.
+  void ContinueAt(llvm::BasicBlock* block);
 
  private:
   llvm::Module& module_;

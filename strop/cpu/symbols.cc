@@ -61,6 +61,8 @@ const Symbol* SymbolTable(size_t* size) {
       LIBM2(pow),
       LIBM2(remainder),
       LIBM3(fma),
+      {"sincos", Address<void, double, double*, double*>(sincos)},  // LLVM joins sin and cos of one value
+      {"sincosf", Address<void, float, float*, float*>(sincosf)},
       {"memcpy", Address<void*, void*, const void*, size_t>(memcpy)},
       {"memmove", Address<void*, void*, const void*, size_t>(memmove)},
       {"memset", Address<void*, void*, int, size_t>(memset)},

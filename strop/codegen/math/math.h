@@ -13,12 +13,38 @@ llvm::Value* EmitPow(VectorBuilder& b, llvm::Value* x, llvm::Value* y);
 llvm::Value* EmitAtan2(VectorBuilder& b, llvm::Value* y, llvm::Value* x);
 llvm::Value* EmitFmod(VectorBuilder& b, llvm::Value* x, llvm::Value* y);
 
-// For functions that are composed of others.
-llvm::Value* EmitExp(VectorBuilder& b, llvm::Value* x);
-llvm::Value* EmitExpm1(VectorBuilder& b, llvm::Value* x);
-llvm::Value* EmitLog(VectorBuilder& b, llvm::Value* x);
-llvm::Value* EmitLog1p(VectorBuilder& b, llvm::Value* x);
-llvm::Value* EmitSin(VectorBuilder& b, llvm::Value* x);
-llvm::Value* EmitCos(VectorBuilder& b, llvm::Value* x);
+// ---- by file, for functions that are composed of others
+namespace math {
 
+using V = llvm::Value*;
+
+// exp.cc
+V Exp(VectorBuilder& b, V x);
+V Expm1(VectorBuilder& b, V x);
+V Logistic(VectorBuilder& b, V x);
+V Tanh(VectorBuilder& b, V x);
+V SinhOfFloat(VectorBuilder& b, V x);
+V CoshOfFloat(VectorBuilder& b, V x);
+// log.cc
+V Log(VectorBuilder& b, V x);
+V Log1p(VectorBuilder& b, V x);
+V AsinhOfFloat(VectorBuilder& b, V x);
+V AcoshOfFloat(VectorBuilder& b, V x);
+V AtanhOfFloat(VectorBuilder& b, V x);
+// trig.cc
+V Sin(VectorBuilder& b, V x);
+V Cos(VectorBuilder& b, V x);
+V TanOfFloat(VectorBuilder& b, V x);
+V AtanOfFloat(VectorBuilder& b, V x);
+V AsinOfFloat(VectorBuilder& b, V x);
+V AcosOfFloat(VectorBuilder& b, V x);
+V Atan2OfFloat(VectorBuilder& b, V y, V x);
+// power.cc
+V PowOfFloat(VectorBuilder& b, V x, V y);
+V CbrtOfFloat(VectorBuilder& b, V x);
+V ErfOfFloat(VectorBuilder& b, V x);
+
+inline bool IsDouble(V x) { return VectorBuilder::ScalarBits(x) == 64; }
+
+}  // namespace math
 }  // namespace strop

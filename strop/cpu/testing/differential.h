@@ -21,6 +21,8 @@ class Differential {
   // Relative tolerance in units of the last place of the result type (0: equal bits, NaNs alike).
   void set_ulps(double ulps) { ulps_ = ulps; }
   void set_seed(uint64_t seed) { seed_ = seed; }
+  // No infinities, NaNs, subnormals or extremes among the inputs.
+  void set_tame(bool tame) { tame_ = tame; }
 
   // Empty if compiled code gives what the evaluator gives, with any number of tasks a call; else what differs.
   std::string Check();
@@ -33,11 +35,12 @@ class Differential {
   std::vector<int> in_place_;
   double ulps_ = 0;
   uint64_t seed_ = 1;
+  bool tame_ = false;
   int64_t num_tasks_ = 0;
 };
 
-// Uniform values with a few special ones (zeros, infinities, NaN, extremes) among them; indices stay small.
-Literal RandomLiteral(const Shape& shape, uint64_t seed);
+// Uniform values, unless tame with a few special ones (zeros, infinities, NaN, extremes) among them.
+Literal RandomLiteral(const Shape& shape, uint64_t seed, bool tame = false);
 // Largest difference in units of the last place of the type; infinite where one is NaN or infinite and the other is
 // not.
 double UlpDistance(const Literal& a, const Literal& b, std::string* where);

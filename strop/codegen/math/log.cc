@@ -1,0 +1,121 @@
+// Logarithms.
+//
+//   x = 2^n (1 + f), sqrt(1/2) <= 1 + f < sqrt 2
+//   float    log(1+f) = f - f^2/2 + f^3 p(f)
+//   double   s = f / (2+f), log(1+f) = f - (f^2/2 - s (f^2/2 + s^2 p(s^2)))     (2 atanh s, without its cancellation)
+//
+// n ln 2 is added in two parts, of which n times the first is exact. Coefficients: minimax.py.
+#include <cmath>
+
+#include "strop/codegen/math/math.h"
+
+namespace strop::math {
+namespace {
+
+struct Split {
+  V n;         // as float
+  V fraction;  // 1 + f
+  V n_int;
+};
+
+// x positive, finite, normal.
+Split SplitExponent(VectorBuilder& b, V x) {
+  const bool wide = IsDouble(x);
+  const int mantissa = wide ? 52 : 23;
+  V bits = b.AsInt(x);
+  // The exponent counts from sqrt(1/2): what is below it in the mantissa borrows.
+  V from_root = b.Sub(bits, b.I(wide ? 0x3fe6a09e667f3bcd : 0x3f3504f3, bits));
+  V n = b.AShr(from_root, mantissa);
+  V fraction = b.AsFloat(b.Sub(bits, b.Shl(n, mantissa)));
+  V n_float;
+  if (wide) {  // small integers to double by the same magic as in exp.cc: not every machine converts 64-bit vectors
+    V magic = b.F(0x1.8p52, x);
+    n_float = b.FSub(b.AsFloat(b.Add(n, b.AsInt(magic))), magic);
+  } else {
+    n_float = b.ir().CreateSIToFP(n, x->getType());
+  }
+  return {n_float, fraction, n};
+}
+
+// Subnormals scaled up; `shift` is what to subtract from n.
+V Normalize(VectorBuilder& b, V x, V* shift) {
+  const bool wide = IsDouble(x);
+  V subnormal = b.FLt(x, b.F(wide ? 0x1p-1022 : 0x1p-126, x));
+  *shift = b.Select(subnormal, b.F(wide ? 54 : 25, x), b.Zero(x));
+  return b.Select(subnormal, b.FMul(x, b.F(wide ? 0x1p54 : 0x1p25, x)), x);
+}
+
+// n ln 2 + log(1 + f) + c for doubles.
+V Assemble(VectorBuilder& b, V n, V f, V c) {
+  V s = b.FDiv(f, b.FAdd(f, b.F(2, f)));
+  V z = b.FMul(s, s);
+  V p = b.FMul(z, b.Polynomial(z, {0.6666666666666737, 0.39999999999394614, 0.2857142874727144, 0.22222198031984372,
+                                   0.18183594399674194, 0.153132341346613, 0.1480456502357568}));
+  V half_square = b.FMul(b.F(0.5, f), b.FMul(f, f));
+  V low = b.Fma(n, b.F(0x1.a39ef35793c76p-33, f), c);
+  V inner = b.FSub(half_square, b.Fma(s, b.FAdd(half_square, p), low));
+  return b.Fma(n, b.F(0x1.62e42fee00000p-1, f), b.FSub(f, inner));
+}
+
+V SpecialCases(VectorBuilder& b, V argument, V result) {
+  result = b.Select(b.FEq(argument, b.Zero(argument)), b.F(-HUGE_VAL, result), result);
+  result = b.Select(b.FLt(argument, b.Zero(argument)), b.F(NAN, result), result);
+  V keep = b.Or(b.IsNan(argument), b.FEq(argument, b.F(HUGE_VAL, argument)));
+  return b.Select(keep, argument, result);
+}
+
+}  // namespace
+
+V Log(VectorBuilder& b, V x) {
+  V shift;
+  const Split split = SplitExponent(b, Normalize(b, x, &shift));
+  V n = b.FSub(split.n, shift);
+  V f = b.FSub(split.fraction, b.F(1, x));
+  if (IsDouble(x)) return SpecialCases(b, x, Assemble(b, n, f, b.Zero(x)));
+  V p = b.Polynomial(
+      f, {0.3333331346511841, -0.25000008940696716, 0.2000211924314499, -0.1666799634695053, 0.14219552278518677,
+          -0.1240558847784996, 0.11888159066438675, -0.11675654351711273, 0.06746651232242584});
+  V square = b.FMul(f, f);
+  V tail = b.FMul(b.FMul(square, f), p);
+  tail = b.Fma(n, b.F(0x1.7f7d1cp-20, x), tail);
+  tail = b.Fma(square, b.F(-0.5, x), tail);
+  V result = b.Fma(n, b.F(0x1.62e4p-1, x), b.FAdd(f, tail));
+  return SpecialCases(b, x, result);
+}
+
+// log(u) for u = 1 + x, plus (x - (u - 1)) / u for what rounding u lost.
+V Log1p(VectorBuilder& b, V x) {
+  if (!IsDouble(x)) return b.ToF32(Log1p(b, b.ToF64(x)));
+  V one = b.F(1, x);
+  V u = b.FAdd(x, one);
+  V lost = b.Select(b.FGt(x, one), b.FSub(one, b.FSub(u, x)), b.FSub(x, b.FSub(u, one)));
+  V correction = b.FDiv(lost, u);
+  const Split split = SplitExponent(b, u);
+  V result = SpecialCases(b, u, Assemble(b, split.n, b.FSub(split.fraction, one), correction));
+  return b.Select(b.FLt(b.FAbs(x), b.F(0x1p-54, x)), x, result);
+}
+
+// log1p(a + a^2 / (1 + sqrt(1 + a^2)))
+V AsinhOfFloat(VectorBuilder& b, V x) {
+  V wide = b.ToF64(x), a = b.FAbs(wide), one = b.F(1, wide);
+  V square = b.FMul(a, a);
+  V inner = b.FAdd(a, b.FDiv(square, b.FAdd(one, b.Sqrt(b.FAdd(one, square)))));
+  V value = b.Select(b.FEq(a, b.F(HUGE_VAL, a)), a, Log1p(b, inner));
+  return b.ToF32(b.CopySign(value, wide));
+}
+
+// log1p(t + sqrt(t (t + 2))), t = x - 1
+V AcoshOfFloat(VectorBuilder& b, V x) {
+  V t = b.FSub(b.ToF64(x), b.F(1, b.ToF64(x)));
+  V root = b.Sqrt(b.FMul(t, b.FAdd(t, b.F(2, t))));
+  V value = Log1p(b, b.FAdd(t, root));
+  return b.ToF32(b.Select(b.FLt(t, b.Zero(t)), b.F(NAN, t), value));
+}
+
+V AtanhOfFloat(VectorBuilder& b, V x) {
+  V wide = b.ToF64(x), a = b.FAbs(wide);
+  V value = b.FMul(b.F(0.5, a), Log1p(b, b.FDiv(b.FAdd(a, a), b.FSub(b.F(1, a), a))));
+  return b.ToF32(b.CopySign(value, wide));
+}
+
+}  // namespace strop::math

@@ -1,0 +1,166 @@
+// Trigonometric functions and their inverses.
+//
+//   x = n pi/2 + r, |r| <= pi/4; sin and cos of r by polynomials; n mod 4 chooses and signs
+//
+// pi/2 is subtracted in three parts of 53 bits. With fma the first difference is exact (x and n pi1 are multiples of
+// the same power of two, and the difference is small), and the rest carries r to twice the precision; good for |x| up
+// to kLimit. Lanes beyond it, which no program has in numbers, go to libm. Floats compute in double, where two parts
+// are enough.
+#include <cmath>
+
+#include "strop/codegen/math/math.h"
+
+namespace strop::math {
+namespace {
+
+constexpr double kPi1 = 0x1.921fb54442d18p+0, kPi2 = 0x1.1a62633145c07p-54, kPi3 = -0x1.f1976b7ed8fbcp-110;
+constexpr double kLimitOfDouble = 1 << 20, kLimitOfFloat = 1 << 27;
+
+struct Angle {
+  V r, rest;   // r + rest; rest is null for floats
+  V quadrant;  // in the low bits, i64
+};
+
+// x in double lanes.
+Angle Reduce(VectorBuilder& b, V x, bool for_float) {
+  V magic = b.F(0x1.8p52, x);
+  V shifted = b.Fma(x, b.F(0x1.45f306dc9c883p-1, x), magic);
+  V n = b.FSub(shifted, magic);
+  V first = b.Fma(n, b.F(-kPi1, x), x);
+  V r = b.Fma(n, b.F(-kPi2, x), first);
+  V rest = nullptr;
+  if (!for_float) {
+    rest = b.Fma(n, b.F(-kPi2, x), b.FSub(first, r));
+    rest = b.Fma(n, b.F(-kPi3, x), rest);
+  }
+  return {r, rest, b.AsInt(shifted)};
+}
+
+V SinePolynomial(VectorBuilder& b, const Angle& a) {
+  V z = b.FMul(a.r, a.r);
+  if (!a.rest) {
+    V p = b.Polynomial(z, {-0.1666666663956871, 0.008333329145162601, -0.0001983925703145628, 2.7175682063426978e-06});
+    return b.Fma(b.FMul(a.r, z), p, a.r);
+  }
+  V p = b.Polynomial(z, {-0.16666666666666627, 0.00833333333332129, -0.00019841269828874846, 2.755731335769109e-06,
+                         -2.505070430729533e-08, 1.5893599677009438e-10});
+  // sin(r + e) = sin r + e cos r
+  V low = b.Fma(b.FMul(a.rest, z), b.F(-0.5, z), a.rest);
+  return b.FAdd(a.r, b.Fma(b.FMul(a.r, z), p, low));
+}
+
+V CosinePolynomial(VectorBuilder& b, const Angle& a) {
+  V z = b.FMul(a.r, a.r);
+  V half = b.FMul(z, b.F(0.5, z));
+  V one = b.F(1, z);
+  V top = b.FSub(one, half);
+  if (!a.rest) {
+    V p =
+        b.Polynomial(z, {0.041666666619224225, -0.0013888883440104996, 2.4799436843608976e-05, -2.720333917532251e-07});
+    return b.Fma(b.FMul(z, z), p, top);
+  }
+  V p = b.Polynomial(z, {0.04166666666666659, -0.0013888888888872607, 2.4801587288496756e-05, -2.7557314057966465e-07,
+                         2.087568207333652e-09, -1.1357458906619965e-11});
+  V lost = b.FSub(b.FSub(one, top), half);
+  V low = b.Fma(b.FMul(z, z), p, b.Fma(b.FNeg(a.r), a.rest, lost));
+  return b.FAdd(top, low);
+}
+
+V Bit(VectorBuilder& b, V quadrant, int64_t mask) {
+  return b.ir().CreateICmpNE(b.And(quadrant, b.I(mask, quadrant)), b.Zero(quadrant));
+}
+
+// sin (or cos, a quarter ahead) of double lanes.
+V SineOrCosine(VectorBuilder& b, V x, bool cosine, bool for_float) {
+  const Angle a = Reduce(b, x, for_float);
+  V quadrant = cosine ? b.Add(a.quadrant, b.I(1, a.quadrant)) : a.quadrant;
+  V value = b.Select(Bit(b, quadrant, 1), CosinePolynomial(b, a), SinePolynomial(b, a));
+  return b.Select(Bit(b, quadrant, 2), b.FNeg(value), value);
+}
+
+V WithLibmBeyond(VectorBuilder& b, double limit, V x, V usual, const char* name64, const char* name32) {
+  return b.RarePath(b.FGt(b.FAbs(x), b.F(limit, x)), usual,
+                    [&] { return b.CallPerLane(IsDouble(x) ? name64 : name32, {x}); });
+}
+
+// t in [0, 1] of double lanes, to a float's accuracy.
+V AtanPolynomial(VectorBuilder& b, V t) {
+  V z = b.FMul(t, t);
+  V p = b.Polynomial(
+      z, {-0.3333333329239181, 0.19999996636307277, -0.14285617103484313, 0.11109685407473918, -0.09078432450083476,
+          0.07621020571348548, -0.06385090738343947, 0.05082309449291368, -0.03575832058127355, 0.02038128245558211,
+          -0.00850170680737731, 0.0022515715146973077, -0.0002800479866021808});
+  return b.Fma(b.FMul(t, z), p, t);
+}
+
+constexpr double kHalfPi = 0x1.921fb54442d18p+0, kPi = 0x1.921fb54442d18p+1;
+
+// Angle of the point (x, y), double lanes; zeros and infinities as C's atan2.
+V AngleOf(VectorBuilder& b, V y, V x) {
+  V ax = b.FAbs(x), ay = b.FAbs(y);
+  V steep = b.FGt(ay, ax);
+  V large = b.Select(steep, ay, ax), small = b.Select(steep, ax, ay);
+  V ratio = b.FDiv(small, large);
+  ratio = b.Select(b.FEq(large, b.Zero(large)), b.Zero(ratio), ratio);
+  ratio = b.Select(b.FEq(small, b.F(HUGE_VAL, small)), b.F(1, ratio), ratio);
+  V angle = AtanPolynomial(b, ratio);
+  angle = b.Select(steep, b.FSub(b.F(kHalfPi, angle), angle), angle);
+  V left = b.SLt(b.AsInt(x), b.Zero(b.AsInt(x)));
+  angle = b.Select(left, b.FSub(b.F(kPi, angle), angle), angle);
+  angle = b.CopySign(angle, y);
+  return b.Select(b.ir().CreateFCmpUNO(x, y), b.FAdd(x, y), angle);
+}
+
+}  // namespace
+
+V Sin(VectorBuilder& b, V x) {
+  if (IsDouble(x)) {
+    V tiny = b.FLt(b.FAbs(x), b.F(0x1p-27, x));  // keeps -0
+    V usual = b.Select(tiny, x, SineOrCosine(b, x, false, false));
+    return WithLibmBeyond(b, kLimitOfDouble, x, usual, "sin", "sinf");
+  }
+  V usual = b.ToF32(SineOrCosine(b, b.ToF64(x), false, true));
+  usual = b.Select(b.FEq(x, b.Zero(x)), x, usual);
+  return WithLibmBeyond(b, kLimitOfFloat, x, usual, "sin", "sinf");
+}
+
+V Cos(VectorBuilder& b, V x) {
+  if (IsDouble(x)) return WithLibmBeyond(b, kLimitOfDouble, x, SineOrCosine(b, x, true, false), "cos", "cosf");
+  V usual = b.ToF32(SineOrCosine(b, b.ToF64(x), true, true));
+  return WithLibmBeyond(b, kLimitOfFloat, x, usual, "cos", "cosf");
+}
+
+V TanOfFloat(VectorBuilder& b, V x) {
+  const Angle a = Reduce(b, b.ToF64(x), true);
+  V sine = SinePolynomial(b, a), cosine = CosinePolynomial(b, a);
+  V odd = Bit(b, a.quadrant, 1);
+  V value = b.FDiv(b.Select(odd, b.FNeg(cosine), sine), b.Select(odd, sine, cosine));
+  V usual = b.Select(b.FEq(x, b.Zero(x)), x, b.ToF32(value));
+  return WithLibmBeyond(b, kLimitOfFloat, x, usual, "tan", "tanf");
+}
+
+V AtanOfFloat(VectorBuilder& b, V x) {
+  V wide = b.ToF64(x), a = b.FAbs(wide), one = b.F(1, wide);
+  V large = b.FGt(a, one);
+  V angle = AtanPolynomial(b, b.Select(large, b.FDiv(one, a), a));
+  angle = b.Select(large, b.FSub(b.F(kHalfPi, angle), angle), angle);
+  return b.ToF32(b.CopySign(angle, wide));
+}
+
+// The angle in the triangle with hypotenuse 1. Outside [-1, 1] the root is NaN, and so is the result.
+V AsinOfFloat(VectorBuilder& b, V x) {
+  V wide = b.ToF64(x), one = b.F(1, wide);
+  return b.ToF32(AngleOf(b, wide, b.Sqrt(b.FMul(b.FSub(one, wide), b.FAdd(one, wide)))));
+}
+
+V AcosOfFloat(VectorBuilder& b, V x) {
+  V wide = b.ToF64(x), one = b.F(1, wide);
+  return b.ToF32(AngleOf(b, b.Sqrt(b.FMul(b.FSub(one, wide), b.FAdd(one, wide))), wide));
+}
+
+V Atan2OfFloat(VectorBuilder& b, V y, V x) {
+  b.Match(y, x);
+  return b.ToF32(AngleOf(b, b.ToF64(y), b.ToF64(x)));
+}
+
+}  // namespace strop::math

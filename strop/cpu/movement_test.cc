@@ -1,0 +1,270 @@
+// Data movement and indexing ops, alone and fused with elementwise users, over shapes that do and do not fill vectors.
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "strop/cpu/testing/differential.h"
+#include "strop/ir/builder.h"
+
+namespace strop::cpu {
+namespace {
+
+constexpr ElementType kF32 = ElementType::F32;
+
+class Case {
+ public:
+  Case() : module("m"), d(module), b(d.body()) {}
+  Instruction* Input(ElementType type, Int64Vector dims) {
+    return b.Parameter(next_++, Shape::Array(type, std::move(dims)));
+  }
+  Instruction* Input(Int64Vector dims) { return Input(kF32, std::move(dims)); }
+  // A use that is elementwise, so that the op is inlined and is not the root.
+  Instruction* Used(Instruction* i) {
+    return IsFloat(i->shape().type()) ? b.Make(Op::Negate, {i}) : b.Make(Op::Not, {i});
+  }
+  void Check() {
+    const Status s = b.Finish();
+    ASSERT_TRUE(s.ok()) << s.ToString();
+    EXPECT_EQ(d.Check(), "") << d.body()->ToString();
+  }
+  Module module;
+  Differential d;
+  Builder b;
+
+ private:
+  int64_t next_ = 0;
+};
+
+TEST(Movement, Broadcast) {
+  struct {
+    Int64Vector from, to;
+    Dims dims;
+  } cases[] = {
+      {{}, {5, 7}, {}},
+      {{7}, {5, 7}, {1}},
+      {{5}, {5, 7}, {0}},
+      {{3}, {512, 3}, {1}},
+      {{64}, {9, 64}, {1}},
+      {{9}, {9, 64}, {0}},
+      {{4, 6}, {4, 5, 6}, {0, 2}},
+      {{5, 6}, {4, 5, 6}, {1, 2}},
+      {{100}, {3, 100, 2}, {1}},
+      {{2, 100}, {2, 100, 17}, {0, 1}},
+      {{1}, {33, 1}, {1}},
+  };
+  for (auto& c : cases) {
+    Case t;
+    Instruction* x = t.Input(c.from);
+    Instruction* y = t.Input(c.to);
+    t.b.Make(Op::Add, {t.b.Broadcast(x, c.to, c.dims), y});
+    t.Check();
+  }
+}
+
+TEST(Movement, TransposeReverseSlice) {
+  for (const Dims& p : {Dims{1, 0, 2}, Dims{2, 1, 0}, Dims{0, 2, 1}, Dims{1, 2, 0}, Dims{2, 0, 1}}) {
+    for (ElementType type : {kF32, ElementType::S8, ElementType::C64, ElementType::F64}) {
+      Case t;
+      t.b.Transpose(t.Input(type, {5, 18, 33}), p);
+      t.Check();
+    }
+    Case t;
+    t.Used(t.b.Transpose(t.Input({16, 7, 32}), p));
+    t.Check();
+  }
+  for (const Dims& dims : {Dims{0}, Dims{1}, Dims{2}, Dims{0, 1}, Dims{1, 2}, Dims{0, 1, 2}}) {
+    for (ElementType type : {kF32, ElementType::S16, ElementType::C128}) {
+      Case t;
+      t.Used(
+          t.b.Make(Op::Reverse, {t.Input(type == ElementType::C128 ? kF32 : type, {3, 5, 37})}, DimensionsAttrs{dims}));
+      t.Check();
+      Case u;
+      u.b.Make(Op::Reverse, {u.Input(type, {3, 5, 37})}, DimensionsAttrs{dims});
+      u.Check();
+    }
+  }
+  {
+    Case t;
+    t.Used(t.b.Slice(t.Input({10, 40}), {2, 0}, {9, 40}, {1, 1}));
+    t.Check();
+  }
+  {
+    Case t;
+    t.b.Slice(t.Input({10, 100}), {1, 3}, {9, 98}, {2, 3});
+    t.Check();
+  }
+  {
+    Case t;
+    t.b.Slice(t.Input(ElementType::U8, {4, 10, 64}), {0, 1, 16}, {4, 9, 64}, {1, 2, 1});
+    t.Check();
+  }
+}
+
+TEST(Movement, ReshapeAndIota) {
+  {
+    Case t;
+    Instruction* x = t.Input({6, 35});
+    t.b.Make(Op::Add, {t.b.Reshape(x, {7, 30}), t.b.Broadcast(t.Input({30}), {7, 30}, {1})});
+    t.Check();
+  }
+  {
+    Case t;
+    Instruction* x = t.Input({4, 5, 6});
+    t.b.Transpose(t.b.Reshape(t.b.Transpose(x, {2, 1, 0}), {10, 12}), {1, 0});
+    t.Check();
+  }
+  for (ElementType type : {kF32, ElementType::S32, ElementType::U8, ElementType::BF16, ElementType::C64,
+                           ElementType::F64, ElementType::S64}) {
+    for (int64_t dim : {0, 1, 2}) {
+      Case t;
+      t.b.Iota(Shape::Array(type, {3, 20, 17}), dim);
+      t.Check();
+    }
+  }
+}
+
+TEST(Movement, PadAndConcatenate) {
+  for (const PaddingConfig& p : {PaddingConfig{{1, 2, 0}, {0, 0, 0}}, PaddingConfig{{0, 0, 0}, {3, 4, 0}},
+                                 PaddingConfig{{-1, 1, 0}, {-2, -3, 0}}, PaddingConfig{{1, 0, 2}, {0, 1, 1}},
+                                 PaddingConfig{{2, -3, 3}, {-1, 5, 2}}}) {
+    for (ElementType type : {kF32, ElementType::S8, ElementType::C64}) {
+      Case t;
+      Instruction* x = t.Input(type, {9, 37});
+      t.b.Make(Op::Pad, {x, t.Input(type, {})}, PadAttrs{p});
+      t.Check();
+    }
+    Case t;
+    Instruction* x = t.Input({9, 37});
+    Instruction* y = t.Input({9, 37});
+    t.Used(t.b.Make(Op::Pad, {t.b.Make(Op::Add, {x, y}), t.Input({})}, PadAttrs{p}));
+    t.Check();
+  }
+  for (int64_t dim : {0, 1, 2}) {
+    Case t;
+    std::vector<Instruction*> parts;
+    for (int64_t k = 0; k < 5; ++k) {
+      Int64Vector dims{3, 4, 19};
+      dims[static_cast<size_t>(dim)] = 1 + 3 * k;
+      parts.push_back(t.Used(t.Input(dims)));
+    }
+    t.Used(t.b.Make(Op::Concatenate, parts, DimensionsAttrs{{dim}}, {}, nullptr));
+    t.Check();
+  }
+}
+
+TEST(Movement, DynamicSliceAndUpdate) {
+  for (int64_t start : {-5, 0, 2, 100}) {
+    for (ElementType index : {ElementType::S32, ElementType::S64, ElementType::U32}) {
+      Case t;
+      Instruction* x = t.Input({7, 40});
+      std::vector<Instruction*> operands{x, t.Input(index, {}), t.Input(index, {})};
+      t.Used(t.b.Make(Op::DynamicSlice, operands, DynamicSliceAttrs{{3, 33}}, {}, nullptr));
+      t.d.SetInput(1, Literal::ScalarOfInt(index, start));
+      t.d.SetInput(2, Literal::ScalarOfInt(index, start + 1));
+      t.Check();
+    }
+    Case t;  // in a fusion where the result is a new value
+    Instruction* x = t.Input({7, 40});
+    Instruction* u = t.Input({7, 9});
+    std::vector<Instruction*> operands{t.Used(x), u, t.Input(ElementType::S32, {}), t.Input(ElementType::S32, {})};
+    t.Used(t.b.Make(Op::DynamicUpdateSlice, operands, NoAttrs{}, {}, nullptr));
+    t.d.SetInput(2, Literal::ScalarOfInt(ElementType::S32, start));
+    t.d.SetInput(3, Literal::ScalarOfInt(ElementType::S32, start));
+    t.Check();
+    for (Int64Vector window :
+         {Int64Vector{2, 40}, Int64Vector{7, 9}, Int64Vector{1, 1}, Int64Vector{3, 33}, Int64Vector{7, 40}}) {
+      Case p;  // in place
+      Instruction* whole = p.Input({7, 40});
+      Instruction* part = p.Input(window);
+      std::vector<Instruction*> ops{whole, p.Used(part), p.Input(ElementType::S32, {}), p.Input(ElementType::S32, {})};
+      p.b.Make(Op::DynamicUpdateSlice, ops, NoAttrs{}, {}, nullptr);
+      p.d.SetInput(2, Literal::ScalarOfInt(ElementType::S32, start));
+      p.d.SetInput(3, Literal::ScalarOfInt(ElementType::S32, start - 1));
+      p.d.SetInPlace({0});
+      p.Check();
+    }
+  }
+}
+
+TEST(Movement, Gather) {
+  for (ElementType index : {ElementType::S32, ElementType::S64, ElementType::U8}) {
+    Case rows;  // x[i] of whole rows
+    Instruction* x = rows.Input({9, 50});
+    Instruction* i = rows.Input(index, {13, 1});
+    rows.Used(rows.b.Make(Op::Gather, {x, i},
+                          GatherAttrs{.offset_dims = {1},
+                                      .collapsed_slice_dims = {0},
+                                      .start_index_map = {0},
+                                      .index_vector_dim = 1,
+                                      .slice_sizes = {1, 50}}));
+    rows.Check();
+    Case points;  // x[i, j]
+    x = points.Input({9, 50});
+    i = points.Input(index, {37, 2});
+    points.b.Make(Op::Gather, {x, i},
+                  GatherAttrs{.offset_dims = {},
+                              .collapsed_slice_dims = {0, 1},
+                              .start_index_map = {1, 0},
+                              .index_vector_dim = 1,
+                              .slice_sizes = {1, 1}});
+    points.Check();
+    Case batched;  // a batch dimension in both
+    x = batched.Input({4, 9, 6});
+    i = batched.Input(index, {4, 5});
+    batched.b.Make(Op::Gather, {x, i},
+                   GatherAttrs{.offset_dims = {2},
+                               .collapsed_slice_dims = {1},
+                               .start_index_map = {1},
+                               .operand_batching_dims = {0},
+                               .start_indices_batching_dims = {0},
+                               .index_vector_dim = 2,
+                               .slice_sizes = {1, 1, 6}});
+    batched.Check();
+    Case windows;
+    x = windows.Input({9, 50});
+    i = windows.Input(index, {2, 5});
+    windows.b.Make(Op::Gather, {x, i},
+                   GatherAttrs{.offset_dims = {0, 2},
+                               .collapsed_slice_dims = {},
+                               .start_index_map = {0, 1},
+                               .index_vector_dim = 0,
+                               .slice_sizes = {3, 20}});
+    windows.Check();
+  }
+}
+
+TEST(Movement, BitcastConvert) {
+  struct {
+    ElementType from, to;
+    Int64Vector dims, result;
+  } cases[] = {
+      {kF32, ElementType::S32, {5, 7}, {5, 7}},
+      {ElementType::F16, ElementType::U16, {5, 7}, {5, 7}},
+      {ElementType::BF16, ElementType::F16, {5, 7}, {5, 7}},
+      {ElementType::U32, ElementType::U8, {5, 7}, {5, 7, 4}},
+      {ElementType::F64, ElementType::S32, {5, 7}, {5, 7, 2}},
+      {ElementType::U8, ElementType::U32, {5, 7, 4}, {5, 7}},
+      {ElementType::S16, ElementType::F64, {5, 4}, {5}},
+  };
+  for (auto& c : cases) {
+    Case t;
+    const Shape declared = Shape::Array(c.to, c.result);
+    t.b.Make(Op::BitcastConvert, std::vector<Instruction*>{t.Input(c.from, c.dims)}, NoAttrs{}, {}, &declared);
+    t.Check();
+  }
+}
+
+TEST(Movement, LargeEnoughForManyTasks) {
+  Case t;
+  Instruction* x = t.Input({300, 2001});
+  t.b.Make(Op::Add, {t.b.Transpose(t.Input({2001, 300}), {1, 0}), x});
+  t.Check();
+  EXPECT_GT(t.d.num_tasks(), 4);
+  Case u;
+  u.b.Make(Op::Add, {u.Input({1000003}), u.Input({1000003})});
+  u.Check();
+  EXPECT_GT(u.d.num_tasks(), 4);
+}
+
+}  // namespace
+}  // namespace strop::cpu
