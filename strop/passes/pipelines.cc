@@ -21,6 +21,7 @@ constexpr int kRounds = 8;
 void AddSimplification(PassPipeline& p, int optimization_level) {
   // First: calls hide what every other pass wants to see, and layouts mean something only until here.
   p.Add(PassId::CallInliner);
+  p.Add(PassId::SingleDevice);
   p.Add(PassId::LayoutNormalization);
   p.AddRepeated(kSimplify, optimization_level == 0 ? 1 : kRounds);
 }
