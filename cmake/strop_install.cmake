@@ -23,7 +23,7 @@ function(strop_install)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/strop DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/strop DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
           FILES_MATCHING PATTERN "*.h" PATTERN "*.def" PATTERN "*.inc")
-  foreach(product strop strop_pjrt)
+  foreach(product strop strop_pjrt_plugin)
     if(TARGET ${product})
       install(TARGETS ${product} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
     endif()

@@ -108,6 +108,8 @@ Status SetOption(Options& options, std::string_view name, std::string_view value
   return InvalidArgument(source, ": no option '", CEscape(name), "'; did you mean '", near, "'?");
 }
 
+bool HasOption(std::string_view name) { return FindRow(name) != nullptr; }
+
 Result<Options> OptionsFromEnvironment(ReadVariable read) {
   if (!read) read = ReadEnvironment;
   Options options;

@@ -31,6 +31,8 @@ struct Options {
 // message of an error. Dashes in the name count as underscores; an unknown name gets "did you mean".
 Status SetOption(Options& options, std::string_view name, std::string_view value, std::string_view source);
 
+// Is there a row of that name? Dashes count as underscores.
+bool HasOption(std::string_view name);
 // Options as the environment sets them. `read` stands for getenv in tests.
 using ReadVariable = const char* (*)(const char* variable);
 Result<Options> OptionsFromEnvironment(ReadVariable read = nullptr);

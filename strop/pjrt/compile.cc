@@ -1,0 +1,245 @@
+// Client_Compile and its relatives: bytes in one of three formats and a CompileOptionsProto become a Program on
+// devices.
+#include <cstdlib>
+
+#include "strop/base/log.h"
+#include "strop/import/import.h"
+#include "strop/pjrt/executable.h"
+#include "strop/pjrt/slots.h"
+#include "strop/proto/module_proto.h"
+#include "strop/proto/value_proto.h"
+
+namespace strop::pjrt {
+namespace {
+
+constexpr int64_t kMaxDevices = 1 << 16;
+
+Result<std::unique_ptr<Module>> ReadProgram(std::string_view format, std::string_view code) {
+  if (format == "mlir") return ImportMlir({reinterpret_cast<const uint8_t*>(code.data()), code.size()});
+  if (format == "hlo") return ParseModuleProto(code);
+  if (format == "hlo_with_config") return ParseModuleProtoWithConfig(code);
+  return InvalidArgument("unknown program format \"", CEscape(format), "\"; there are mlir, hlo and hlo_with_config");
+}
+
+// What the options say about the module; counts that both give must agree, 1 standing for unsaid.
+Status ApplyOptions(const FrontendCompileOptions& options, Module& module) {
+  ModuleConfig& config = module.config();
+  auto merge = [](int64_t& mine, int64_t theirs, std::string_view what) {
+    if (mine != 1 && theirs != 1 && mine != theirs)
+      return InvalidArgument("the program has ", mine, " ", what, ", its compile options ", theirs);
+    mine = std::max(mine, theirs);
+    return OkStatus();
+  };
+  STROP_TRY(merge(config.replica_count, options.num_replicas, "replicas"));
+  STROP_TRY(merge(config.num_partitions, options.num_partitions, "partitions"));
+  config.use_spmd_partitioning |= options.use_spmd_partitioning;
+  config.use_shardy_partitioner |= options.use_shardy_partitioner;
+  if (!options.propagate_to_parameters.empty())
+    config.allow_spmd_sharding_propagation_to_parameters = options.propagate_to_parameters;
+  if (!options.propagate_to_output.empty())
+    config.allow_spmd_sharding_propagation_to_output = options.propagate_to_output;
+  return OkStatus();
+}
+
+CompileSettings SettingsFrom(const FrontendCompileOptions& options, const Options& client) {
+  CompileSettings settings;
+  settings.dump_dir = !client.dump.empty() ? client.dump : options.dump.to;
+  settings.custom_calls = &ProcessCustomCalls();
+  settings.pool = &ThreadPool::Default();
+  if (options.backend_optimization_level == 0) settings.optimization_level = 0;
+  return settings;
+}
+
+// One serialised sharding a leaf: of entry parameters, or of the result. Nothing said is replicated.
+Status AppendShardings(const Instruction& value, std::vector<std::string>& out) {
+  const int64_t leaves = value.shape().num_leaves();
+  const Sharding* sharding = value.sharding();
+  for (int64_t i = 0; i < leaves; ++i) {
+    const Sharding* leaf = sharding;
+    if (sharding && sharding->kind == ShardingKind::Tuple)
+      leaf = i < static_cast<int64_t>(sharding->elements.size()) ? &sharding->elements[i] : nullptr;
+    if (!leaf || leaf->kind == ShardingKind::Replicated) {
+      out.emplace_back();
+      continue;
+    }
+    Sharding plain = *leaf;
+    plain.metadata.clear();
+    STROP_ASSIGN(std::string bytes, SerializeSharding(plain));
+    out.push_back(std::move(bytes));
+  }
+  return OkStatus();
+}
+
+void AddLeaf(const Shape& shape, MemoryKind memory, Program::Leaves& leaves) {
+  leaves.shapes.push_back(shape);
+  leaves.memory_kinds.push_back(Name(memory).data());  // names are literals
+  leaves.memory_kind_sizes.push_back(Name(memory).size());
+}
+
+void FinishShardings(Program::Leaves& leaves) {
+  leaves.shardings.resize(leaves.shapes.size());
+  for (const std::string& sharding : leaves.shardings) {
+    leaves.sharding_data.push_back(sharding.data());
+    leaves.sharding_sizes.push_back(sharding.size());
+  }
+}
+
+// The lists that the C API hands out.
+void FillLists(Program& program) {
+  const ExecutableSpec& spec = program.executable().spec();
+  for (const ParameterSpec& parameter : spec.parameters) AddLeaf(parameter.shape, parameter.memory, program.parameters);
+  for (const OutputSpec& output : spec.outputs) {
+    AddLeaf(output.shape, output.memory, program.outputs);
+    program.output_types.push_back(BufferTypeOf(output.shape.type()));
+    program.output_dims.insert(program.output_dims.end(), output.shape.dims().begin(), output.shape.dims().end());
+    program.output_dim_counts.push_back(static_cast<size_t>(output.shape.rank()));
+  }
+  FinishShardings(program.parameters);
+  FinishShardings(program.outputs);
+  program.parameter_layouts = LayoutsOf(program.parameters.shapes);
+  program.output_layouts = LayoutsOf(program.outputs.shapes);
+  program.cost.Add("flops", static_cast<float>(program.compiled->cost.flops));
+  program.cost.Add("transcendentals", static_cast<float>(program.compiled->cost.transcendentals));
+  program.cost.Add("bytes accessed", static_cast<float>(program.compiled->cost.bytes_accessed));
+}
+
+std::string Fingerprint(const Program& program, const Backend& backend) {
+  const std::string context = StrCat(Version(), backend.target().description, program.options_bytes);
+  const uint64_t halves[] = {Fingerprint64(StrCat(context, program.code)),
+                             Fingerprint64(StrCat(program.code, context))};
+  std::string out;
+  for (uint64_t half : halves)
+    for (int shift = 60; shift >= 0; shift -= 4) out += "0123456789abcdef"[(half >> shift) & 15];
+  return out;
+}
+
+// (replica, partition) -> device, from the options or 0, 1, 2, ...
+Result<std::shared_ptr<const DeviceAssignment>> Assign(const PJRT_Client& client,
+                                                       const FrontendCompileOptions& options) {
+  auto out = std::make_shared<DeviceAssignment>();
+  const int64_t count = options.num_replicas * options.num_partitions;
+  if (count > kMaxDevices) return InvalidArgument("a program for ", count, " devices");
+  out->num_replicas = static_cast<int32_t>(options.num_replicas);
+  out->num_partitions = static_cast<int32_t>(options.num_partitions);
+  const auto devices = static_cast<int64_t>(client.devices.size());
+  if (!options.device_assignment) {
+    const int64_t first = count == 1 && options.device_ordinal > 0 ? options.device_ordinal : 0;
+    if (first + count > devices)
+      return InvalidArgument("the program needs ", count, " devices from ", first, " on, there are ", devices);
+    for (int64_t i = 0; i < count; ++i) out->devices.push_back(static_cast<int32_t>(first + i));
+    return std::shared_ptr<const DeviceAssignment>(std::move(out));
+  }
+  std::vector<bool> taken(client.devices.size(), false);
+  for (int64_t id : options.device_assignment->devices) {
+    if (id < 0 || id >= devices)
+      return InvalidArgument("the device assignment names device ", id, ", there are ", devices);
+    if (taken[id]) return InvalidArgument("the device assignment names device ", id, " twice");
+    taken[id] = true;
+    out->devices.push_back(static_cast<int32_t>(id));
+  }
+  return std::shared_ptr<const DeviceAssignment>(std::move(out));
+}
+
+Result<std::string_view> TextOf(const char* data, size_t size, std::string_view what) {
+  if (!data && size > 0) return InvalidArgument(what, " is null");
+  return std::string_view(data ? data : "", data ? size : 0);
+}
+
+Result<std::shared_ptr<const Program>> CompileArgs(const PJRT_Program* program, const char* options,
+                                                   size_t options_size, const Backend& backend,
+                                                   const Options& settings) {
+  if (!program) return InvalidArgument("the program is null");
+  if (program->struct_size < kStructSize<PJRT_Program>)
+    return InvalidArgument("PJRT_Program.struct_size is ", program->struct_size);
+  STROP_ASSIGN(std::string_view format, TextOf(program->format, program->format_size, "the program's format"));
+  STROP_ASSIGN(std::string_view code, TextOf(program->code, program->code_size, "the program's code"));
+  STROP_ASSIGN(std::string_view options_bytes, TextOf(options, options_size, "the list of compile options"));
+  return CompileProgram(format, code, options_bytes, backend, settings);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Program>> CompileProgram(std::string_view format, std::string_view code,
+                                                      std::string_view options_bytes, const Backend& backend,
+                                                      const Options& settings) {
+  auto program = std::make_shared<Program>();
+  STROP_ASSIGN(program->options, ParseCompileOptions(options_bytes));
+  STROP_ASSIGN(std::unique_ptr<Module> module, ReadProgram(format, code));
+  STROP_TRY(ApplyOptions(program->options, *module));
+  if (module->config().num_partitions > 1)
+    return Unimplemented("module ", module->name(), " is to be partitioned over ", module->config().num_partitions,
+                         " devices; the partitioner is not there yet, one device and replicas are");
+  for (const Instruction* parameter : module->entry()->parameters())
+    STROP_TRY(AppendShardings(*parameter, program->parameters.shardings));
+  STROP_TRY(AppendShardings(*module->entry()->root(), program->outputs.shardings));
+  STROP_ASSIGN(program->compiled, Compile(std::move(module), backend, SettingsFrom(program->options, settings)));
+  program->format = format;
+  program->code = code;
+  program->options_bytes = options_bytes;
+  program->fingerprint = Fingerprint(*program, backend);
+  FillLists(*program);
+  return std::shared_ptr<const Program>(std::move(program));
+}
+
+Result<PJRT_LoadedExecutable*> LoadProgram(PJRT_Client* client, std::shared_ptr<const Program> program,
+                                           const FrontendCompileOptions& options) {
+  auto loaded = std::make_unique<PJRT_LoadedExecutable>();
+  loaded->client = client;
+  loaded->device_set = client->device_set;
+  loaded->program = std::move(program);
+  STROP_ASSIGN(loaded->assignment, Assign(*client, options));
+  for (size_t i = 0; i < loaded->assignment->devices.size(); ++i) {
+    loaded->devices.push_back(client->devices[loaded->assignment->devices[i]]);
+    loaded->logical_ids.push_back({static_cast<int>(i) / loaded->assignment->num_partitions,
+                                   static_cast<int>(i) % loaded->assignment->num_partitions});
+  }
+  return loaded.release();
+}
+
+Status Client_Compile(PJRT_Client_Compile_Args& args) {
+  STROP_ASSIGN(std::shared_ptr<const Program> program,
+               CompileArgs(args.program, args.compile_options, args.compile_options_size, *args.client->backend,
+                           args.client->options));
+  FrontendCompileOptions options = program->options;
+  STROP_ASSIGN(args.executable, LoadProgram(args.client, std::move(program), options));
+  return OkStatus();
+}
+
+Status Compile(PJRT_Compile_Args& args) {
+  Options settings;
+  if (args.client) {
+    settings = args.client->options;
+  } else {
+    STROP_ASSIGN(settings, OptionsFromEnvironment());
+  }
+  STROP_ASSIGN(const Backend* backend, FindBackend(settings.backend));
+  STROP_ASSIGN(std::shared_ptr<const Program> program,
+               CompileArgs(args.program, args.compile_options, args.compile_options_size, *backend, settings));
+  args.executable = new PJRT_Executable{std::move(program)};
+  return OkStatus();
+}
+
+Status Client_Load(PJRT_Client_Load_Args& args) {
+  if (!args.executable) return InvalidArgument("the executable is null");
+  FrontendCompileOptions options = args.executable->program->options;
+  if (args.compile_options && args.compile_options_size > 0) {
+    STROP_ASSIGN(options, ParseCompileOptions({args.compile_options, args.compile_options_size}));
+  }
+  STROP_ASSIGN(args.loaded_executable, LoadProgram(args.client, args.executable->program, options));
+  return OkStatus();
+}
+
+Status Executable_DeserializeAndLoad(PJRT_Executable_DeserializeAndLoad_Args& args) {
+  STROP_ASSIGN(std::string_view bytes,
+               TextOf(args.serialized_executable, args.serialized_executable_size, "the serialised executable"));
+  std::string_view override_options;
+  if (STROP_PJRT_HAS(args, overridden_serialized_compile_options_size) && args.overridden_serialized_compile_options)
+    override_options = {args.overridden_serialized_compile_options, args.overridden_serialized_compile_options_size};
+  STROP_ASSIGN(std::shared_ptr<const Program> program,
+               DeserializeProgram(bytes, override_options, *args.client->backend, args.client->options));
+  FrontendCompileOptions options = program->options;
+  STROP_ASSIGN(args.loaded_executable, LoadProgram(args.client, std::move(program), options));
+  return OkStatus();
+}
+
+}  // namespace strop::pjrt
