@@ -4,7 +4,7 @@
 //   float    log(1+f) = f - f^2/2 + f^3 p(f)
 //   double   s = f / (2+f), log(1+f) = f - (f^2/2 - s (f^2/2 + s^2 p(s^2)))     (2 atanh s, without its cancellation)
 //
-// n ln 2 is added in two parts, of which n times the first is exact. Coefficients: minimax.py.
+// n ln 2 is added in two parts, of which n times the first is exact. Coefficients: Remez exchange in multi-precision.
 #include <cmath>
 
 #include "strop/codegen/math/math.h"
