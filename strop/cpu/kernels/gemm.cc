@@ -1,6 +1,7 @@
 #include "strop/cpu/kernels/gemm.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace strop::cpu {
@@ -138,6 +139,13 @@ void RunBlock(const MicroTable<T>& micro, const BlockShape& block, int64_t m0, i
 
 namespace {
 
+// A bfloat16 as it lies in memory: the upper half of a float.
+struct Bf16 {
+  uint16_t code;
+  explicit operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(code) << 16); }
+  explicit operator double() const { return static_cast<float>(*this); }
+};
+
 // Packs vectors with `vector_stride` between them and `k_stride` along them.
 template <class T, class S>
 void PackTyped(const S* base, int64_t vector_stride, int64_t k_stride, int64_t count, int64_t kc, int64_t width, T* dst) {
@@ -178,6 +186,9 @@ void PackStrided(ElementType type, const uint8_t* data, int64_t offset, int64_t 
     case ElementType::U32: return typed(static_cast<uint32_t*>(nullptr));
     case ElementType::S64: return typed(static_cast<int64_t*>(nullptr));
     case ElementType::U64: return typed(static_cast<uint64_t*>(nullptr));
+    case ElementType::BF16:
+      if constexpr (std::is_floating_point_v<T>) return typed(static_cast<Bf16*>(nullptr));
+      break;
     default: break;
   }
   for (int64_t p = 0; p < kc; ++p)
