@@ -57,8 +57,11 @@ def main():
         checks(f"{name}: first values as recorded", bfloat16_steps(results[platform][0, :6], FIRST).max() <= 1)
     checks.runs(runs)
     if len(results) == 2:
+        # A sum near zero has steps smaller than the rounding of its terms (512 of them, up to 400 each, in float32: about 0.01).
         steps = bfloat16_steps(results["strop"], results["cpu"])
-        checks(f"results differ by at most one bfloat16 step ({np.count_nonzero(steps)} of {steps.size} differ)", steps.max() <= 1)
+        apart = np.abs(results["strop"].astype(np.float64) - results["cpu"].astype(np.float64))
+        checks(f"results differ by at most one bfloat16 step or 0.01 ({np.count_nonzero(steps)} of {steps.size} differ)",
+               bool(np.all((steps <= 1) | (apart <= 0.01))))
     return checks.exit_code()
 
 

@@ -101,6 +101,7 @@ void FillLists(Program& program) {
   program.cost.Add("flops", static_cast<float>(program.compiled->cost.flops));
   program.cost.Add("transcendentals", static_cast<float>(program.compiled->cost.transcendentals));
   program.cost.Add("bytes accessed", static_cast<float>(program.compiled->cost.bytes_accessed));
+  program.cost.Add("interpreted instructions", static_cast<float>(program.compiled->explanation.interpreted.size()));
 }
 
 std::string Fingerprint(const Program& program, const Backend& backend) {
