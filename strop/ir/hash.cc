@@ -71,7 +71,8 @@ uint64_t HashShape(const Shape& shape) {
     pending.pop_back();
     h = HashCombine(h, static_cast<uint64_t>(at->type()));
     if (at->IsArray())
-      for (int64_t i = 0; i < at->rank(); ++i) h = HashCombine(h, static_cast<uint64_t>(at->dim(i)) * 2 + at->is_dynamic(i));
+      for (int64_t i = 0; i < at->rank(); ++i)
+        h = HashCombine(h, static_cast<uint64_t>(at->dim(i)) * 2 + at->is_dynamic(i));
     h = HashCombine(h, at->elements().size());
     for (const Shape& e : at->elements()) pending.push_back(&e);
   }

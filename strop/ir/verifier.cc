@@ -2,7 +2,8 @@
 //
 // Promises of the stages, beyond those that hold always:
 //   Partitioned  no sharding domains are left (`domain`)
-//   LaidOut      every array is row-major, whether it says so or not; only custom calls, and the bitcasts and tuple elements
+//   LaidOut      every array is row-major, whether it says so or not; only custom calls, and the bitcasts and tuple
+//   elements
 //                around them, may name another layout
 //   Scheduled    config().is_scheduled is set; the list order, always topological, is the order of execution
 #include "strop/ir/verifier.h"

@@ -62,8 +62,8 @@ Status MakeEntryPhysical(Module& module) {
   const EntryLayout layout = module.EffectiveEntryLayout();
   Instruction* body = entry->first();
   while (body && body->IsParameter()) body = body->next();
-  // Parameters first, so that what is made of them comes before every user. They are there from the start, whatever precedes
-  // them by a control edge.
+  // Parameters first, so that what is made of them comes before every user. They are there from the start, whatever
+  // precedes them by a control edge.
   for (Instruction* p : entry->parameters()) {
     for (Instruction* before : p->control_predecessors())
       for (Instruction* after : p->control_successors()) after->AddControlPredecessor(before);

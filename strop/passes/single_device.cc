@@ -1,5 +1,5 @@
-// Programs for one device (one replica, one partition): marks of the partitioner become their operand, collectives what they
-// are among one participant.
+// Programs for one device (one replica, one partition): marks of the partitioner become their operand, collectives what
+// they are among one participant.
 //
 //   %s = f32[8] custom-call(%x), custom_call_target="Sharding"          uses of %s use %x
 //   %r = f32[8] all-reduce(%x), to_apply=add                            uses of %r use %x
@@ -14,9 +14,15 @@
 namespace strop {
 namespace {
 
-constexpr std::array<std::string_view, 9> kMarks = {
-    "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape",
-    "xla.sdy.FuncResultSharding", "annotate_device_placement", "MoveToHost", "MoveToDevice"};
+constexpr std::array<std::string_view, 9> kMarks = {"Sharding",
+                                                    "SPMDFullToShardShape",
+                                                    "SPMDShardToFullShape",
+                                                    "xla.sdy.GlobalToLocalShape",
+                                                    "xla.sdy.LocalToGlobalShape",
+                                                    "xla.sdy.FuncResultSharding",
+                                                    "annotate_device_placement",
+                                                    "MoveToHost",
+                                                    "MoveToDevice"};
 
 Instruction* Zeros(Instruction& like) {
   Computation* c = like.parent();
@@ -29,14 +35,18 @@ Instruction* Zeros(Instruction& like) {
 // What the instruction is on one device, or null if that is nothing simpler.
 Instruction* OnOneDevice(Instruction& i) {
   switch (i.op()) {
-    case Op::PartitionId: case Op::ReplicaId:
-      return i.parent()->AddConstant(Literal::ScalarOfInt(i.shape().type(), 0), &i);
+    case Op::PartitionId:
+    case Op::ReplicaId: return i.parent()->AddConstant(Literal::ScalarOfInt(i.shape().type(), 0), &i);
     case Op::CustomCall: {
       const std::string& target = i.attrs<CustomCallAttrs>().target;
       const bool mark = std::find(kMarks.begin(), kMarks.end(), target) != kMarks.end();
       return mark && i.operand_count() == 1 && i.shape().Compatible(i.operand(0)->shape()) ? i.operand(0) : nullptr;
     }
-    case Op::AllReduce: case Op::AllGather: case Op::ReduceScatter: case Op::AllToAll: case Op::CollectiveBroadcast: {
+    case Op::AllReduce:
+    case Op::AllGather:
+    case Op::ReduceScatter:
+    case Op::AllToAll:
+    case Op::CollectiveBroadcast: {
       if (i.operand_count() == 1 && i.shape().Compatible(i.operand(0)->shape())) return i.operand(0);
       if (!i.shape().IsTuple() || i.shape().tuple_size() != i.operand_count()) return nullptr;
       for (int64_t k = 0; k < i.operand_count(); ++k)
