@@ -16,7 +16,7 @@ if not (build / "bin" / "strop").is_file():
     sys.exit(77)
 target = build / "howto"
 copy_repository(target)
-for page in PAGES:
+for page in sys.argv[1:] or PAGES:
     follow(page, target)
     print(f"{page}: as it says", flush=True)
 sys.exit(0)
