@@ -28,6 +28,9 @@ def build_targets(preset, targets=()):
     configure(preset)
     environment = dict(os.environ)
     environment.setdefault("NINJA_STATUS", "[%f/%t, %es] ")
+    # Objects do not depend on where the tree lies: a second work tree, or the copy that tests/howto makes, finds them in the cache.
+    environment.setdefault("CCACHE_BASEDIR", str(ROOT))
+    environment.setdefault("CCACHE_NOHASHDIR", "1")
     with Step(f"building ({preset})"):
         run(["ninja", "-C", folder(preset), *targets], "the build failed; the first error is above", env=environment)
 

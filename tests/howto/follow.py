@@ -23,9 +23,14 @@ def copy_repository(target):
     names = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=SOURCE, capture_output=True, text=True, check=True).stdout
     wanted = {name for name in names.split("\0") if name and (SOURCE / name).is_file()}
     target.mkdir(parents=True, exist_ok=True)
-    for path in sorted(target.rglob("*"), reverse=True):
+    for path in sorted(target.rglob("*"), reverse=True):  # what a folder holds before the folder
         name = path.relative_to(target).as_posix()
-        if path.is_file() and not path.is_symlink() and name not in wanted and name.split("/")[0] not in ("build", ".git"):
+        if path.is_symlink() or name.split("/")[0] in ("build", ".git"):
+            continue
+        if path.is_dir():
+            if not any(path.iterdir()):
+                path.rmdir()
+        elif name not in wanted:
             path.unlink()
     for name in sorted(wanted):
         source, copy = SOURCE / name, target / name
@@ -51,7 +56,7 @@ def edit(target, block):
 
 
 def follow(page, target):
-    environment = dict(os.environ, CCACHE_BASEDIR=str(target), CCACHE_NOHASHDIR="1", CCACHE_SLOPPINESS="time_macros")
+    environment = {name: value for name, value in os.environ.items() if name != "CCACHE_BASEDIR"}
     for kind, body in BLOCK.findall((target / page).read_text()):
         if kind == "sh":
             print(f"--- {page}\n{body}", flush=True)
