@@ -183,9 +183,11 @@ Result<Literal> EvalBitcastConvert(OpCall& call) {
   STROP_ASSIGN(Literal result, call.NewResult());
   const std::span<const uint8_t> source = operand.bytes();
   const std::span<uint8_t> target = result.mutable_bytes();
-  // A pred is one bit here, as StableHLO's i1.
-  const int from_bits = IsPred(operand.type()) && pred && to < 8 ? 1 : from,
-            to_bits = IsPred(call.shape.type()) && pred && from < 8 ? 1 : to;
+  // A pred is one bit, as StableHLO's i1, where the element counts say so; else the byte that it is stored in.
+  auto bits = [](const Literal& a, const Literal& b) {
+    return IsPred(a.type()) && a.num_elements() == b.num_elements() * Bits(b.type()) ? 1 : Bits(a.type());
+  };
+  const int from_bits = bits(operand, result), to_bits = bits(result, operand);
   const int64_t total = operand.num_elements() * from_bits;
   if (total != result.num_elements() * to_bits)
     return Unimplemented("bitcast-convert from ", operand.shape().ToString(), " to ", call.shape.ToString());
