@@ -125,6 +125,10 @@ Result<Literal> Evaluator::RunInstruction(const Instruction& instruction, EvalFn
     return result;
   }
   STROP_ASSIGN(Shape shape, ActualShape(instruction, operands));
+  if (IsElementwise(instruction.op()))
+    for (Literal& operand : operands) {
+      STROP_ASSIGN(operand, CutToShape(std::move(operand), shape));
+    }
   OpCall call{*this, instruction, operands, shape};
   return fn(call);
 }

@@ -91,6 +91,8 @@ class Evaluator {
 ComputationPlan MakePlan(const Computation& computation);
 // The shape of the result of an instruction, given operands whose dynamic dimensions have their actual sizes.
 Result<Shape> ActualShape(const Instruction& instruction, std::span<const Literal> operands);
+// The front part of an array of larger dimensions: a static operand beside one that has been cut.
+Result<Literal> CutToShape(Literal value, const Shape& shape);
 // `shape` with every bounded dimension at its bound.
 Shape StaticShape(const Shape& shape);
 

@@ -180,15 +180,16 @@ class World {
 
   Status Permute(const Instruction& instruction, int64_t self, const std::vector<int64_t>& members,
                  const std::vector<std::vector<Literal>>& all, Literal* result) const {
+    const int64_t n = static_cast<int64_t>(members.size());
+    const std::vector<Literal>*own = nullptr, *sent = nullptr;
+    for (size_t i = 0; i < members.size(); ++i)
+      if (members[i] == self) own = &all[i];
     for (const auto& [source, target] : instruction.attrs<PermuteAttrs>().source_target_pairs) {
-      const int64_t n = static_cast<int64_t>(members.size());
       if (source < 0 || target < 0 || source >= n || target >= n)
         return InvalidArgument("collective-permute from ", source, " to ", target, " among ", n);
-      if (members[static_cast<size_t>(target)] != self) continue;
-      *result = all[static_cast<size_t>(source)][0];
-      return OkStatus();
+      if (members[static_cast<size_t>(target)] == self) sent = &all[static_cast<size_t>(source)];
     }
-    STROP_ASSIGN(*result, Literal::Zeros(instruction.operand(0)->shape()));
+    STROP_ASSIGN(*result, PermuteResult(instruction, *own, sent));
     return OkStatus();
   }
 

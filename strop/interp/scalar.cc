@@ -12,6 +12,23 @@ namespace {
 int64_t SignExtend(uint64_t v, int bits) { return static_cast<int64_t>(v << (64 - bits)) >> (64 - bits); }
 uint64_t ZeroExtend(uint64_t v, int bits) { return bits == 64 ? v : v & ((uint64_t{1} << bits) - 1); }
 
+// The code of `value` in a format of 16 bits or fewer, if value and result are well inside its normal range; found on the bits of
+// the double: rounds the mantissa to nearest even, a carry goes into the exponent. EncodeFloat knows the rest.
+bool EncodeNormal(const FloatFormat& f, double value, uint64_t* code) {
+  const uint64_t bits = std::bit_cast<uint64_t>(value);
+  const int64_t exponent = static_cast<int64_t>(bits >> 52 & 0x7FF) - 1023 + f.bias;
+  if (exponent < 1 || exponent > (1 << f.exponent_bits) - 3 || !f.has_sign) return false;
+  const int drop = 52 - f.mantissa_bits;
+  const uint64_t magnitude = static_cast<uint64_t>(exponent) << 52 | (bits & ((uint64_t{1} << 52) - 1));
+  const uint64_t half = (uint64_t{1} << (drop - 1)) - 1 + (magnitude >> drop & 1);
+  *code = (magnitude + half) >> drop | (bits >> 63) << (f.bits - 1);
+  return true;
+}
+uint64_t Encode(ElementType t, const FloatFormat& f, double value) {
+  uint64_t code;
+  return EncodeNormal(f, value, &code) ? code : EncodeFloat(t, value);
+}
+
 // Decoding tables of the formats with at most 16 bits; filled once, on first use, with DecodeFloat.
 const double* DecodeTable(ElementType t) {
   struct Tables {
@@ -91,6 +108,15 @@ double RealOf(T v) {
     return static_cast<double>(v);
 }
 
+void StoreSmallFloats(ElementType t, const Cell* cells, int64_t count, uint8_t* bytes, int64_t begin) {
+  const FloatFormat& f = FormatOf(t);
+  for (int64_t i = 0; i < count; ++i) {
+    const uint64_t code = Encode(t, f, cells[i].re);
+    if (Bytes(t) == 1) bytes[begin + i] = static_cast<uint8_t>(code);
+    else Write(bytes, begin + i, static_cast<uint16_t>(code));
+  }
+}
+
 }  // namespace
 
 Cell Normalize(ElementType t, Cell c) {
@@ -112,7 +138,7 @@ Cell Normalize(ElementType t, Cell c) {
     case ElementKind::Pred: c.u = c.u != 0; return c;
     case ElementKind::Signed: c.i = SignExtend(c.u, Bits(t)); return c;
     case ElementKind::Unsigned: c.u = ZeroExtend(c.u, Bits(t)); return c;
-    case ElementKind::Float: c.re = DecodeFloat(t, EncodeFloat(t, c.re)); return c;
+    case ElementKind::Float: c.re = DecodeTable(t)[Encode(t, FormatOf(t), c.re)]; return c;
     default: return c;
   }
 }
@@ -148,8 +174,7 @@ void StoreCells(ElementType t, const Cell* cells, int64_t count, uint8_t* bytes,
     case ElementKind::Float:
       if (t == ElementType::F32) return each([=](int64_t i, Cell c) { Write(bytes, i, static_cast<float>(c.re)); });
       if (t == ElementType::F64) return each([=](int64_t i, Cell c) { Write(bytes, i, c.re); });
-      if (Bytes(t) == 1) return each([=](int64_t i, Cell c) { bytes[i] = static_cast<uint8_t>(EncodeFloat(t, c.re)); });
-      return each([=](int64_t i, Cell c) { Write(bytes, i, static_cast<uint16_t>(EncodeFloat(t, c.re))); });
+      return StoreSmallFloats(t, cells, count, bytes, begin);
     case ElementKind::Complex:
       if (t == ElementType::C64)
         return each([=](int64_t i, Cell c) {

@@ -116,7 +116,7 @@ Result<std::unique_ptr<ScalarFunction>> ScalarFunction::Make(Evaluator& evaluato
   std::vector<std::vector<int>> arguments;
   for (size_t i = 0; i < function->input_types_.size(); ++i) arguments.push_back({compiler.NewRegister()});
   function->compiled_ = compiler.Compile(computation, arguments, &function->outputs_);
-  if (function->compiled_ && function->steps_.size() == 1 && function->input_types_.size() == 2 &&
+  if (function->compiled_ && function->steps_.size() == 1 && function->input_types_.size() >= 2 &&
       function->outputs_.size() == 1) {
     const Step& step = function->steps_[0];
     const Op op = computation.root()->op();
@@ -131,10 +131,7 @@ Result<std::unique_ptr<ScalarFunction>> ScalarFunction::Make(Evaluator& evaluato
 
 Status ScalarFunction::Call(std::span<const Cell> inputs, std::span<Cell> outputs) {
   if (compiled_) {
-    Cell* r = registers_.data();
-    for (size_t i = 0; i < inputs.size(); ++i) r[i] = inputs[i];
-    for (const Step& s : steps_) r[s.out] = s.op(r[s.in[0]], r[s.in[1]], r[s.in[2]]);
-    for (size_t i = 0; i < outputs_.size(); ++i) outputs[i] = r[outputs_[i]];
+    CallCompiled(inputs.data(), outputs.data());
     return OkStatus();
   }
   std::vector<Literal> arguments;
@@ -159,7 +156,7 @@ Accumulator::Accumulator(ScalarFunction* function)
 }
 
 Status Accumulator::Combine(std::span<Cell> accumulated, std::span<const Cell> values) {
-  if (function_->single_op() != Op::kEnd) {
+  if (function_->single_op() != Op::kEnd && accumulated.size() == 1) {
     const ScalarOp& op = function_->single();
     const Cell sum = op.fn(accumulated[0], values[0], {}, op.info);
     accumulated[0] = delay_rounding_ ? sum : Normalize(op.info.result, sum);

@@ -22,8 +22,17 @@ class ScalarFunction {
   const std::vector<ElementType>& output_types() const { return output_types_; }
 
   Status Call(std::span<const Cell> inputs, std::span<Cell> outputs);
+  // A compiled function cannot fail; for inner loops.
+  bool compiled() const { return compiled_; }
+  void CallCompiled(const Cell* inputs, Cell* outputs) {
+    Cell* r = registers_.data();
+    for (size_t i = 0; i < input_types_.size(); ++i) r[i] = inputs[i];
+    for (const Step& s : steps_) r[s.out] = s.op(r[s.in[0]], r[s.in[1]], r[s.in[2]]);
+    for (size_t i = 0; i < outputs_.size(); ++i) outputs[i] = r[outputs_[i]];
+  }
 
-  // The op, if the function is nothing but op(p0, p1) or, for commutative ops, op(p1, p0); else Op::kEnd.
+  // The op, if the function is nothing but op(p0, p1) or, for commutative ops, op(p1, p0); else Op::kEnd. Further
+  // parameters may exist (the companions of a sort).
   Op single_op() const { return single_op_; }
   // The same with its result not yet rounded to the element type: for sums and products that are rounded once at the
   // end.

@@ -22,11 +22,12 @@ Result<Literal> Ask(OpCall& call, const InterpretOptions::Hook& hook, std::strin
 Result<Literal> GroupOfOne(OpCall& call) {
   if (call.op() != Op::CollectivePermute && call.op() != Op::CollectivePermuteStart)
     return CollectiveResult(call.evaluator, call.instruction, 0, {{call.operands.begin(), call.operands.end()}});
-  if (call.operands.size() != 1) return Unimplemented("collective-permute with in-place operands");
   // Process 0 gets what it sends to itself, or zeros.
+  const std::vector<Literal> own(call.operands.begin(), call.operands.end());
+  bool receives = false;
   for (const auto& [source, target] : call.attrs<PermuteAttrs>().source_target_pairs)
-    if (source == 0 && target == 0) return call.in(0);
-  return Literal::Zeros(call.in(0).shape());
+    receives = receives || (source == 0 && target == 0);
+  return PermuteResult(call.instruction, own, receives ? &own : nullptr);
 }
 
 }  // namespace

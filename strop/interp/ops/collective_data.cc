@@ -93,7 +93,8 @@ const Shape& Component(const Shape& shape, size_t k) {
 
 // The result without the frame that a -start op puts around it.
 const Shape& PlainShape(const Instruction& instruction) {
-  return instruction.op() == Op::AllGatherStart ? instruction.shape().element(1) : instruction.shape();
+  const bool starts = instruction.op() == Op::AllGatherStart || instruction.op() == Op::CollectivePermuteStart;
+  return starts && instruction.shape().IsTuple() ? instruction.shape().element(1) : instruction.shape();
 }
 
 }  // namespace
@@ -136,6 +137,22 @@ Result<Literal> CollectiveResult(Evaluator& evaluator, const Instruction& instru
     results.push_back(*std::move(result));
   }
   if (!shape.IsTuple()) return std::move(results[0]);
+  return Literal::Tuple(std::move(results));
+}
+
+Result<Literal> PermuteResult(const Instruction& instruction, std::span<const Literal> own, const std::vector<Literal>* sent) {
+  if (!instruction.attrs<PermuteAttrs>().slice_sizes.empty())
+    return Unimplemented(Name(instruction.op()), " in place (with slice_sizes) in the interpreter");
+  std::vector<Literal> results;
+  for (size_t k = 0; k < own.size(); ++k) {
+    if (sent && k < sent->size() && (*sent)[k].shape().Compatible(own[k].shape())) {
+      results.push_back((*sent)[k]);
+      continue;
+    }
+    STROP_ASSIGN(Literal zeros, Literal::Zeros(own[k].shape()));
+    results.push_back(std::move(zeros));
+  }
+  if (!PlainShape(instruction).IsTuple() && results.size() == 1) return std::move(results[0]);
   return Literal::Tuple(std::move(results));
 }
 

@@ -11,19 +11,20 @@ namespace strop::interp {
 
 template <class T>
 struct PackedOperand {
-  std::vector<T> values;  // [(b * free + f) * contracting + k]
-  int64_t batch = 1, free = 1, contracting = 1;
-  Int64Vector free_dims, contracting_dims, batch_dims;  // sizes
+  std::vector<T> values;  // [(b * rows + r) * inner + i]
+  int64_t batch = 1, rows = 1, inner = 1;
+  Int64Vector batch_dims, row_dims, inner_dims;  // sizes
 
-  const T* Row(int64_t b, int64_t f) const { return values.data() + (b * free + f) * contracting; }
+  const T* Row(int64_t b, int64_t r) const { return values.data() + (b * rows + r) * inner; }
 };
 
 // Free dimensions are those in none of the lists.
 Dims FreeDimensions(int64_t rank, const Dims& batch, const Dims& contracting, const Dims& others = {});
 
+// The array with its dimensions in the order of the lists, each list taken as one dimension.
 template <class T>
-PackedOperand<T> PackOperand(const std::vector<T>& values, const Int64Vector& dims, const Dims& batch, const Dims& free,
-                             const Dims& contracting, int64_t offset = 0) {
+PackedOperand<T> PackOperand(const std::vector<T>& values, const Int64Vector& dims, const Dims& batch, const Dims& rows,
+                             const Dims& inner, int64_t offset = 0) {
   PackedOperand<T> out;
   const Int64Vector strides = RowMajorStrides(dims);
   Int64Vector order_dims, order_strides;
@@ -36,47 +37,62 @@ PackedOperand<T> PackOperand(const std::vector<T>& values, const Int64Vector& di
     }
   };
   take(batch, &out.batch, &out.batch_dims);
-  take(free, &out.free, &out.free_dims);
-  take(contracting, &out.contracting, &out.contracting_dims);
-  out.values.resize(static_cast<size_t>(out.batch * out.free * out.contracting));
+  take(rows, &out.rows, &out.row_dims);
+  take(inner, &out.inner, &out.inner_dims);
+  out.values.resize(static_cast<size_t>(out.batch * out.rows * out.inner));
   if (!out.values.empty())
     CopyStrided(sizeof(T), order_dims, reinterpret_cast<uint8_t*>(out.values.data()), RowMajorStrides(order_dims),
                 reinterpret_cast<const uint8_t*>(values.data() + offset), order_strides);
   return out;
 }
 
-inline Cell SumOfProducts(const int64_t* a, const int64_t* b, int64_t n, bool) {
-  uint64_t sum = 0;
-  for (int64_t k = 0; k < n; ++k) sum += static_cast<uint64_t>(a[k]) * static_cast<uint64_t>(b[k]);
-  return Cell::Uint(sum);
+// sums[j] += a * b[j]
+template <class T, class Sum>
+void AddProducts(T a, const T* b, Sum* sums, int64_t n) {
+  const Sum wide = static_cast<Sum>(a);
+  for (int64_t j = 0; j < n; ++j) sums[j] += wide * static_cast<Sum>(b[j]);
 }
-template <class Sum>
-Cell SumReals(const double* a, const double* b, int64_t n) {
-  Sum sum = 0;
-  for (int64_t k = 0; k < n; ++k) sum += static_cast<Sum>(a[k]) * b[k];
-  return Cell::Real(static_cast<double>(sum));
-}
-inline Cell SumOfProducts(const double* a, const double* b, int64_t n, bool wide) {
-  return wide ? SumReals<long double>(a, b, n) : SumReals<double>(a, b, n);
-}
-inline Cell SumOfProducts(const std::complex<double>* a, const std::complex<double>* b, int64_t n, bool) {
+struct ComplexSum {
   long double re = 0, im = 0;
-  for (int64_t k = 0; k < n; ++k) {
-    const long double ar = a[k].real(), ai = a[k].imag(), br = b[k].real(), bi = b[k].imag();
-    re += ar * br - ai * bi;
-    im += ar * bi + ai * br;
+};
+inline void AddProducts(std::complex<double> a, const std::complex<double>* b, ComplexSum* sums, int64_t n) {
+  const long double ar = a.real(), ai = a.imag();
+  for (int64_t j = 0; j < n; ++j) {
+    sums[j].re += ar * b[j].real() - ai * b[j].imag();
+    sums[j].im += ar * b[j].imag() + ai * b[j].real();
   }
-  return Cell::Complex(static_cast<double>(re), static_cast<double>(im));
 }
 
-// Calls f(T{}) with the host type in which results of type t are summed.
+// A sum as a cell of the result's domain, not yet rounded.
+inline Cell SumCell(uint64_t sum, ElementType) { return Cell::Uint(sum); }
+inline Cell SumCell(ComplexSum sum, ElementType) {
+  return Cell::Complex(static_cast<double>(sum.re), static_cast<double>(sum.im));
+}
+template <class Sum>
+  requires(std::is_floating_point_v<Sum>)
+Cell SumCell(Sum sum, ElementType result) {
+  const Cell cell = Cell::Real(static_cast<double>(sum));
+  if (DomainOf(result) == Domain::Real) return cell;
+  ScalarInfo info;  // an integer result of floats: truncated and saturated, as convert does
+  info.operand = ElementType::F64;
+  info.result = result;
+  return ConvertFunction(ElementType::F64, result)(cell, {}, {}, info);
+}
+
+template <class T, class Sum>
+struct SumTypes {
+  using Element = T;
+  using Total = Sum;
+};
+// Calls f(SumTypes<...>{}) with the host types in which products of lhs and rhs are summed for a result of type `result`.
 template <class F>
-auto WithSumType(ElementType t, F&& f) {
-  switch (DomainOf(t)) {
-    case Domain::Real: return f(double{});
-    case Domain::Complex: return f(std::complex<double>{});
-    default: return f(int64_t{});
+Status WithSumTypes(ElementType lhs, ElementType rhs, ElementType result, F&& f) {
+  if (IsComplex(lhs) || IsComplex(rhs) || IsComplex(result)) return f(SumTypes<std::complex<double>, ComplexSum>{});
+  if (IsFloat(lhs) || IsFloat(rhs) || IsFloat(result)) {
+    const bool wide = lhs == ElementType::F64 || rhs == ElementType::F64 || result == ElementType::F64;
+    return wide ? f(SumTypes<double, long double>{}) : f(SumTypes<double, double>{});
   }
+  return f(SumTypes<int64_t, uint64_t>{});
 }
 template <class T>
 std::vector<T> LoadAs(const Literal& literal) {
@@ -87,9 +103,7 @@ std::vector<T> LoadAs(const Literal& literal) {
   else
     return LoadComplexes(literal);
 }
-// Is `t` summed with more digits than double has?
-inline bool SumsWide(ElementType t) { return t == ElementType::F64; }
-// Integer results need integer operands: their products are exact.
+// A complex sum has no other result than a complex one.
 Status CheckContractionTypes(Op op, ElementType lhs, ElementType rhs, ElementType result);
 
 }  // namespace strop::interp

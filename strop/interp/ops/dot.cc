@@ -19,8 +19,7 @@ Dims FreeDimensions(int64_t rank, const Dims& batch, const Dims& contracting, co
 }
 
 Status CheckContractionTypes(Op op, ElementType lhs, ElementType rhs, ElementType result) {
-  auto rank = [](ElementType t) { return IsComplex(t) ? 2 : IsFloat(t) ? 1 : 0; };
-  if (rank(lhs) > rank(result) || rank(rhs) > rank(result))
+  if (!IsComplex(result) && (IsComplex(lhs) || IsComplex(rhs)))
     return Unimplemented(Name(op), " of ", Name(lhs), " and ", Name(rhs), " with a result of type ", Name(result));
   return OkStatus();
 }
@@ -44,27 +43,29 @@ void RoundForAlgorithm(const std::string& algorithm, std::vector<double>& values
 void RoundForAlgorithm(const std::string&, std::vector<int64_t>&) {}
 void RoundForAlgorithm(const std::string&, std::vector<std::complex<double>>&) {}
 
-template <class T>
+// result[b, i, j] = sum over k of lhs[b, i, k] * rhs[b, k, j]
+template <class T, class Sum>
 Status Contract(OpCall& call, const std::vector<T>& lhs, const std::vector<T>& rhs, Literal& result) {
   const auto& a = call.attrs<DotAttrs>();
   const Shape &lhs_shape = call.in(0).shape(), &rhs_shape = call.in(1).shape();
-  const PackedOperand<T> left =
-      PackOperand(lhs, lhs_shape.dims(), a.lhs_batch, FreeDimensions(lhs_shape.rank(), a.lhs_batch, a.lhs_contracting),
-                  a.lhs_contracting);
-  const PackedOperand<T> right =
-      PackOperand(rhs, rhs_shape.dims(), a.rhs_batch, FreeDimensions(rhs_shape.rank(), a.rhs_batch, a.rhs_contracting),
-                  a.rhs_contracting);
+  const Dims lhs_free = FreeDimensions(lhs_shape.rank(), a.lhs_batch, a.lhs_contracting);
+  const Dims rhs_free = FreeDimensions(rhs_shape.rank(), a.rhs_batch, a.rhs_contracting);
+  const PackedOperand<T> left = PackOperand(lhs, lhs_shape.dims(), a.lhs_batch, lhs_free, a.lhs_contracting);
+  const PackedOperand<T> right = PackOperand(rhs, rhs_shape.dims(), a.rhs_batch, a.rhs_contracting, rhs_free);
   const ElementType type = call.shape.type();
-  if (left.batch * left.free * right.free != result.num_elements())
+  const int64_t columns = right.inner;
+  if (left.batch * left.rows * columns != result.num_elements() || left.inner != right.rows)
     return Internal("interpreter: dot dimensions do not agree");
   uint8_t* out = result.mutable_bytes().data();
-  std::vector<Cell> row(static_cast<size_t>(right.free));
+  std::vector<Sum> sums(static_cast<size_t>(columns));
+  std::vector<Cell> cells(sums.size());
   for (int64_t b = 0; b < left.batch; ++b) {
     STROP_TRY(call.evaluator.Poll());
-    for (int64_t i = 0; i < left.free; ++i) {
-      for (int64_t j = 0; j < right.free; ++j)
-        row[static_cast<size_t>(j)] = SumOfProducts(left.Row(b, i), right.Row(b, j), left.contracting, SumsWide(type));
-      StoreCells(type, row.data(), right.free, out, (b * left.free + i) * right.free);
+    for (int64_t i = 0; i < left.rows; ++i) {
+      std::fill(sums.begin(), sums.end(), Sum{});
+      for (int64_t k = 0; k < left.inner; ++k) AddProducts(left.Row(b, i)[k], right.Row(b, k), sums.data(), columns);
+      for (size_t j = 0; j < sums.size(); ++j) cells[j] = SumCell(sums[j], type);
+      StoreCells(type, cells.data(), columns, out, (b * left.rows + i) * columns);
     }
   }
   return OkStatus();
@@ -106,12 +107,12 @@ Result<Literal> EvalDot(OpCall& call) {
   if (call.operands.size() != 2 || !a.sparsity.text.empty()) return Unimplemented("dot with sparse operands");
   STROP_TRY(CheckContractionTypes(call.op(), call.in(0).type(), call.in(1).type(), type));
   STROP_ASSIGN(Literal result, call.NewResult());
-  STROP_TRY(WithSumType(type, [&](auto zero) -> Status {
-    using T = decltype(zero);
+  STROP_TRY(WithSumTypes(call.in(0).type(), call.in(1).type(), type, [&](auto types) -> Status {
+    using T = typename decltype(types)::Element;
     std::vector<T> lhs = LoadAs<T>(call.in(0)), rhs = LoadAs<T>(call.in(1));
     RoundForAlgorithm(a.algorithm, lhs);
     RoundForAlgorithm(a.algorithm, rhs);
-    return Contract(call, lhs, rhs, result);
+    return Contract<T, typename decltype(types)::Total>(call, lhs, rhs, result);
   }));
   return result;
 }
@@ -123,7 +124,7 @@ Result<Literal> EvalScaledDot(OpCall& call) {
   STROP_ASSIGN(std::vector<double> lhs, Scaled(call.in(0), call.in(2)));
   STROP_ASSIGN(std::vector<double> rhs, Scaled(call.in(1), call.in(3)));
   STROP_ASSIGN(Literal result, call.NewResult());
-  STROP_TRY(Contract(call, lhs, rhs, result));
+  STROP_TRY((Contract<double, long double>(call, lhs, rhs, result)));
   return result;
 }
 

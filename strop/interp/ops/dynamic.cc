@@ -97,6 +97,14 @@ Result<Literal> EvalReshape(OpCall& call) {
   return value.WithShape(call.shape);
 }
 
+Result<Literal> CutToShape(Literal value, const Shape& shape) {
+  if (value.shape().rank() != shape.rank() || value.shape().dims() == shape.dims()) return value;
+  STROP_ASSIGN(Literal out, Literal::Zeros(Shape::Array(value.type(), shape.dims())));
+  CopyStrided(Bytes(value.type()), shape.dims(), out.mutable_bytes().data(), RowMajorStrides(shape.dims()),
+              value.bytes().data(), RowMajorStrides(value.shape().dims()));
+  return out;
+}
+
 // ---- shapes at their actual sizes
 // --------------------------------------------------------------------------------------
 
@@ -190,7 +198,7 @@ Result<Shape> ActualShape(const Instruction& instruction, std::span<const Litera
     Shape shape = StaticShape(declared);
     for (const Literal& operand : operands)
       for (int64_t i = 0; i < declared.rank() && operand.shape().rank() == declared.rank(); ++i)
-        if (declared.is_dynamic(i) || operand.shape().dim(i) < shape.dim(i)) shape.set_dim(i, operand.shape().dim(i));
+        shape.set_dim(i, std::min(shape.dim(i), operand.shape().dim(i)));
     return shape;
   }
   switch (op) {

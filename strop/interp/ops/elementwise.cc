@@ -11,9 +11,9 @@ Result<Literal> EvalElementwise(OpCall& call) {
   STROP_ASSIGN(ScalarOp op, MakeScalarOp(call.op(), call.in(0).type(), type, call.instruction.any_attrs()));
   STROP_ASSIGN(Literal result, call.NewResult());
   const int64_t count = result.num_elements();
-  constexpr int64_t kChunk = 512;
-  Cell cells[3][kChunk];
-  Cell out[kChunk];
+  const int64_t chunk = std::min<int64_t>(count, 512);
+  std::vector<Cell> cells[3], out(static_cast<size_t>(chunk));
+  for (std::vector<Cell>& line : cells) line.resize(out.size());
   // The bounds of clamp may be scalars; they are read once and stay.
   const size_t operands = std::min<size_t>(call.operands.size(), 3);
   bool spread[3] = {};
@@ -22,15 +22,15 @@ Result<Literal> EvalElementwise(OpCall& call) {
     spread[k] = operand.shape().rank() == 0 && call.shape.rank() != 0;
     if (!spread[k] && operand.num_elements() != count)
       return Internal("interpreter: ", Name(call.op()), " of shapes that differ");
-    if (spread[k]) std::fill_n(cells[k], kChunk, LoadCell(operand, 0));
+    if (spread[k]) std::fill(cells[k].begin(), cells[k].end(), LoadCell(operand, 0));
   }
   uint8_t* bytes = result.mutable_bytes().data();
-  for (int64_t begin = 0; begin < count; begin += kChunk) {
-    const int64_t n = std::min(kChunk, count - begin);
+  for (int64_t begin = 0; begin < count; begin += chunk) {
+    const int64_t n = std::min(chunk, count - begin);
     for (size_t k = 0; k < operands; ++k)
-      if (!spread[k]) LoadCells(call.operands[k].type(), call.operands[k].bytes().data(), begin, n, cells[k]);
-    for (int64_t i = 0; i < n; ++i) out[i] = op.fn(cells[0][i], cells[1][i], cells[2][i], op.info);
-    StoreCells(type, out, n, bytes, begin);
+      if (!spread[k]) LoadCells(call.operands[k].type(), call.operands[k].bytes().data(), begin, n, cells[k].data());
+    for (size_t i = 0; i < static_cast<size_t>(n); ++i) out[i] = op.fn(cells[0][i], cells[1][i], cells[2][i], op.info);
+    StoreCells(type, out.data(), n, bytes, begin);
   }
   return result;
 }

@@ -57,32 +57,38 @@ size_t Position(const Dims& list, int64_t d) {
   return static_cast<size_t>(std::find(list.begin(), list.end(), d) - list.begin());
 }
 
-template <class T>
+template <class T, class Sum>
 class RaggedDot {
  public:
   RaggedDot(OpCall& call, Literal& result)
-      : call_(call), a_(call.attrs<RaggedDotAttrs>()), groups_(call.in(2)), type_(call.shape.type()), result_(result) {}
+      : call_(call), a_(call.attrs<RaggedDotAttrs>()), groups_(call.in(2)), result_(result) {}
 
   Status Run() {
-    const Int64Vector& lhs_dims = call_.in(0).shape().dims();
-    const Dims free = FreeDimensions(call_.in(0).shape().rank(), a_.lhs_batch, a_.lhs_contracting);
-    left_ = PackOperand(LoadAs<T>(call_.in(0)), lhs_dims, a_.lhs_batch, free, a_.lhs_contracting);
+    const Shape &lhs = call_.in(0).shape(), &rhs = call_.in(1).shape();
+    const Dims lhs_free = FreeDimensions(lhs.rank(), a_.lhs_batch, a_.lhs_contracting);
+    left_ = PackOperand(LoadAs<T>(call_.in(0)), lhs.dims(), a_.lhs_batch, lhs_free, a_.lhs_contracting);
     const int64_t ragged = a_.lhs_ragged[0];
-    if (const size_t at = Position(free, ragged); at < free.size()) return RaggedFree(at);
-    const Dims rhs_free = FreeDimensions(call_.in(1).shape().rank(), a_.rhs_batch, a_.rhs_contracting);
+    if (const size_t at = Position(lhs_free, ragged); at < lhs_free.size()) return RaggedFree(at);
+    const Dims rhs_free = FreeDimensions(rhs.rank(), a_.rhs_batch, a_.rhs_contracting);
     const PackedOperand<T> right =
-        PackOperand(LoadAs<T>(call_.in(1)), call_.in(1).shape().dims(), a_.rhs_batch, rhs_free, a_.rhs_contracting);
+        PackOperand(LoadAs<T>(call_.in(1)), rhs.dims(), a_.rhs_batch, a_.rhs_contracting, rhs_free);
     if (const size_t at = Position(a_.lhs_contracting, ragged); at < a_.lhs_contracting.size())
       return RaggedContracting(at, right);
     for (int64_t b = 0; b < left_.batch; ++b)
-      for (int64_t i = 0; i < left_.free; ++i)
-        for (int64_t j = 0; j < right.free; ++j)
-          Put(SumOfProducts(left_.Row(b, i), right.Row(b, j), left_.contracting, SumsWide(type_)));
+      for (int64_t i = 0; i < left_.rows; ++i) PutRow(left_.Row(b, i), right, b);
     return OkStatus();
   }
 
  private:
-  void Put(Cell sum) { StoreCells(type_, &sum, 1, result_.mutable_bytes().data(), next_++); }
+  // The next row of the result: lhs (a row of the contracting dimensions) times batch b of rhs.
+  void PutRow(const T* lhs, const PackedOperand<T>& right, int64_t b) {
+    std::vector<Sum> sums(static_cast<size_t>(right.inner));
+    for (int64_t k = 0; k < right.rows; ++k) AddProducts(lhs[k], right.Row(b, k), sums.data(), right.inner);
+    for (const Sum& sum : sums) {
+      const Cell cell = SumCell(sum, result_.type());
+      StoreCells(result_.type(), &cell, 1, result_.mutable_bytes().data(), next_++);
+    }
+  }
 
   Status RaggedFree(size_t ragged) {
     const Int64Vector& rhs_dims = call_.in(1).shape().dims();
@@ -91,34 +97,27 @@ class RaggedDot {
     const int64_t group_stride = RowMajorStrides(rhs_dims)[static_cast<size_t>(a_.rhs_group[0])];
     std::vector<PackedOperand<T>> right;
     for (int64_t g = 0; g < groups_.count(); ++g)
-      right.push_back(PackOperand(values, rhs_dims, a_.rhs_batch, free, a_.rhs_contracting, g * group_stride));
+      right.push_back(PackOperand(values, rhs_dims, a_.rhs_batch, a_.rhs_contracting, free, g * group_stride));
     if (right.empty()) return OkStatus();  // no group: all zero
-    const std::vector<int64_t> table = GroupTable(groups_, left_.batch_dims, left_.free_dims, ragged);
+    const std::vector<int64_t> table = GroupTable(groups_, left_.batch_dims, left_.row_dims, ragged);
     for (int64_t b = 0; b < left_.batch; ++b)
-      for (int64_t i = 0; i < left_.free; ++i) {
-        const int64_t g = table[static_cast<size_t>(b * left_.free + i)];
-        if (g < 0) {
-          next_ += right[0].free;
-          continue;
-        }
-        const PackedOperand<T>& r = right[static_cast<size_t>(g)];
-        for (int64_t j = 0; j < r.free; ++j)
-          Put(SumOfProducts(left_.Row(b, i), r.Row(b, j), left_.contracting, SumsWide(type_)));
+      for (int64_t i = 0; i < left_.rows; ++i) {
+        const int64_t g = table[static_cast<size_t>(b * left_.rows + i)];
+        if (g >= 0) PutRow(left_.Row(b, i), right[static_cast<size_t>(g)], b);
+        else next_ += right[0].inner;
       }
     return OkStatus();
   }
 
   Status RaggedContracting(size_t ragged, const PackedOperand<T>& right) {
-    const std::vector<int64_t> table = GroupTable(groups_, left_.batch_dims, left_.contracting_dims, ragged);
-    std::vector<T> part(static_cast<size_t>(left_.contracting));
+    const std::vector<int64_t> table = GroupTable(groups_, left_.batch_dims, left_.inner_dims, ragged);
+    std::vector<T> part(static_cast<size_t>(left_.inner));
     for (int64_t g = 0; g < groups_.count(); ++g)
       for (int64_t b = 0; b < left_.batch; ++b)
-        for (int64_t i = 0; i < left_.free; ++i) {
-          for (int64_t k = 0; k < left_.contracting; ++k)
-            part[static_cast<size_t>(k)] =
-                table[static_cast<size_t>(b * left_.contracting + k)] == g ? left_.Row(b, i)[k] : T{};
-          for (int64_t j = 0; j < right.free; ++j)
-            Put(SumOfProducts(part.data(), right.Row(b, j), left_.contracting, SumsWide(type_)));
+        for (int64_t i = 0; i < left_.rows; ++i) {
+          for (int64_t k = 0; k < left_.inner; ++k)
+            part[static_cast<size_t>(k)] = table[static_cast<size_t>(b * left_.inner + k)] == g ? left_.Row(b, i)[k] : T{};
+          PutRow(part.data(), right, b);
         }
     return OkStatus();
   }
@@ -126,7 +125,6 @@ class RaggedDot {
   OpCall& call_;
   const RaggedDotAttrs& a_;
   Groups groups_;
-  ElementType type_;
   Literal& result_;
   PackedOperand<T> left_;
   int64_t next_ = 0;
@@ -139,7 +137,9 @@ Result<Literal> EvalRaggedDot(OpCall& call) {
   if (a.lhs_ragged.size() != 1) return Unimplemented("ragged-dot with ", a.lhs_ragged.size(), " ragged dimensions");
   STROP_TRY(CheckContractionTypes(call.op(), call.in(0).type(), call.in(1).type(), call.shape.type()));
   STROP_ASSIGN(Literal result, call.NewResult());
-  STROP_TRY(WithSumType(call.shape.type(), [&](auto zero) { return RaggedDot<decltype(zero)>(call, result).Run(); }));
+  STROP_TRY(WithSumTypes(call.in(0).type(), call.in(1).type(), call.shape.type(), [&](auto types) {
+    return RaggedDot<typename decltype(types)::Element, typename decltype(types)::Total>(call, result).Run();
+  }));
   return result;
 }
 

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "strop/interp/ops/fixture.h"
+#include "strop/interp/scalar.h"
 
 namespace strop::interp {
 namespace {
@@ -90,6 +91,26 @@ TEST_F(RealTest, RoundsOnce) {
   EXPECT_EQ(Do(Op::Sqrt, ElementType::F32, std::ldexp(1, -148)), std::ldexp(1, -74));
   EXPECT_EQ(Do(Op::Multiply, ElementType::F16, 65504, 2), kInf);
   EXPECT_TRUE(std::isnan(Do(Op::Multiply, ElementType::F8E4M3FN, 448, 2)));
+}
+
+TEST_F(RealTest, FastRoundingAgreesWithTheTypesRoom) {
+  for (ElementType t : Floats()) {
+    if (Bits(t) > 16) continue;
+    SCOPED_TRACE(Name(t));
+    uint64_t state = 1;
+    for (int i = 0; i < 20000; ++i) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      // Values of all magnitudes, many of them half way between two codes.
+      double v = std::ldexp(static_cast<double>(state >> 50) / 16384 + 0.5, static_cast<int>(state % 60) - 30);
+      if (state & 64) v = -v;
+      Cell cell = Cell::Real(v);
+      uint8_t bytes[2] = {};
+      StoreCells(t, &cell, 1, bytes, 0);
+      ASSERT_EQ(bytes[0] | bytes[1] << 8, static_cast<int>(EncodeFloat(t, v))) << v;
+      const double want = DecodeFloat(t, EncodeFloat(t, v)), got = Normalize(t, cell).re;
+      ASSERT_TRUE(got == want || (std::isnan(got) && std::isnan(want))) << v;
+    }
+  }
 }
 
 TEST_F(RealTest, CompareAndTotalOrder) {

@@ -10,9 +10,9 @@ namespace strop::interp {
 
 namespace {
 
-// Bottom-up merge sort of `order`; less(a, b) gives Result<bool>.
+// Bottom-up merge sort of `order`.
 template <class Less>
-Status MergeSort(std::vector<int64_t>& order, Less&& less) {
+void MergeSort(std::vector<int64_t>& order, Less&& less) {
   const size_t n = order.size();
   std::vector<int64_t> merged(n);
   for (size_t width = 1; width < n; width *= 2) {
@@ -20,17 +20,51 @@ Status MergeSort(std::vector<int64_t>& order, Less&& less) {
       const size_t middle = std::min(begin + width, n), end = std::min(begin + 2 * width, n);
       size_t left = begin, right = middle;
       for (size_t out = begin; out < end; ++out) {
-        bool take_right = left == middle;
-        if (!take_right && right < end) {
-          STROP_ASSIGN(take_right, less(order[right], order[left]));
-        }
+        const bool take_right = left == middle || (right < end && less(order[right], order[left]));
         merged[out] = take_right ? order[right++] : order[left++];
       }
     }
     order.swap(merged);
   }
-  return OkStatus();
 }
+
+// The comparator on positions along one line of the arrays.
+class LineLess {
+ public:
+  LineLess(ScalarFunction& comparator, const std::vector<std::vector<Cell>>& arrays, int64_t stride)
+      : comparator_(comparator), arrays_(arrays), stride_(stride), inputs_(2 * arrays.size()) {
+    simple_ = comparator.single_op() == Op::Compare;  // of the first array alone
+  }
+  void set_line(int64_t first) { first_ = first; }
+  const Status& error() const { return error_; }
+
+  bool operator()(int64_t a, int64_t b) {
+    const size_t left = static_cast<size_t>(first_ + a * stride_), right = static_cast<size_t>(first_ + b * stride_);
+    if (simple_) {
+      const ScalarInfo& info = comparator_.single().info;
+      return CompareCells(DomainOf(info.operand), info.direction, info.order, arrays_[0][left], arrays_[0][right]);
+    }
+    for (size_t k = 0; k < arrays_.size(); ++k) {
+      inputs_[2 * k] = arrays_[k][left];
+      inputs_[2 * k + 1] = arrays_[k][right];
+    }
+    Cell less;
+    if (comparator_.compiled()) {
+      comparator_.CallCompiled(inputs_.data(), &less);
+    } else if (error_.ok()) {
+      if (Status status = comparator_.Call(inputs_, {&less, 1}); !status.ok()) error_ = std::move(status);
+    }
+    return less.u != 0;
+  }
+
+ private:
+  ScalarFunction& comparator_;
+  const std::vector<std::vector<Cell>>& arrays_;
+  int64_t stride_, first_ = 0;
+  std::vector<Cell> inputs_;
+  bool simple_;
+  Status error_;
+};
 
 }  // namespace
 
@@ -51,20 +85,15 @@ Result<Literal> EvalSort(OpCall& call) {
   }
   const Int64Vector strides = RowMajorStrides(dims);
   dims[dimension] = std::min<int64_t>(length, 1);
-  std::vector<Cell> inputs(2 * n), less(1);
+  LineLess less(*comparator, arrays, stride);
   std::vector<int64_t> order(static_cast<size_t>(length));
   for (IndexWalk line(dims, {strides}); !line.done(); line.Next()) {
     STROP_TRY(call.evaluator.Poll());
     const int64_t first = line.offset(0);
     std::iota(order.begin(), order.end(), int64_t{0});
-    STROP_TRY(MergeSort(order, [&](int64_t a, int64_t b) -> Result<bool> {
-      for (size_t k = 0; k < n; ++k) {
-        inputs[2 * k] = arrays[k][static_cast<size_t>(first + a * stride)];
-        inputs[2 * k + 1] = arrays[k][static_cast<size_t>(first + b * stride)];
-      }
-      STROP_TRY(comparator->Call(inputs, less));
-      return less[0].u != 0;
-    }));
+    less.set_line(first);
+    MergeSort(order, less);
+    STROP_TRY(less.error());
     for (size_t k = 0; k < n; ++k) {  // bytes, so that NaN payloads survive
       const int64_t width = Bytes(results[k].type());
       const uint8_t* from = call.operands[k].bytes().data();
