@@ -41,6 +41,26 @@ Status ApplyOptions(const FrontendCompileOptions& options, Module& module) {
   return OkStatus();
 }
 
+// Buffers are row-major, so parameters and results are, whatever layouts the program's own instructions have.
+Status SetEntryLayout(Module& module) {
+  ModuleConfig& config = module.config();
+  for (const auto* modes : {&config.parameter_layout_modes, &config.result_layout_modes})
+    for (const std::string& mode : *modes) {
+      if (mode.empty() || mode == "default" || mode == "auto") continue;
+      std::string_view inside = std::string_view(mode).substr(1, std::max<size_t>(mode.size(), 2) - 2);
+      const std::vector<std::string_view> dims = Split(inside, ',');
+      for (size_t i = 0; i < dims.size(); ++i)
+        if (!inside.empty() && ParseNumber<size_t>(Trim(dims[i])) != dims.size() - 1 - i)
+          return Unimplemented("layout mode ", mode, " of a parameter or result; buffers are row-major");
+    }
+  config.entry_layout.parameters.clear();
+  for (const Instruction* parameter : module.entry()->parameters())
+    config.entry_layout.parameters.push_back(parameter->shape().WithoutLayout().WithDefaultLayout());
+  config.entry_layout.result = module.entry()->root()->shape().WithoutLayout().WithDefaultLayout();
+  config.has_entry_layout = true;
+  return OkStatus();
+}
+
 CompileSettings SettingsFrom(const FrontendCompileOptions& options, const Options& client) {
   CompileSettings settings;
   settings.dump_dir = !client.dump.empty() ? client.dump : options.dump.to;
@@ -167,6 +187,7 @@ Result<std::shared_ptr<const Program>> CompileProgram(std::string_view format, s
   STROP_ASSIGN(program->options, ParseCompileOptions(options_bytes));
   STROP_ASSIGN(std::unique_ptr<Module> module, ReadProgram(format, code));
   STROP_TRY(ApplyOptions(program->options, *module));
+  STROP_TRY(SetEntryLayout(*module));
   if (module->config().num_partitions > 1)
     return Unimplemented("module ", module->name(), " is to be partitioned over ", module->config().num_partitions,
                          " devices; the partitioner is not there yet, one device and replicas are");

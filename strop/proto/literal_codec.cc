@@ -158,21 +158,32 @@ void Encode(const Literal& literal, proto::LiteralProto* out) {
     case ElementType::C128: return typed(out->mutable_c128s());
     default: break;
   }
-  // The same field as the decoder reads; it lies in *out, which is not const.
-  if (const std::string* field = BytesField(*out, shape.type())) {
-    switch (shape.type()) {
+  switch (shape.type()) {
 #define BYTES(type, name) \
   case ElementType::type: *out->mutable_##name() = std::move(bytes); return;
-      BYTES(S1, s1s)
-      BYTES(S2, s2s)
-      BYTES(S4, s4s)
-      BYTES(S8, s8s) BYTES(S16, s16s) BYTES(U1, u1s) BYTES(U2, u2s) BYTES(U4, u4s) BYTES(U8, u8s) BYTES(U16, u16s)
-          BYTES(F16, f16s) BYTES(BF16, bf16s) BYTES(F4E2M1FN, f4e2m1fns) BYTES(F8E3M4, f8e3m4s) BYTES(F8E4M3, f8e4m3s)
-              BYTES(F8E4M3FN, f8e4m3fns) BYTES(F8E4M3B11FNUZ, f8e4m3b11fnuzs) BYTES(F8E4M3FNUZ, f8e4m3fnuzs)
-                  BYTES(F8E5M2, f8e5m2s) BYTES(F8E5M2FNUZ, f8e5m2fnuzs) BYTES(F8E8M0FNU, f8e8m0fnus)
+    BYTES(S1, s1s)
+    BYTES(S2, s2s)
+    BYTES(S4, s4s)
+    BYTES(S8, s8s)
+    BYTES(S16, s16s)
+    BYTES(U1, u1s)
+    BYTES(U2, u2s)
+    BYTES(U4, u4s)
+    BYTES(U8, u8s)
+    BYTES(U16, u16s)
+    BYTES(F16, f16s)
+    BYTES(BF16, bf16s)
+    BYTES(F4E2M1FN, f4e2m1fns)
+    BYTES(F8E3M4, f8e3m4s)
+    BYTES(F8E4M3, f8e4m3s)
+    BYTES(F8E4M3FN, f8e4m3fns)
+    BYTES(F8E4M3B11FNUZ, f8e4m3b11fnuzs)
+    BYTES(F8E4M3FNUZ, f8e4m3fnuzs)
+    BYTES(F8E5M2, f8e5m2s)
+    BYTES(F8E5M2FNUZ, f8e5m2fnuzs)
+    BYTES(F8E8M0FNU, f8e8m0fnus)
 #undef BYTES
-                      default : static_cast<void>(field);
-    }
+    default: return;
   }
 }
 

@@ -36,6 +36,12 @@ class ModuleWriter {
  private:
   int64_t IdOf(const Instruction& instruction) const { return ids_[instruction.id()]; }
 
+  // Layouts are written where XLA insists on them: on constants, whose literals have one, and everywhere once the
+  // module is laid out.
+  Shape WireShape(const Shape& shape, Op op) const {
+    return module_.stage() >= Stage::LaidOut || op == Op::Constant ? shape.WithDefaultLayout() : shape;
+  }
+
   Status WriteComputation(const Computation& computation) {
     HloComputationProto* out = out_->add_computations();
     out->set_name(computation.name());
@@ -51,10 +57,10 @@ class ModuleWriter {
     out->set_root_id(IdOf(*computation.root()));
     auto* shape = out->mutable_program_shape();
     for (const Instruction* p : computation.parameters()) {
-      codec::Encode(p->shape(), shape->add_parameters());
+      codec::Encode(WireShape(p->shape(), p->op()), shape->add_parameters());
       shape->add_parameter_names(p->name());
     }
-    codec::Encode(computation.root()->shape(), shape->mutable_result());
+    codec::Encode(WireShape(computation.root()->shape(), computation.root()->op()), shape->mutable_result());
     return OkStatus();
   }
 
@@ -62,7 +68,7 @@ class ModuleWriter {
     out->set_name(instruction.name());
     out->set_opcode(std::string(Name(instruction.op())));
     out->set_id(IdOf(instruction));
-    codec::Encode(instruction.shape(), out->mutable_shape());
+    codec::Encode(WireShape(instruction.shape(), instruction.op()), out->mutable_shape());
     for (int64_t i = 0; i < instruction.operand_count(); ++i) out->add_operand_ids(IdOf(*instruction.operand(i)));
     for (const Instruction* p : instruction.control_predecessors()) out->add_control_predecessor_ids(IdOf(*p));
     for (const Computation* c : instruction.called()) out->add_called_computation_ids(c->id());

@@ -162,9 +162,9 @@ XLA_FFI_Error* DeviceOrdinalGet(XLA_FFI_DeviceOrdinal_Get_Args* args) {
 }
 
 constexpr XLA_FFI_Api kApi = {
-    .struct_size = sizeof(XLA_FFI_Api),
+    .struct_size = kFfiStructSize<XLA_FFI_Api>,
     .extension_start = nullptr,
-    .api_version = {sizeof(XLA_FFI_Api_Version), nullptr, STROP_FFI_API_MAJOR, STROP_FFI_API_MINOR},
+    .api_version = {kFfiStructSize<XLA_FFI_Api_Version>, nullptr, STROP_FFI_API_MAJOR, STROP_FFI_API_MINOR},
     .internal_api = nullptr,
     .Error_Create = ErrorCreate,
     .Error_GetMessage = ErrorGetMessage,
@@ -203,9 +203,10 @@ class FfiCall final : public CustomCall {
   // Asks the handler which API it was built with, and lets it prepare this call site.
   Status Bind() {
     XLA_FFI_Metadata metadata = {};
-    metadata.struct_size = sizeof metadata;
-    metadata.api_version.struct_size = sizeof metadata.api_version;
-    XLA_FFI_Metadata_Extension extension = {{sizeof extension, XLA_FFI_Extension_Metadata, nullptr}, &metadata};
+    metadata.struct_size = kFfiStructSize<XLA_FFI_Metadata>;
+    metadata.api_version.struct_size = kFfiStructSize<XLA_FFI_Api_Version>;
+    XLA_FFI_Metadata_Extension extension = {
+        {kFfiStructSize<XLA_FFI_Metadata_Extension>, XLA_FFI_Extension_Metadata, nullptr}, &metadata};
     XLA_FFI_CallFrame frame = Frame(XLA_FFI_ExecutionStage_EXECUTE, nullptr);
     frame.extension_start = &extension.extension_base;
     STROP_TRY(Call(handlers_.execute, frame));
@@ -259,7 +260,7 @@ class FfiCall final : public CustomCall {
  private:
   static XLA_FFI_Buffer BufferOf(const Shape& shape, void* data) {
     // Handlers do not write dimensions, but the interface has no const.
-    return {sizeof(XLA_FFI_Buffer),
+    return {kFfiStructSize<XLA_FFI_Buffer>,
             nullptr,
             static_cast<XLA_FFI_DataType>(shape.type()),
             data,
@@ -269,12 +270,12 @@ class FfiCall final : public CustomCall {
 
   XLA_FFI_CallFrame Frame(XLA_FFI_ExecutionStage stage, XLA_FFI_ExecutionContext* context) const {
     XLA_FFI_CallFrame frame = {};
-    frame.struct_size = sizeof frame;
+    frame.struct_size = kFfiStructSize<XLA_FFI_CallFrame>;
     frame.api = &kApi;
     frame.ctx = context;
     frame.stage = stage;
-    frame.args.struct_size = sizeof frame.args;
-    frame.rets.struct_size = sizeof frame.rets;
+    frame.args.struct_size = kFfiStructSize<XLA_FFI_Args>;
+    frame.rets.struct_size = kFfiStructSize<XLA_FFI_Rets>;
     frame.attrs = attributes_->attrs();
     return frame;
   }

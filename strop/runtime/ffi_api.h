@@ -9,9 +9,14 @@
 #define STROP_FFI_API_MAJOR 0
 #define STROP_FFI_API_MINOR 3
 
-#define STROP_FFI_SIZE(type, last_field, bytes)                                               \
-  static_assert(offsetof(type, last_field) + sizeof(((type*)nullptr)->last_field) == (bytes), \
-                #type " has the wrong size")
+// kFfiStructSize<type>: what goes into struct_size. Handlers compare it with their own: often less than sizeof, and
+// short of fields that came later (future) where the interface says so.
+template <class T>
+inline constexpr size_t kFfiStructSize = 0;
+#define STROP_FFI_SIZE(type, last_field, bytes)                                                                     \
+  template <>                                                                                                       \
+  inline constexpr size_t kFfiStructSize<type> = offsetof(type, last_field) + sizeof(((type*)nullptr)->last_field); \
+  static_assert(kFfiStructSize<type> == (bytes), #type " has the wrong size")
 
 struct XLA_FFI_Api;
 struct XLA_FFI_InternalApi;

@@ -99,7 +99,7 @@ Result<std::unique_ptr<FfiAttributes>> FfiAttributes::Parse(std::string_view tex
   auto out = std::make_unique<FfiAttributes>();
   Cursor at(text);
   if (at.AtEnd()) {
-    out->attrs_.struct_size = sizeof(XLA_FFI_Attrs);
+    out->attrs_.struct_size = kFfiStructSize<XLA_FFI_Attrs>;
     return out;
   }
   STROP_TRY(out->ParseDictionary(at, out->attrs_, 0));
@@ -143,8 +143,12 @@ Status FfiAttributes::ParseDictionary(Cursor& at, XLA_FFI_Attrs& out, int depth)
     names.push_back(&memory_.spans.emplace_back(XLA_FFI_ByteSpan{name.data(), name.size()}));
     values.push_back(entry.value.value);
   }
-  out = {sizeof(XLA_FFI_Attrs), nullptr,      static_cast<int64_t>(entries.size()),
-         types.data(),          names.data(), values.data()};
+  out = {kFfiStructSize<XLA_FFI_Attrs>,
+         nullptr,
+         static_cast<int64_t>(entries.size()),
+         types.data(),
+         names.data(),
+         values.data()};
   return OkStatus();
 }
 
