@@ -100,7 +100,9 @@ const MlirAttr* DecodeEnum(BytecodeEntry& e, std::string_view name) {
 const MlirAttr* DecodeDense(BytecodeEntry& e, const MlirType* type) {
   std::string_view blob = e.Blob();
   if (!e.in.ok()) return e.module().Unit();
-  int64_t bytes = type->dims.empty() && !type->IsTensor() && type->kind != MlirTypeKind::Vector ? 0 : ElementBytes(*type->element());
+  int64_t bytes = type->dims.empty() && !type->IsTensor() && type->kind != MlirTypeKind::Vector
+                      ? 0
+                      : ElementBytes(*type->element());
   std::optional<int64_t> n = NumElements(*type);
   if (bytes == 0 || !n) {
     e.in.Fail("constant elements of type ", PrintType(*type));
@@ -206,46 +208,35 @@ const MlirAttr* DecodeBuiltinAttr(BytecodeEntry& e) {
   MlirModule& m = e.module();
   uint64_t code = e.in.Varint();
   switch (code) {
-    case 0:
-      return e.Take(m.Array(e.AttrList()));
-    case 1:
-      return DecodeDict(e);
-    case 2:
-      return m.String(e.String());
+    case 0: return e.Take(m.Array(e.AttrList()));
+    case 1: return DecodeDict(e);
+    case 2: return m.String(e.String());
     case 3: {
       std::string_view text = e.String();
       return m.String(text, e.Type());
     }
-    case 4:
-      return m.Symbol(e.StringOfAttr());
+    case 4: return m.Symbol(e.StringOfAttr());
     case 5: {
       std::string_view root = e.StringOfAttr();
       return m.Symbol(root, e.AttrList());
     }
-    case 6:
-      return m.TypeValue(e.Type());
-    case 7:
-      return m.Unit();
-    case 8:
-      return DecodeInteger(e, e.Type());
-    case 9:
-      return DecodeFloat(e, e.Type());
-    case 10:
-      return DecodeLocList(e, MlirAttrKind::CallSiteLoc, {}, 2, false);
+    case 6: return m.TypeValue(e.Type());
+    case 7: return m.Unit();
+    case 8: return DecodeInteger(e, e.Type());
+    case 9: return DecodeFloat(e, e.Type());
+    case 10: return DecodeLocList(e, MlirAttrKind::CallSiteLoc, {}, 2, false);
     case 11: {
       std::string_view file = e.StringOfAttr();
       uint64_t line = e.in.Varint();
       return m.FileLoc(file, line, e.in.Varint());
     }
     case 12:
-    case 13:
-      return DecodeLocList(e, MlirAttrKind::FusedLoc, {}, e.in.Count("locations"), code == 13);
+    case 13: return DecodeLocList(e, MlirAttrKind::FusedLoc, {}, e.in.Count("locations"), code == 13);
     case 14: {
       std::string_view name = e.StringOfAttr();
       return DecodeLocList(e, MlirAttrKind::NameLoc, name, 1, false);
     }
-    case 15:
-      return m.UnknownLoc();
+    case 15: return m.UnknownLoc();
     case 16: {
       const MlirType* type = e.Type();
       MlirAttr a = *e.ResourceAt(e.in.Varint());
@@ -253,12 +244,9 @@ const MlirAttr* DecodeBuiltinAttr(BytecodeEntry& e) {
       a.type = type;
       return e.Take(m.Make(a));
     }
-    case 17:
-      return DecodeDenseArray(e);
-    case 18:
-      return DecodeDense(e, e.Type());
-    case 19:
-      return DecodeDenseString(e);
+    case 17: return DecodeDenseArray(e);
+    case 18: return DecodeDense(e, e.Type());
+    case 19: return DecodeDenseString(e);
     case 20: {
       MlirAttr a;
       a.kind = MlirAttrKind::Sparse;
@@ -268,13 +256,9 @@ const MlirAttr* DecodeBuiltinAttr(BytecodeEntry& e) {
       a.elements = m.arena().CopyArray(std::span<const MlirAttr* const>(parts));
       return e.Take(m.Make(a));
     }
-    case 21:
-      return e.Attr();  // distinct[..]<attr>: identity carries no meaning here
-    case 22:
-      return DecodeFileRange(e);
-    default:
-      e.in.Fail("unknown builtin attribute code ", code);
-      return m.Unit();
+    case 21: return e.Attr();  // distinct[..]<attr>: identity carries no meaning here
+    case 22: return DecodeFileRange(e);
+    default: e.in.Fail("unknown builtin attribute code ", code); return m.Unit();
   }
 }
 
@@ -291,26 +275,19 @@ const MlirType* DecodeBuiltinType(BytecodeEntry& e) {
       if (v >> 2 > (1 << 24) - 1 || (v & 3) == 3) e.in.Fail("an integer type of ", v >> 2, " bits");
       return m.Integer(static_cast<uint32_t>(v >> 2) & 0xffffff, static_cast<MlirSign>((v & 3) % 3));
     }
-    case 1:
-      return m.Index();
+    case 1: return m.Index();
     case 2: {
       std::vector<const MlirType*> types = e.TypeList();
       uint32_t inputs = static_cast<uint32_t>(types.size());
       for (const MlirType* t : e.TypeList()) types.push_back(t);
       return e.Take(m.Composite(MlirTypeKind::Function, types, inputs));
     }
-    case 3:
-      return m.Float(MlirFloat::BF16);
-    case 4:
-      return m.Float(MlirFloat::F16);
-    case 5:
-      return m.Float(MlirFloat::F32);
-    case 6:
-      return m.Float(MlirFloat::F64);
-    case 7:
-      return m.Float(MlirFloat::F80);
-    case 8:
-      return m.Float(MlirFloat::F128);
+    case 3: return m.Float(MlirFloat::BF16);
+    case 4: return m.Float(MlirFloat::F16);
+    case 5: return m.Float(MlirFloat::F32);
+    case 6: return m.Float(MlirFloat::F64);
+    case 7: return m.Float(MlirFloat::F80);
+    case 8: return m.Float(MlirFloat::F128);
     case 9: {
       const MlirType* part = e.Type();
       return e.Take(m.Composite(MlirTypeKind::Complex, {&part, 1}));
@@ -322,21 +299,16 @@ const MlirType* DecodeBuiltinType(BytecodeEntry& e) {
       e.Attr();  // layout
       return t;
     }
-    case 12:
-      return m.None();
-    case 13:
-      return shaped(MlirTypeKind::Tensor);
+    case 12: return m.None();
+    case 13: return shaped(MlirTypeKind::Tensor);
     case 14: {
       const MlirAttr* encoding = e.Attr();
       std::vector<int64_t> dims = e.IntList();
       return e.Take(m.Tensor(dims, e.Type(), encoding));
     }
-    case 15:
-      return e.Take(m.Composite(MlirTypeKind::Tuple, e.TypeList()));
-    case 18:
-      return e.Take(m.Shaped(MlirTypeKind::UnrankedTensor, {}, e.Type()));
-    case 19:
-      return shaped(MlirTypeKind::Vector);
+    case 15: return e.Take(m.Composite(MlirTypeKind::Tuple, e.TypeList()));
+    case 18: return e.Take(m.Shaped(MlirTypeKind::UnrankedTensor, {}, e.Type()));
+    case 19: return shaped(MlirTypeKind::Vector);
     case 21:
     case 22:
     case 23:
@@ -354,9 +326,7 @@ const MlirType* DecodeBuiltinType(BytecodeEntry& e) {
                                             F8E4M3B11FNUZ, F8E3M4, F4E2M1FN, F6E2M3FN, F6E3M2FN,   F8E8M0FNU};
       return m.Float(kSmallFloats[code - 21]);
     }
-    default:
-      e.in.Fail("unknown builtin type code ", code);
-      return m.None();
+    default: e.in.Fail("unknown builtin type code ", code); return m.None();
   }
 }
 

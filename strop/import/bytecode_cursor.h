@@ -1,6 +1,6 @@
-// A bounds-checked reader over a part of a bytecode file, with MLIR's integer encodings. The first error sticks; after it,
-// every read gives zero, so that a decoder may read a whole record and have ok() checked once. Lists are refused where
-// they claim more entries than there are bytes left (every entry takes at least one).
+// A bounds-checked reader over a part of a bytecode file, with MLIR's integer encodings. The first error sticks; after
+// it, every read gives zero, so that a decoder may read a whole record and have ok() checked once. Lists are refused
+// where they claim more entries than there are bytes left (every entry takes at least one).
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -94,7 +94,8 @@ class ByteCursor {
 
   // Skips padding until the offset in the file is a multiple of `alignment`.
   void AlignTo(uint64_t alignment) {
-    if (alignment == 0 || !std::has_single_bit(alignment)) return Fail("section alignment ", alignment, " is not a power of two");
+    if (alignment == 0 || !std::has_single_bit(alignment))
+      return Fail("section alignment ", alignment, " is not a power of two");
     while (ok() && offset() % alignment != 0) {
       if (Byte() != 0xCB) Fail("expected a padding byte (0xCB)");
     }

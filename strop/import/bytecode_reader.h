@@ -37,7 +37,7 @@ class BytecodeEntry {
   std::string_view String() { return StringAt(in.Varint()); }
   std::string_view StringOfAttr();  // text of a String attribute
   std::string_view Blob();
-  uint64_t Int(uint32_t width);     // APInt of a known width; the low 64 bits
+  uint64_t Int(uint32_t width);  // APInt of a known width; the low 64 bits
   std::vector<const MlirAttr*> AttrList();
   std::vector<const MlirType*> TypeList();
   std::vector<int64_t> IntList();

@@ -7,8 +7,8 @@
 namespace strop {
 namespace {
 
-// Made with jaxlib 0.10.2 from a small program (constants, add, gather, call, reduce, select): as VHLO 1.13.0 and as plain
-// StableHLO; kSdy is a manual computation over a mesh, as plain StableHLO and Shardy.
+// Made with jaxlib 0.10.2 from a small program (constants, add, gather, call, reduce, select): as VHLO 1.13.0 and as
+// plain StableHLO; kSdy is a manual computation over a mesh, as plain StableHLO and Shardy.
 constexpr std::string_view kVhlo =
     "4d4cef520d537461626c65484c4f5f76312e31332e300001270501051701030b03150f13171b1f23272b2f330397671d0137"
     "0b13130b0f0b1313131313130f0b071313130f0b130b131313131303310f2f0b0b0f130b0f0b0f130b0b0b0b0b0b1f4f132f"
@@ -59,7 +59,8 @@ constexpr std::string_view kSdy =
 
 std::vector<uint8_t> Bytes(std::string_view hex) {
   std::vector<uint8_t> out;
-  for (size_t i = 0; i + 1 < hex.size(); i += 2) out.push_back(static_cast<uint8_t>(std::stoi(std::string(hex.substr(i, 2)), nullptr, 16)));
+  for (size_t i = 0; i + 1 < hex.size(); i += 2)
+    out.push_back(static_cast<uint8_t>(std::stoi(std::string(hex.substr(i, 2)), nullptr, 16)));
   return out;
 }
 

@@ -121,15 +121,13 @@ const MlirAttr* DecodeSdyAttr(BytecodeEntry& e) {
   MlirModule& m = e.module();
   uint64_t code = e.in.Varint();
   switch (code) {
-    case 0:
-      return One(e, "sdy.manual_axes", "value", Strings(e));
+    case 0: return One(e, "sdy.manual_axes", "value", Strings(e));
     case 1: {
       MlirNamedAttr fields[2] = {{"name", m.String(e.String())}, {"size"}};
       fields[1].value = m.Int64(e.in.SignedVarint());
       return e.Take(m.Struct("sdy.mesh_axis", fields));
     }
-    case 2:
-      return DecodeMesh(e);
+    case 2: return DecodeMesh(e);
     case 3: {
       MlirNamedAttr fields[2] = {{"pre_size", m.Int64(e.in.SignedVarint())}, {"size"}};
       fields[1].value = m.Int64(e.in.SignedVarint());
@@ -140,38 +138,25 @@ const MlirAttr* DecodeSdyAttr(BytecodeEntry& e) {
       fields[1].value = e.OptionalAttr();
       return e.Take(m.Struct("sdy.axis_ref", std::span(fields, fields[1].value ? 2 : 1)));
     }
-    case 5:
-      return DecodeDimensionSharding(e);
-    case 6:
-      return DecodeSharding(e, 1);
+    case 5: return DecodeDimensionSharding(e);
+    case 6: return DecodeSharding(e, 1);
     case 7:
-    case 16:
-      return One(e, "sdy.sharding_per_value", "shardings", List(e, "sdy.sharding"));
-    case 8:
-      return DecodeDimMapping(e);
-    case 9:
-      return DecodeTensorMapping(e);
-    case 10:
-      return DecodeShardingRule(e);
-    case 11:
-      return One(e, "sdy.axis_ref_list", "value", List(e, "sdy.axis_ref"));
-    case 12:
-      return One(e, "sdy.list_of_axis_ref_lists", "value", List(e, "sdy.axis_ref_list"));
+    case 16: return One(e, "sdy.sharding_per_value", "shardings", List(e, "sdy.sharding"));
+    case 8: return DecodeDimMapping(e);
+    case 9: return DecodeTensorMapping(e);
+    case 10: return DecodeShardingRule(e);
+    case 11: return One(e, "sdy.axis_ref_list", "value", List(e, "sdy.axis_ref"));
+    case 12: return One(e, "sdy.list_of_axis_ref_lists", "value", List(e, "sdy.axis_ref_list"));
     case 13: {
       MlirNamedAttr fields[3] = {{"axes", List(e, "sdy.axis_ref")}, {"src_dim"}, {"tgt_dim"}};
       fields[1].value = m.Int64(e.in.SignedVarint());
       fields[2].value = m.Int64(e.in.SignedVarint());
       return e.Take(m.Struct("sdy.all_to_all_param", fields));
     }
-    case 14:
-      return One(e, "sdy.all_to_all_param_list", "value", List(e, "sdy.all_to_all_param"));
-    case 15:
-      return DecodeSharding(e, 2);
-    case 17:
-      return DecodeSharding(e, 3);
-    default:
-      e.in.Fail("unknown Shardy attribute code ", code);
-      return m.Unit();
+    case 14: return One(e, "sdy.all_to_all_param_list", "value", List(e, "sdy.all_to_all_param"));
+    case 15: return DecodeSharding(e, 2);
+    case 17: return DecodeSharding(e, 3);
+    default: e.in.Fail("unknown Shardy attribute code ", code); return m.Unit();
   }
 }
 

@@ -28,18 +28,10 @@ const MlirAttr* DecodeStruct(BytecodeEntry& e, std::string_view name) {
         value = m.Int64(v);
         break;
       }
-      case MlirFieldKind::Bool:
-        value = m.Bool(e.in.Byte() != 0);
-        break;
-      case MlirFieldKind::Type:
-        value = m.TypeValue(e.Type());
-        break;
-      case MlirFieldKind::String:
-        value = m.String(e.String());
-        break;
-      case MlirFieldKind::Attr:
-        value = e.Attr();
-        break;
+      case MlirFieldKind::Bool: value = m.Bool(e.in.Byte() != 0); break;
+      case MlirFieldKind::Type: value = m.TypeValue(e.Type()); break;
+      case MlirFieldKind::String: value = m.String(e.String()); break;
+      case MlirFieldKind::Attr: value = e.Attr(); break;
     }
     if (!(info.elide && empty)) fields.push_back({field.name, value});
   }
@@ -79,60 +71,39 @@ const MlirAttr* DecodeStablehloAttr(BytecodeEntry& e) {
   MlirModule& m = e.module();
   uint64_t code = e.in.Varint();
   switch (code) {
-    case 1:
-      return DecodeStruct(e, "stablehlo.channel_handle");
-    case 2:
-      return DecodeEnum(e, "stablehlo.comparison_direction");
-    case 3:
-      return DecodeEnum(e, "stablehlo.comparison_type");
-    case 4:
-      return DecodeStruct(e, "stablehlo.conv");
-    case 5:
-      return DecodeStruct(e, "stablehlo.dot");
-    case 6:
-      return DecodeEnum(e, "stablehlo.fft_type");
-    case 7:
-      return DecodeStruct(e, "stablehlo.gather");
-    case 8:
-      return DecodeEnum(e, "stablehlo.precision");
-    case 9:
-      return DecodeEnum(e, "stablehlo.rng_algorithm");
-    case 10:
-      return DecodeEnum(e, "stablehlo.rng_distribution");
-    case 11:
-      return DecodeStruct(e, "stablehlo.scatter");
-    case 12:
-      return DecodeEnum(e, "stablehlo.transpose");
-    case 13:
-      return DecodeStruct(e, "stablehlo.type_extensions");
-    case 14:
-      return DecodeStruct(e, "stablehlo.output_operand_alias");
-    case 15:
-      return DecodeStruct(e, "stablehlo.dot_algorithm");
-    case 16:
-      return DecodeEnum(e, "stablehlo.result_accuracy_mode");
-    case 17:
-      return DecodeAccuracy(e);
+    case 1: return DecodeStruct(e, "stablehlo.channel_handle");
+    case 2: return DecodeEnum(e, "stablehlo.comparison_direction");
+    case 3: return DecodeEnum(e, "stablehlo.comparison_type");
+    case 4: return DecodeStruct(e, "stablehlo.conv");
+    case 5: return DecodeStruct(e, "stablehlo.dot");
+    case 6: return DecodeEnum(e, "stablehlo.fft_type");
+    case 7: return DecodeStruct(e, "stablehlo.gather");
+    case 8: return DecodeEnum(e, "stablehlo.precision");
+    case 9: return DecodeEnum(e, "stablehlo.rng_algorithm");
+    case 10: return DecodeEnum(e, "stablehlo.rng_distribution");
+    case 11: return DecodeStruct(e, "stablehlo.scatter");
+    case 12: return DecodeEnum(e, "stablehlo.transpose");
+    case 13: return DecodeStruct(e, "stablehlo.type_extensions");
+    case 14: return DecodeStruct(e, "stablehlo.output_operand_alias");
+    case 15: return DecodeStruct(e, "stablehlo.dot_algorithm");
+    case 16: return DecodeEnum(e, "stablehlo.result_accuracy_mode");
+    case 17: return DecodeAccuracy(e);
     case 18: {
       const MlirAttr* mesh = e.Attr();
       const MlirAttr* axes = e.Take(m.Array(e.AttrList()));
       return MakePair(e, "stablehlo.replica_group_mesh_axes", {"mesh", mesh}, {"axes", axes});
     }
-    case 19:
-      return DecodeStruct(e, "stablehlo.sub_axis_info");
+    case 19: return DecodeStruct(e, "stablehlo.sub_axis_info");
     case 20: {
       std::string_view name = e.String();
       return MakeAxisRef(e, name, e.in.Byte() ? e.Attr() : nullptr);
     }
-    case 21:
-      return DecodeStruct(e, "stablehlo.mesh_axis");
+    case 21: return DecodeStruct(e, "stablehlo.mesh_axis");
     case 22: {
       const MlirAttr* axes = e.Attr();
       return MakeMesh(e, axes, e.in.Byte() ? e.Attr() : nullptr);
     }
-    default:
-      e.in.Fail("unknown StableHLO attribute code ", code);
-      return m.Unit();
+    default: e.in.Fail("unknown StableHLO attribute code ", code); return m.Unit();
   }
 }
 
@@ -156,16 +127,11 @@ const MlirAttr* DecodeVhloAttr(BytecodeEntry& e) {
   MlirModule& m = e.module();
   uint64_t code = e.in.Varint();
   switch (code) {
-    case 1:
-      return e.Take(m.Array(e.AttrList()));
-    case 2:
-      return m.Bool(e.in.Varint() != 0);
-    case 3:
-      return DecodeEnum(e, "stablehlo.comparison_direction");
-    case 4:
-      return DecodeEnum(e, "stablehlo.comparison_type");
-    case 5:
-      return DecodeEnum(e, "stablehlo.custom_call_api_version");
+    case 1: return e.Take(m.Array(e.AttrList()));
+    case 2: return m.Bool(e.in.Varint() != 0);
+    case 3: return DecodeEnum(e, "stablehlo.comparison_direction");
+    case 4: return DecodeEnum(e, "stablehlo.comparison_type");
+    case 5: return DecodeEnum(e, "stablehlo.custom_call_api_version");
     case 6: {
       std::vector<MlirNamedAttr> fields(e.in.Count("attributes"));
       for (MlirNamedAttr& f : fields) {
@@ -174,36 +140,21 @@ const MlirAttr* DecodeVhloAttr(BytecodeEntry& e) {
       }
       return e.Take(m.Dict(std::move(fields)));
     }
-    case 7:
-      return DecodeEnum(e, "stablehlo.fft_type");
-    case 8:
-      return DecodeFloat(e, e.Type());
-    case 9:
-      return DecodeInteger(e, e.Type());
-    case 10:
-      return DecodeStruct(e, "stablehlo.output_operand_alias");
-    case 11:
-      return DecodeEnum(e, "stablehlo.precision");
-    case 12:
-      return DecodeEnum(e, "stablehlo.rng_algorithm");
-    case 13:
-      return DecodeEnum(e, "stablehlo.rng_distribution");
-    case 14:
-      return m.String(e.String());
-    case 15:
-      return DecodeDense(e, e.Type());
-    case 16:
-      return DecodeEnum(e, "stablehlo.transpose");
-    case 17:
-      return m.TypeValue(e.Type());
-    case 18:
-      return DecodeStruct(e, "stablehlo.type_extensions");
-    case 19:
-      return DecodeEnum(e, "stablehlo.result_accuracy_mode");
-    case 20:
-      return DecodeAccuracy(e);
-    case 21:
-      return DecodeStruct(e, "stablehlo.sub_axis_info");
+    case 7: return DecodeEnum(e, "stablehlo.fft_type");
+    case 8: return DecodeFloat(e, e.Type());
+    case 9: return DecodeInteger(e, e.Type());
+    case 10: return DecodeStruct(e, "stablehlo.output_operand_alias");
+    case 11: return DecodeEnum(e, "stablehlo.precision");
+    case 12: return DecodeEnum(e, "stablehlo.rng_algorithm");
+    case 13: return DecodeEnum(e, "stablehlo.rng_distribution");
+    case 14: return m.String(e.String());
+    case 15: return DecodeDense(e, e.Type());
+    case 16: return DecodeEnum(e, "stablehlo.transpose");
+    case 17: return m.TypeValue(e.Type());
+    case 18: return DecodeStruct(e, "stablehlo.type_extensions");
+    case 19: return DecodeEnum(e, "stablehlo.result_accuracy_mode");
+    case 20: return DecodeAccuracy(e);
+    case 21: return DecodeStruct(e, "stablehlo.sub_axis_info");
     case 22: {
       std::string_view name = e.StringOfAttr();
       return MakeAxisRef(e, name, e.in.Varint() ? e.Attr() : nullptr);
@@ -220,9 +171,7 @@ const MlirAttr* DecodeVhloAttr(BytecodeEntry& e) {
       const MlirAttr* axes = e.Attr();
       return MakeMesh(e, axes, e.OptionalAttr());
     }
-    default:
-      e.in.Fail("unknown VHLO attribute code ", code);
-      return m.Unit();
+    default: e.in.Fail("unknown VHLO attribute code ", code); return m.Unit();
   }
 }
 
@@ -245,7 +194,8 @@ const MlirType* DecodeQuantized(BytecodeEntry& e, bool per_axis) {
     for (double& s : scales) s = scale();
     zeros.resize(e.in.Count("zero points"));
     for (int64_t& z : zeros) z = e.in.SignedVarint();
-    if (zeros.size() != scales.size()) e.in.Fail("a quantized type has ", scales.size(), " scales and ", zeros.size(), " zero points");
+    if (zeros.size() != scales.size())
+      e.in.Fail("a quantized type has ", scales.size(), " scales and ", zeros.size(), " zero points");
     if (q->axis < 0) e.in.Fail("a quantized type has the axis ", q->axis);
   } else {
     scales.push_back(scale());
@@ -281,96 +231,65 @@ const MlirType* DecodeVhloType(BytecodeEntry& e) {
   MlirModule& m = e.module();
   uint64_t code = e.in.Varint();
   switch (code) {
-    case 0:
-      return m.Integer(1);
+    case 0: return m.Integer(1);
     case 1: {
       const MlirType* part = e.Type();
       return e.Take(m.Composite(MlirTypeKind::Complex, {&part, 1}));
     }
-    case 2:
-      return m.Float(MlirFloat::BF16);
-    case 3:
-      return m.Float(MlirFloat::F16);
-    case 4:
-      return m.Float(MlirFloat::F32);
-    case 5:
-      return m.Float(MlirFloat::F64);
-    case 6:
-      return m.Float(MlirFloat::F8E4M3FN);
-    case 7:
-      return m.Float(MlirFloat::F8E5M2);
+    case 2: return m.Float(MlirFloat::BF16);
+    case 3: return m.Float(MlirFloat::F16);
+    case 4: return m.Float(MlirFloat::F32);
+    case 5: return m.Float(MlirFloat::F64);
+    case 6: return m.Float(MlirFloat::F8E4M3FN);
+    case 7: return m.Float(MlirFloat::F8E5M2);
     case 8: {
       std::vector<const MlirType*> types = e.TypeList();
       uint32_t inputs = static_cast<uint32_t>(types.size());
       for (const MlirType* t : e.TypeList()) types.push_back(t);
       return e.Take(m.Composite(MlirTypeKind::Function, types, inputs));
     }
-    case 9:
-      return m.Index();
+    case 9: return m.Index();
     case 10:
     case 11:
     case 12:
     case 13:
-    case 14:
-      return m.Integer(4u << (code - 10));
+    case 14: return m.Integer(4u << (code - 10));
     case 15:
     case 16:
     case 17:
     case 18:
-    case 19:
-      return m.Integer(4u << (code - 15), MlirSign::Unsigned);
+    case 19: return m.Integer(4u << (code - 15), MlirSign::Unsigned);
     case 20:
     case 21: {
       const MlirAttr* encoding = code == 21 ? e.Attr() : nullptr;
       std::vector<int64_t> dims = e.IntList();
       return e.Take(m.Tensor(dims, e.Type(), encoding));
     }
-    case 22:
-      return m.Token();
-    case 23:
-      return e.Take(m.Composite(MlirTypeKind::Tuple, e.TypeList()));
+    case 22: return m.Token();
+    case 23: return e.Take(m.Composite(MlirTypeKind::Tuple, e.TypeList()));
     case 24:
-    case 30:
-      return DecodeQuantized(e, code == 30);
-    case 25:
-      return e.Take(m.Shaped(MlirTypeKind::UnrankedTensor, {}, e.Type()));
-    case 26:
-      return m.OpaqueType("!shape.witness");
-    case 27:
-      return m.Float(MlirFloat::F8E4M3FNUZ);
-    case 28:
-      return m.Float(MlirFloat::F8E5M2FNUZ);
-    case 29:
-      return m.Float(MlirFloat::F8E4M3B11FNUZ);
-    case 31:
-      return m.Integer(2);
-    case 32:
-      return m.Integer(2, MlirSign::Unsigned);
-    case 33:
-      return m.None();
-    case 34:
-      return m.Float(MlirFloat::TF32);
-    case 35:
-      return m.Float(MlirFloat::F8E4M3);
-    case 36:
-      return m.Float(MlirFloat::F8E3M4);
-    case 37:
-      return m.Float(MlirFloat::F4E2M1FN);
-    case 38:
-      return m.Float(MlirFloat::F6E2M3FN);
-    case 39:
-      return m.Float(MlirFloat::F6E3M2FN);
-    case 40:
-      return m.Float(MlirFloat::F8E8M0FNU);
+    case 30: return DecodeQuantized(e, code == 30);
+    case 25: return e.Take(m.Shaped(MlirTypeKind::UnrankedTensor, {}, e.Type()));
+    case 26: return m.OpaqueType("!shape.witness");
+    case 27: return m.Float(MlirFloat::F8E4M3FNUZ);
+    case 28: return m.Float(MlirFloat::F8E5M2FNUZ);
+    case 29: return m.Float(MlirFloat::F8E4M3B11FNUZ);
+    case 31: return m.Integer(2);
+    case 32: return m.Integer(2, MlirSign::Unsigned);
+    case 33: return m.None();
+    case 34: return m.Float(MlirFloat::TF32);
+    case 35: return m.Float(MlirFloat::F8E4M3);
+    case 36: return m.Float(MlirFloat::F8E3M4);
+    case 37: return m.Float(MlirFloat::F4E2M1FN);
+    case 38: return m.Float(MlirFloat::F6E2M3FN);
+    case 39: return m.Float(MlirFloat::F6E3M2FN);
+    case 40: return m.Float(MlirFloat::F8E8M0FNU);
     case 41: {
       std::vector<int64_t> dims = e.IntList();
       return e.Take(m.Shaped(MlirTypeKind::MemRef, dims, e.Type()));
     }
-    case 42:
-      return e.Take(m.Composite(MlirTypeKind::Future, e.TypeList()));
-    default:
-      e.in.Fail("unknown VHLO type code ", code);
-      return m.None();
+    case 42: return e.Take(m.Composite(MlirTypeKind::Future, e.TypeList()));
+    default: e.in.Fail("unknown VHLO type code ", code); return m.None();
   }
 }
 

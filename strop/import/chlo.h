@@ -41,7 +41,9 @@ class Chlo {
   Instruction* Floor(Instruction* a) { return Unary(Op::Floor, a); }
   Instruction* Sqrt(Instruction* a) { return Unary(Op::Sqrt, a); }
   Instruction* Not(Instruction* a) { return Unary(Op::Not, a); }
-  Instruction* Cmp(CompareDirection direction, Instruction* a, Instruction* b) { return op_.b().Compare(a, b, direction); }
+  Instruction* Cmp(CompareDirection direction, Instruction* a, Instruction* b) {
+    return op_.b().Compare(a, b, direction);
+  }
   Instruction* Lt(Instruction* a, Instruction* b) { return Cmp(CompareDirection::Lt, a, b); }
   Instruction* Le(Instruction* a, Instruction* b) { return Cmp(CompareDirection::Le, a, b); }
   Instruction* Eq(Instruction* a, Instruction* b) { return Cmp(CompareDirection::Eq, a, b); }
@@ -50,7 +52,9 @@ class Chlo {
 
   // Horner; coefficients from the highest power down.
   Instruction* Polynomial(Instruction* x, std::span<const double> coefficients);
-  Instruction* Polynomial(Instruction* x, std::initializer_list<double> c) { return Polynomial(x, std::span(c.begin(), c.size())); }
+  Instruction* Polynomial(Instruction* x, std::initializer_list<double> c) {
+    return Polynomial(x, std::span(c.begin(), c.size()));
+  }
 
   // chlo functions that others need (chlo_gamma.cc)
   Instruction* Lgamma(Instruction* x);

@@ -5,11 +5,13 @@
 
 namespace strop {
 
-// ---- Chlo -------------------------------------------------------------------------------------------------------------
+// ---- Chlo
+// -------------------------------------------------------------------------------------------------------------
 
 Chlo::Chlo(OpImport& op) : op_(op) {
   Result<std::vector<Instruction*>> operands = BroadcastOperands(op);
-  operands_ = operands.ok() ? *std::move(operands) : std::vector<Instruction*>(op.operands().begin(), op.operands().end());
+  operands_ =
+      operands.ok() ? *std::move(operands) : std::vector<Instruction*>(op.operands().begin(), op.operands().end());
   ElementType given = operands_[0]->shape().type();
   type_ = IsFloat(given) && Bits(given) < 32 ? ElementType::F32 : given;
   for (Instruction*& o : operands_) o = op_.b().Convert(o, type_);
@@ -23,8 +25,12 @@ Instruction* Chlo::Num(double value) {
 }
 
 Instruction* Chlo::Unary(Op hlo, Instruction* a) { return op_.b().Make(hlo, {a}, DefaultAttrs(hlo)); }
-Instruction* Chlo::Binary(Op hlo, Instruction* a, Instruction* b) { return op_.b().Make(hlo, {a, b}, DefaultAttrs(hlo)); }
-Instruction* Chlo::If(Instruction* pred, Instruction* a, Instruction* b) { return op_.b().Make(Op::Select, {pred, a, b}); }
+Instruction* Chlo::Binary(Op hlo, Instruction* a, Instruction* b) {
+  return op_.b().Make(hlo, {a, b}, DefaultAttrs(hlo));
+}
+Instruction* Chlo::If(Instruction* pred, Instruction* a, Instruction* b) {
+  return op_.b().Make(Op::Select, {pred, a, b});
+}
 
 Instruction* Chlo::Polynomial(Instruction* x, std::span<const double> coefficients) {
   Instruction* sum = Num(coefficients[0]);
@@ -37,7 +43,8 @@ Status Chlo::Return(Instruction* value) {
   return op_.SetResult(op_.b().Convert(value, op_.shape().type()));
 }
 
-// ---- broadcasting -----------------------------------------------------------------------------------------------------
+// ---- broadcasting
+// -----------------------------------------------------------------------------------------------------
 
 Result<std::vector<Instruction*>> BroadcastOperands(OpImport& op) {
   const Shape& result = op.shape();
@@ -48,30 +55,35 @@ Result<std::vector<Instruction*>> BroadcastOperands(OpImport& op) {
       out.push_back(operand);
       continue;
     }
-    if (!shape.IsArray() || shape.rank() > result.rank()) return op.Invalid("operand ", shape, " does not broadcast to ", result);
+    if (!shape.IsArray() || shape.rank() > result.rank())
+      return op.Invalid("operand ", shape, " does not broadcast to ", result);
     Dims dims;
     for (int64_t i = 0; i < shape.rank(); ++i) dims.push_back(result.rank() - shape.rank() + i);
     if (op.attr("broadcast_dimensions") && shape.rank() < result.rank()) {
       STROP_ASSIGN(dims, op.Ints("broadcast_dimensions"));
-      if (static_cast<int64_t>(dims.size()) != shape.rank()) return op.Invalid("broadcast_dimensions does not fit ", shape);
+      if (static_cast<int64_t>(dims.size()) != shape.rank())
+        return op.Invalid("broadcast_dimensions does not fit ", shape);
     }
     Int64Vector kept;
     Dims kept_dims;
     for (int64_t i = 0; i < shape.rank(); ++i) {
-      if (dims[i] < 0 || dims[i] >= result.rank()) return op.Invalid("broadcast dimension ", dims[i], " is no dimension of ", result);
+      if (dims[i] < 0 || dims[i] >= result.rank())
+        return op.Invalid("broadcast dimension ", dims[i], " is no dimension of ", result);
       if (shape.dim(i) == 1 && result.dim(dims[i]) != 1) continue;
       if (shape.dim(i) != result.dim(dims[i])) return op.Invalid("operand ", shape, " does not broadcast to ", result);
       kept.push_back(shape.dim(i));
       kept_dims.push_back(dims[i]);
     }
     Instruction* reshaped = op.b().Reshape(operand, kept);
-    out.push_back(op.b().MakeWithShape(Op::Broadcast, result.WithoutLayout().WithType(shape.type()), {reshaped}, DimensionsAttrs{kept_dims}));
+    out.push_back(op.b().MakeWithShape(Op::Broadcast, result.WithoutLayout().WithType(shape.type()), {reshaped},
+                                       DimensionsAttrs{kept_dims}));
   }
   return out;
 }
 
 Status ConvertChloBroadcast(OpImport& op) {
-  if (!op.shape().IsArray() || !op.shape().IsStatic()) return op.Unsupported("a result of the dynamic shape ", op.shape());
+  if (!op.shape().IsArray() || !op.shape().IsStatic())
+    return op.Unsupported("a result of the dynamic shape ", op.shape());
   STROP_ASSIGN(std::vector<Instruction*> operands, BroadcastOperands(op));
   if (op.hlo_op() != Op::Compare) return op.Emit(op.hlo_op(), operands, DefaultAttrs(op.hlo_op()));
   CompareAttrs attrs;
@@ -91,13 +103,19 @@ Status ConvertChloBroadcast(OpImport& op) {
 Status ConvertChloConstantLike(OpImport& op) {
   const MlirAttr* value = op.attr("value");
   if (!value) return op.Invalid("attribute 'value' is missing");
-  if (!op.shape().IsArray() || !op.shape().IsStatic()) return op.Unsupported("a result of the dynamic shape ", op.shape());
+  if (!op.shape().IsArray() || !op.shape().IsStatic())
+    return op.Unsupported("a result of the dynamic shape ", op.shape());
   ElementType type = op.shape().type();
+  if (value->type) {
+    Result<ElementType> given = ElementTypeOf(*value->type);
+    if (given.ok() && *given != type) return op.Invalid("the value is ", Name(*given), ", but the result ", op.shape());
+  }
   Literal literal;
   if (value->kind == MlirAttrKind::Float) {
     literal = Literal::ScalarOf(type, FloatValue(*value));
   } else if (value->kind == MlirAttrKind::Integer || value->kind == MlirAttrKind::Bool) {
-    literal = IsFloat(type) || IsComplex(type) ? Literal::ScalarOf(type, static_cast<double>(value->as_int())) : Literal::ScalarOfInt(type, value->as_int());
+    literal = IsFloat(type) || IsComplex(type) ? Literal::ScalarOf(type, static_cast<double>(value->as_int()))
+                                               : Literal::ScalarOfInt(type, value->as_int());
   } else {
     return op.Unsupported("a value of this kind: ", PrintAttr(*value));
   }
@@ -106,7 +124,8 @@ Status ConvertChloConstantLike(OpImport& op) {
   return op.Emit(Op::Broadcast, {constant}, DimensionsAttrs{});
 }
 
-// ---- small decompositions ---------------------------------------------------------------------------------------------
+// ---- small decompositions
+// ---------------------------------------------------------------------------------------------
 
 Status ConvertChloConj(OpImport& op) {
   Chlo c(op);
@@ -117,11 +136,15 @@ Status ConvertChloConj(OpImport& op) {
 Status ConvertChloSquare(OpImport& op) {
   Chlo c(op);
   if (!IsComplex(c.type())) return op.SetResult(op.b().Make(Op::Multiply, {op.operand(0), op.operand(0)}));
-  // (a + ib)^2 = (a - b)(a + b) + 2abi, which does not overflow where a^2 - b^2 would.
+  // (a + ib)^2 = (a - b)(a + b) + 2abi, which does not overflow where a^2 - b^2 would. Where |a| = |b| the real part is
+  // zero, even if the sum overflows.
   Instruction* a = c.Unary(Op::Real, c.x());
   Instruction* b = c.Unary(Op::Imag, c.x());
   Instruction* ab = c.Mul(a, b);
-  return op.SetResult(c.Binary(Op::Complex, c.Mul(c.Sub(a, b), c.Add(a, b)), c.Add(ab, ab)));
+  Instruction* zero = op.b().Splat(ComplexPart(c.type()), 0, c.shape().dims());
+  Instruction* equal = c.And(c.Eq(c.Abs(a), c.Abs(b)), c.Unary(Op::IsFinite, a));
+  Instruction* real = c.If(equal, zero, c.Mul(c.Sub(a, b), c.Add(a, b)));
+  return op.SetResult(c.Binary(Op::Complex, real, c.Add(ab, ab)));
 }
 
 Status ConvertChloIsInf(OpImport& op) {
@@ -141,7 +164,10 @@ Status ConvertChloNextAfter(OpImport& op) {
   ElementType type = op.shape().type();
   if (!IsFloat(type)) return op.Invalid("the operands must be floating-point");
   int bits = Bits(type);
-  ElementType code = bits == 64 ? ElementType::U64 : bits == 32 ? ElementType::U32 : bits == 16 ? ElementType::U16 : ElementType::U8;
+  ElementType code = bits == 64   ? ElementType::U64
+                     : bits == 32 ? ElementType::U32
+                     : bits == 16 ? ElementType::U16
+                                  : ElementType::U8;
   Builder& b = op.b();
   const Int64Vector& dims = op.shape().dims();
   auto num = [&](uint64_t v) {
@@ -163,7 +189,8 @@ Status ConvertChloNextAfter(OpImport& op) {
   Instruction* zero = num(0);
   // From zero, the smallest number of y's sign.
   Instruction* from_zero = b.Make(Op::Or, {y_sign, num(1)});
-  Instruction* toward_zero = b.Make(Op::Or, {compare(x_sign, y_sign, CompareDirection::Ne), compare(x_abs, y_abs, CompareDirection::Gt)});
+  Instruction* toward_zero =
+      b.Make(Op::Or, {compare(x_sign, y_sign, CompareDirection::Ne), compare(x_abs, y_abs, CompareDirection::Gt)});
   Instruction* step = select(toward_zero, num(bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1), num(1));
   Instruction* moved = b.Make(Op::Add, {xb, step});
   Instruction* result = select(compare(x_abs, zero, CompareDirection::Eq), from_zero, moved);

@@ -1,7 +1,8 @@
 // lgamma, digamma, zeta, polygamma.
 //
 // Gamma by Lanczos' approximation with g = 7 and nine terms, for x >= 1/2; below that by reflection:
-//   log Gamma(z + 1) = log sqrt(2 pi) + (z + 1/2) log t - t + log A(z),  t = z + g + 1/2,  A(z) = c0 + sum c_i / (z + i)
+//   log Gamma(z + 1) = log sqrt(2 pi) + (z + 1/2) log t - t + log A(z),  t = z + g + 1/2,  A(z) = c0 + sum c_i / (z +
+//   i)
 // zeta by Euler-Maclaurin summation, nine terms and twelve corrections.
 #include <cmath>
 #include <limits>
@@ -14,13 +15,24 @@ namespace {
 
 constexpr double kLanczosG = 7;
 constexpr double kLanczosBase = 0.99999999999980993227684700473478;
-constexpr double kLanczos[] = {676.520368121885098567009190444019, -1259.13921672240287047156078755283, 771.3234287776530788486528258894,
-                               -176.61502916214059906584551354,    12.507343278686904814458936853,      -0.13857109526572011689554707,
+constexpr double kLanczos[] = {676.520368121885098567009190444019, -1259.13921672240287047156078755283,
+                               771.3234287776530788486528258894,   -176.61502916214059906584551354,
+                               12.507343278686904814458936853,     -0.13857109526572011689554707,
                                9.984369578019570859563e-6,         1.50563273514931155834e-7};
 
 // (2j)! / B_2j
-constexpr double kZeta[] = {12.0,         -720.0,               30240.0,              -1209600.0,            47900160.0,            -1.8924375803183791606e9,
-                            7.47242496e10, -2.950130727918164224e12, 1.1646782814350067249e14, -4.5979787224074726105e15, 1.8152105401943546773e17, -7.1661652561756670113e18};
+constexpr double kZeta[] = {12.0,
+                            -720.0,
+                            30240.0,
+                            -1209600.0,
+                            47900160.0,
+                            -1.8924375803183791606e9,
+                            7.47242496e10,
+                            -2.950130727918164224e12,
+                            1.1646782814350067249e14,
+                            -4.5979787224074726105e15,
+                            1.8152105401943546773e17,
+                            -7.1661652561756670113e18};
 
 // log t = log(g + 1/2) + log1p(z / (g + 1/2)) keeps the digits of a small z.
 Instruction* LogT(Chlo& c, Instruction* z) {
@@ -33,17 +45,21 @@ Instruction* Chlo::Lgamma(Instruction* x) {
   Instruction* reflect = Lt(x, Num(0.5));
   Instruction* z = If(reflect, Neg(x), Sub(x, Num(1)));
   Instruction* sum = Num(kLanczosBase);
-  for (size_t i = 0; i < std::size(kLanczos); ++i) sum = Add(sum, Div(Num(kLanczos[i]), Add(z, Num(static_cast<double>(i + 1)))));
+  for (size_t i = 0; i < std::size(kLanczos); ++i)
+    sum = Add(sum, Div(Num(kLanczos[i]), Add(z, Num(static_cast<double>(i + 1)))));
   Instruction* t = Add(Num(kLanczosG + 0.5), z);
   Instruction* log_t = LogT(*this, z);
   // (z + 1/2 - t / log t) log t instead of (z + 1/2) log t - t, whose parts overflow sooner
-  Instruction* log_y = Add(Add(Mul(Sub(Add(z, Num(0.5)), Div(t, log_t)), log_t), Num(0.5 * std::log(2 * std::numbers::pi))), Log(sum));
-  // log Gamma(x) = log pi - log |sin(pi x)| - log Gamma(1 - x); sin of the distance to the nearest integer is exact near poles
+  Instruction* log_y =
+      Add(Add(Mul(Sub(Add(z, Num(0.5)), Div(t, log_t)), log_t), Num(0.5 * std::log(2 * std::numbers::pi))), Log(sum));
+  // log Gamma(x) = log pi - log |sin(pi x)| - log Gamma(1 - x); sin of the distance to the nearest integer is exact
+  // near poles
   Instruction* ax = Abs(x);
   Instruction* fraction = Sub(ax, Floor(ax));
   Instruction* reduced = If(Lt(Num(0.5), fraction), Sub(Num(1), fraction), fraction);
   Instruction* log_sine = Log(Unary(Op::Sin, Mul(Num(std::numbers::pi), reduced)));
-  Instruction* reflected = If(Unary(Op::IsFinite, log_sine), Sub(Sub(Num(std::log(std::numbers::pi)), log_sine), log_y), Neg(log_sine));
+  Instruction* reflected =
+      If(Unary(Op::IsFinite, log_sine), Sub(Sub(Num(std::log(std::numbers::pi)), log_sine), log_y), Neg(log_sine));
   Instruction* infinity = Num(std::numeric_limits<double>::infinity());
   return If(Eq(ax, infinity), infinity, If(reflect, reflected, log_y));
 }

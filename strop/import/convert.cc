@@ -6,13 +6,13 @@
 
 namespace strop {
 
-// ---- types and constants ----------------------------------------------------------------------------------------------
+// ---- types and constants
+// ----------------------------------------------------------------------------------------------
 
 Result<ElementType> ElementTypeOf(const MlirType& type) {
   auto no = [&]() -> Status { return Unimplemented("element type ", PrintType(type), " has no counterpart in HLO"); };
   switch (type.kind) {
-    case MlirTypeKind::Index:
-      return ElementType::S64;
+    case MlirTypeKind::Index: return ElementType::S64;
     case MlirTypeKind::Float: {
       ElementType t = InfoOf(type.float_kind).element;
       if (t == ElementType::Invalid) return no();
@@ -28,34 +28,29 @@ Result<ElementType> ElementTypeOf(const MlirType& type) {
       switch (type.width) {
         case 1:
           return type.sign == MlirSign::Signless ? ElementType::Pred : is_unsigned ? ElementType::U1 : ElementType::S1;
-        case 2:
-          return is_unsigned ? ElementType::U2 : ElementType::S2;
-        case 4:
-          return is_unsigned ? ElementType::U4 : ElementType::S4;
-        case 8:
-          return is_unsigned ? ElementType::U8 : ElementType::S8;
-        case 16:
-          return is_unsigned ? ElementType::U16 : ElementType::S16;
-        case 32:
-          return is_unsigned ? ElementType::U32 : ElementType::S32;
-        case 64:
-          return is_unsigned ? ElementType::U64 : ElementType::S64;
-        default:
-          return no();
+        case 2: return is_unsigned ? ElementType::U2 : ElementType::S2;
+        case 4: return is_unsigned ? ElementType::U4 : ElementType::S4;
+        case 8: return is_unsigned ? ElementType::U8 : ElementType::S8;
+        case 16: return is_unsigned ? ElementType::U16 : ElementType::S16;
+        case 32: return is_unsigned ? ElementType::U32 : ElementType::S32;
+        case 64: return is_unsigned ? ElementType::U64 : ElementType::S64;
+        default: return no();
       }
     }
     case MlirTypeKind::Quantized:
       return Unimplemented("quantized type ", PrintType(type), ": quantized arithmetic is not supported yet");
-    default:
-      return no();
+    default: return no();
   }
 }
 
 Result<Shape> ShapeOf(const MlirType& type) {
   switch (type.kind) {
-    case MlirTypeKind::Token:
-      return Shape::Token();
+    case MlirTypeKind::Token: return Shape::Token();
     case MlirTypeKind::Future:  // stands for what it will hold
+      for (const MlirType* t : type.types) {
+        if (!t->IsTensor()) return InvalidArgument("a future must hold tensors, not ", PrintType(*t));
+      }
+      [[fallthrough]];
     case MlirTypeKind::Tuple: {
       if (type.kind == MlirTypeKind::Future && type.types.size() == 1) return ShapeOf(*type.types[0]);
       std::vector<Shape> elements;
@@ -71,9 +66,12 @@ Result<Shape> ShapeOf(const MlirType& type) {
       if (type.dims.size() > 64) return Unimplemented("a tensor of rank ", type.dims.size());
       std::vector<int64_t> bounds;
       if (type.encoding) {
-        const MlirAttr* given = type.encoding->name == "stablehlo.type_extensions" ? type.encoding->Find("bounds") : nullptr;
+        const MlirAttr* given =
+            type.encoding->name == "stablehlo.type_extensions" ? type.encoding->Find("bounds") : nullptr;
         if (!given) return Unimplemented("tensor encoding ", PrintAttr(*type.encoding));
         STROP_ASSIGN(bounds, IntegersOf(*given));
+        if (bounds.size() != type.dims.size())
+          return InvalidArgument("type ", PrintType(type), " has ", bounds.size(), " bounds for its rank");
       }
       Int64Vector dims;
       for (int64_t d : type.dims) dims.push_back(d == kMlirDynamic ? kUnboundedSize : d);
@@ -86,10 +84,8 @@ Result<Shape> ShapeOf(const MlirType& type) {
       STROP_TRY(shape.Validate());
       return shape;
     }
-    case MlirTypeKind::UnrankedTensor:
-      return Unimplemented("unranked type ", PrintType(type));
-    default:
-      return Unimplemented("type ", PrintType(type), " has no counterpart in HLO");
+    case MlirTypeKind::UnrankedTensor: return Unimplemented("unranked type ", PrintType(type));
+    default: return Unimplemented("type ", PrintType(type), " has no counterpart in HLO");
   }
 }
 
@@ -124,7 +120,8 @@ Result<Literal> LiteralOf(const MlirAttr& attr) {
 }
 
 bool IsConstantOp(const MlirOp& op) {
-  return op.name == "stablehlo.constant" || op.name == "chlo.constant" || op.name == "arith.constant" || op.name == "sdy.constant";
+  return op.name == "stablehlo.constant" || op.name == "chlo.constant" || op.name == "arith.constant" ||
+         op.name == "sdy.constant";
 }
 
 std::optional<std::vector<int64_t>> FoldIntegers(const MlirValue& value, int depth) {
@@ -140,7 +137,8 @@ std::optional<std::vector<int64_t>> FoldIntegers(const MlirValue& value, int dep
   }
   auto operand = [&](size_t i) { return op.operands[i] ? FoldIntegers(*op.operands[i], depth + 1) : std::nullopt; };
   if (op.name == "stablehlo.reshape" || op.name == "stablehlo.convert" || op.name == "arith.index_cast") {
-    if (op.operands.size() != 1 || !value.type->IsTensor() || value.type->element()->kind == MlirTypeKind::Float) return std::nullopt;
+    if (op.operands.size() != 1 || !value.type->IsTensor() || value.type->element()->kind == MlirTypeKind::Float)
+      return std::nullopt;
     return operand(0);
   }
   if (op.name == "stablehlo.concatenate" && value.type->dims.size() == 1) {
@@ -161,7 +159,8 @@ std::optional<std::vector<int64_t>> FoldIntegers(const MlirValue& value, int dep
   return std::nullopt;
 }
 
-// ---- OpImport ---------------------------------------------------------------------------------------------------------
+// ---- OpImport
+// ---------------------------------------------------------------------------------------------------------
 
 OpImport::OpImport(BlockImporter& block, const MlirOp& op, Op hlo_op)
     : block_(block), op_(op), hlo_op_(hlo_op), builder_(block.computation()) {
@@ -192,7 +191,8 @@ Result<int64_t> OpImport::Int(std::string_view name, std::optional<int64_t> if_a
   const MlirAttr* a = attr(name);
   if (!a && if_absent) return *if_absent;
   if (!a) return Invalid("attribute '", name, "' is missing");
-  if (a->kind != MlirAttrKind::Integer) return Invalid("attribute '", name, "' must be an integer, not ", PrintAttr(*a));
+  if (a->kind != MlirAttrKind::Integer)
+    return Invalid("attribute '", name, "' must be an integer, not ", PrintAttr(*a));
   return a->as_int();
 }
 
@@ -201,7 +201,8 @@ Result<bool> OpImport::Bool(std::string_view name, std::optional<bool> if_absent
   if (!a && if_absent) return *if_absent;
   if (!a) return Invalid("attribute '", name, "' is missing");
   if (a->kind == MlirAttrKind::Unit) return true;
-  if (a->kind != MlirAttrKind::Bool) return Invalid("attribute '", name, "' must be true or false, not ", PrintAttr(*a));
+  if (a->kind != MlirAttrKind::Bool)
+    return Invalid("attribute '", name, "' must be true or false, not ", PrintAttr(*a));
   return a->bits != 0;
 }
 
@@ -224,7 +225,8 @@ Result<std::string_view> OpImport::EnumMember(std::string_view name, std::string
 Result<const MlirAttr*> OpImport::StructAttr(std::string_view name, std::string_view kind) const {
   const MlirAttr* a = attr(name);
   if (!a) return Invalid("attribute '", name, "' is missing");
-  if (a->kind != MlirAttrKind::Struct || a->name != kind) return Invalid("attribute '", name, "' must be #", kind, "<...>, not ", PrintAttr(*a));
+  if (a->kind != MlirAttrKind::Struct || a->name != kind)
+    return Invalid("attribute '", name, "' must be #", kind, "<...>, not ", PrintAttr(*a));
   return a;
 }
 
@@ -245,11 +247,13 @@ Instruction* OpImport::Add(Op hlo, const Shape& shape, std::span<Instruction* co
                            std::span<Computation* const> called) {
   Instruction* made = block_.computation()->Add(hlo, shape, operands, std::move(attrs));
   if (!called.empty()) made->set_called({called.begin(), called.end()});
-  if (std::shared_ptr<const OpMetadata> metadata = module().locations().Metadata(op_.loc)) made->set_metadata(std::move(metadata));
+  if (std::shared_ptr<const OpMetadata> metadata = module().locations().Metadata(op_.loc))
+    made->set_metadata(std::move(metadata));
   return made;
 }
 
-Status OpImport::Emit(Op hlo, std::span<Instruction* const> operands, Attrs attrs, std::span<Computation* const> called) {
+Status OpImport::Emit(Op hlo, std::span<Instruction* const> operands, Attrs attrs,
+                      std::span<Computation* const> called) {
   STROP_TRY(At(builder_.status()));
   for (Instruction* o : operands) {
     if (!o) return Internal("'", op_.name, "': an operand was not made");
@@ -266,7 +270,8 @@ Status OpImport::SetResults(std::span<Instruction* const> values) {
   for (size_t i = 0; i < values.size(); ++i) {
     if (!values[i]) return Internal("'", op_.name, "': a result was not made");
     if (!values[i]->shape().Compatible(result_shapes_[i])) {
-      return Invalid("the result has the type ", PrintType(*op_.results[i].type), ", but operands and attributes give ", values[i]->shape());
+      return Invalid("the result has the type ", PrintType(*op_.results[i].type), ", but operands and attributes give ",
+                     values[i]->shape());
     }
     block_.Set(op_.results[i], values[i]);
   }
@@ -277,7 +282,8 @@ Status OpImport::SetResultsFromTuple(Instruction* tuple) {
   STROP_TRY(At(builder_.status()));
   std::vector<Instruction*> values;
   for (size_t i = 0; i < result_shapes_.size(); ++i) {
-    values.push_back(Add(Op::GetTupleElement, result_shapes_[i], {&tuple, 1}, GetTupleElementAttrs{static_cast<int64_t>(i)}));
+    values.push_back(
+        Add(Op::GetTupleElement, result_shapes_[i], {&tuple, 1}, GetTupleElementAttrs{static_cast<int64_t>(i)}));
   }
   return SetResults(values);
 }
@@ -297,7 +303,36 @@ Result<Computation*> OpImport::Function(int64_t region, std::string_view name) {
   return block_.Region(r, name, bind, false);
 }
 
-// ---- BlockImporter ----------------------------------------------------------------------------------------------------
+Result<Computation*> OpImport::Reducer(int64_t region, int64_t first_init) {
+  STROP_ASSIGN(Computation * reducer, Function(region, "reducer"));
+  const Shape& root = reducer->root()->shape();
+  int64_t n = root.IsTuple() ? root.tuple_size() : 1;
+  auto result = [&](int64_t i) -> const Shape& { return root.IsTuple() ? root.element(i) : root; };
+  if (reducer->parameter_count() != 2 * n)
+    return Invalid("the reducer takes ", reducer->parameter_count(), " values and returns ", n);
+  for (int64_t i = 0; i < 2 * n; ++i) {
+    const Shape& parameter = reducer->parameter(i)->shape();
+    if (!parameter.Compatible(result(i % n)))
+      return Invalid("parameter ", i, " of the reducer is ", parameter, ", but it returns ", result(i % n));
+  }
+  for (int64_t i = 0; i < n && first_init + i < operand_count(); ++i) {
+    ElementType from = operands_[first_init + i]->shape().type(), to = result(i).type();
+    bool promotable = Kind(from) == Kind(to) && Bits(from) <= Bits(to);
+    if (!promotable)
+      return Invalid("operand ", first_init + i, " of type ", Name(from), " cannot be promoted to the reducer's ",
+                     Name(to));
+  }
+  return reducer;
+}
+
+Status OpImport::CheckPairs(std::string_view name) const {
+  const MlirAttr* a = attr(name);
+  if (!a || (a->kind == MlirAttrKind::Dense && a->type->dims.size() == 2 && a->type->dims[1] == 2)) return OkStatus();
+  return Invalid("attribute '", name, "' must be an N x 2 matrix, not ", PrintAttr(*a));
+}
+
+// ---- BlockImporter
+// ----------------------------------------------------------------------------------------------------
 
 Result<Instruction*> BlockImporter::Value(const MlirValue& value, const MlirOp& user) {
   auto it = values_.find(&value);
@@ -312,11 +347,15 @@ Result<Instruction*> BlockImporter::Value(const MlirValue& value, const MlirOp& 
 
 Status BlockImporter::ConvertOp(const MlirOp& op) {
   const ImportRow* row = FindImportRow(op.name);
-  auto fail = [&](const auto&... args) { return InvalidArgument("'", op.name, "' ", StrCat(args...)).At(LocationText(op.loc)); };
+  auto fail = [&](const auto&... args) {
+    return InvalidArgument("'", op.name, "' ", StrCat(args...)).At(LocationText(op.loc));
+  };
   if (!row) {
     return Unimplemented("operation '", op.name, "' cannot be imported").At(LocationText(op.loc));
   }
-  auto mismatch = [](int8_t wanted, size_t n) { return wanted >= 0 ? n != static_cast<size_t>(wanted) : n < static_cast<size_t>(-1 - wanted); };
+  auto mismatch = [](int8_t wanted, size_t n) {
+    return wanted >= 0 ? n != static_cast<size_t>(wanted) : n < static_cast<size_t>(-1 - wanted);
+  };
   if (mismatch(row->operands, op.operands.size())) return fail("has ", op.operands.size(), " operands");
   if (mismatch(row->results, op.results.size())) return fail("has ", op.results.size(), " results");
   if (mismatch(row->regions, op.regions.size())) return fail("has ", op.regions.size(), " regions");
@@ -348,12 +387,14 @@ Result<std::vector<Instruction*>> BlockImporter::Run(const MlirBlock& block) {
   if (block.ops.empty()) return InvalidArgument("a block has no terminator");
   for (size_t i = 0; i + 1 < block.ops.size(); ++i) STROP_TRY(ConvertOp(*block.ops[i]));
   const MlirOp& end = *block.ops.back();
-  if (end.name != "func.return" && end.name != "stablehlo.return" && end.name != "sdy.return" && end.name != "mhlo.return") {
+  if (end.name != "func.return" && end.name != "stablehlo.return" && end.name != "sdy.return" &&
+      end.name != "mhlo.return") {
     return InvalidArgument("a block must end with a return, not with '", end.name, "'").At(LocationText(end.loc));
   }
   std::vector<Instruction*> results;
   for (const MlirValue* operand : end.operands) {
-    if (!operand) return InvalidArgument("'", end.name, "' has an operand that is never defined").At(LocationText(end.loc));
+    if (!operand)
+      return InvalidArgument("'", end.name, "' has an operand that is never defined").At(LocationText(end.loc));
     STROP_ASSIGN(Instruction * value, Value(*operand, end));
     results.push_back(value);
   }
@@ -378,7 +419,8 @@ std::vector<const MlirValue*> BlockImporter::Captured(const MlirRegion& region) 
     for (const MlirBlock* block : r->blocks) {
       for (const MlirOp* op : block->ops) {
         for (const MlirValue* v : op->operands) {
-          if (v && !inside.contains(v) && !(v->op && IsConstantOp(*v->op)) && seen.insert(v).second) captured.push_back(v);
+          if (v && !inside.contains(v) && !(v->op && IsConstantOp(*v->op)) && seen.insert(v).second)
+            captured.push_back(v);
         }
       }
     }
@@ -387,11 +429,12 @@ std::vector<const MlirValue*> BlockImporter::Captured(const MlirRegion& region) 
 }
 
 Result<Computation*> BlockImporter::Region(const MlirRegion& region, std::string_view name,
-                                           const std::function<Status(BlockImporter&, const MlirBlock&)>& bind, bool always_tuple,
-                                           std::span<const MlirValue* const> pass_through) {
+                                           const std::function<Status(BlockImporter&, const MlirBlock&)>& bind,
+                                           bool always_tuple, std::span<const MlirValue* const> pass_through) {
   std::string_view around = region.parent ? region.parent->name : "module";
   auto loc = [&] { return region.parent ? LocationText(region.parent->loc) : std::string(); };
-  if (region.blocks.size() != 1) return Unimplemented("'", around, "': a region with ", region.blocks.size(), " blocks").At(loc());
+  if (region.blocks.size() != 1)
+    return Unimplemented("'", around, "': a region with ", region.blocks.size(), " blocks").At(loc());
   Computation* computation = module_.module().AddComputation(std::string(name));
   BlockImporter inner(module_, computation);
   const MlirBlock& block = *region.blocks[0];

@@ -1,9 +1,9 @@
 // StableHLO to HLO: what the converters of the ops (convert_*.cc, chlo_*.cc) work with.
 //
 // ModuleImporter holds what the module has once: functions, meshes, stack frames. BlockImporter fills one computation
-// from one block: it maps MLIR values to instructions, and turns regions into computations of their own. A converter is one
-// function per op (or family), found by the op's row in import_ops.def, which has checked the number of operands, results
-// and regions:
+// from one block: it maps MLIR values to instructions, and turns regions into computations of their own. A converter is
+// one function per op (or family), found by the op's row in import_ops.def, which has checked the number of operands,
+// results and regions:
 //
 //   Status ConvertPad(OpImport& op) {
 //     PadAttrs attrs;
@@ -47,7 +47,7 @@ class OpImport {
   Op hlo_op() const { return hlo_op_; }  // from the row
   BlockImporter& block() { return block_; }
   ModuleImporter& module();
-  Builder& b() { return builder_; }      // its instructions carry the op's metadata
+  Builder& b() { return builder_; }  // its instructions carry the op's metadata
 
   // ---- operands and results
   int64_t operand_count() const { return static_cast<int64_t>(operands_.size()); }
@@ -72,19 +72,27 @@ class OpImport {
   // ---- making instructions; each returns the status of the builder
   // An instruction of the declared result shape (a tuple if there is not exactly one result), and the results from it.
   Status Emit(Op hlo, std::span<Instruction* const> operands, Attrs attrs, std::span<Computation* const> called = {});
-  Status Emit(Op hlo, std::initializer_list<Instruction*> operands, Attrs attrs = NoAttrs{}, std::initializer_list<Computation*> called = {}) {
-    return Emit(hlo, std::span(operands.begin(), operands.size()), std::move(attrs), std::span(called.begin(), called.size()));
+  Status Emit(Op hlo, std::initializer_list<Instruction*> operands, Attrs attrs = NoAttrs{},
+              std::initializer_list<Computation*> called = {}) {
+    return Emit(hlo, std::span(operands.begin(), operands.size()), std::move(attrs),
+                std::span(called.begin(), called.size()));
   }
   // Without a check of the shape against inference (VerifyModule checks it).
   Instruction* Add(Op hlo, const Shape& shape, std::span<Instruction* const> operands, Attrs attrs,
                    std::span<Computation* const> called = {});
-  Status SetResult(Instruction* value);                          // of an op with one result
+  Status SetResult(Instruction* value);  // of an op with one result
   Status SetResults(std::span<Instruction* const> values);
-  Status SetResultsFromTuple(Instruction* tuple);                // one get-tuple-element per result
+  Status SetResultsFromTuple(Instruction* tuple);  // one get-tuple-element per result
 
   // ---- regions
   // The region as a scalar function: parameters are the block's arguments. Values from outside must be constants.
   Result<Computation*> Function(int64_t region, std::string_view name);
+
+  // The same for a reducer: twice as many parameters as results, each a scalar of its result's type, to which the
+  // initial values' types (those of operands from `first_init` on) can be promoted.
+  Result<Computation*> Reducer(int64_t region, int64_t first_init);
+  // Attribute `name` must be an N x 2 matrix where it is given.
+  Status CheckPairs(std::string_view name) const;
 
   // ---- errors, at the op's line
   template <class... Args>
@@ -111,8 +119,8 @@ using ConvertFn = Status (*)(OpImport&);
 struct ImportRow {
   std::string_view name;
   ConvertFn fn;
-  Op hlo_op;          // Op::kEnd where the converter decides
-  int8_t operands;    // -1: any number; -1 - n: at least n
+  Op hlo_op;        // Op::kEnd where the converter decides
+  int8_t operands;  // -1: any number; -1 - n: at least n
   int8_t results;
   int8_t regions;
 };
@@ -131,9 +139,9 @@ class BlockImporter {
   void Set(const MlirValue& value, Instruction* instruction) { values_[&value] = instruction; }
   bool Has(const MlirValue& value) const { return values_.contains(&value); }
 
-  // A computation from a region. How the block's arguments and what it captures arrive is the caller's business: `bind` adds
-  // the parameters and sets the values. The root is what the region returns, followed by the values of `pass_through`: by
-  // itself if it is one value (unless always_tuple), otherwise a tuple.
+  // A computation from a region. How the block's arguments and what it captures arrive is the caller's business: `bind`
+  // adds the parameters and sets the values. The root is what the region returns, followed by the values of
+  // `pass_through`: by itself if it is one value (unless always_tuple), otherwise a tuple.
   Result<Computation*> Region(const MlirRegion& region, std::string_view name,
                               const std::function<Status(BlockImporter&, const MlirBlock&)>& bind, bool always_tuple,
                               std::span<const MlirValue* const> pass_through = {});
@@ -195,10 +203,15 @@ bool IsConstantOp(const MlirOp& op);
 // The integers that a value has for certain (constants, and reshapes, conversions, concatenations of them).
 std::optional<std::vector<int64_t>> FoldIntegers(const MlirValue& value, int depth = 0);
 
+// Operand i gives the dimensions of the result: it must be a static vector, and agree with the result type where both
+// are known.
+Status CheckShapeOperand(const OpImport& op, int64_t i);
+
 // ---- shardings (convert_sharding.cc)
 // An sdy.sharding as HLO's; nullopt where HLO has no such sharding or the mesh is not known.
 std::optional<Sharding> HloSharding(const ModuleImporter& module, const MlirAttr& sdy, int64_t rank);
 // mhlo.sharding, sdy.sharding, mhlo.frontend_attributes of an op or of a function's argument.
-Status ApplyExtras(ModuleImporter& module, std::span<const MlirNamedAttr> attrs, Instruction* instruction, const MlirAttr* loc);
+Status ApplyExtras(ModuleImporter& module, std::span<const MlirNamedAttr> attrs, Instruction* instruction,
+                   const MlirAttr* loc);
 
 }  // namespace strop

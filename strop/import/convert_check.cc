@@ -1,7 +1,9 @@
-// The ops by which StableHLO's test programs check themselves, as custom calls that the interpreter and `strop run --check` know:
+// The ops by which StableHLO's test programs check themselves, as custom calls that the interpreter and `strop run
+// --check` know:
 //
 //   check.expect_almost_eq_const %x, dense<..> : T, tolerance = 0.1
-//     custom-call(x, constant), custom_call_target="check.expect_almost_eq", backend_config="{tolerance = 1.000000e-01 : f64}"
+//     custom-call(x, constant), custom_call_target="check.expect_almost_eq", backend_config="{tolerance = 1.000000e-01
+//     : f64}"
 #include "strop/import/convert.h"
 
 namespace strop {
@@ -27,9 +29,11 @@ Status ConvertCheck(OpImport& op) {
   // The ops' own defaults differ from those of the custom calls of the same name.
   MlirModule& mlir = op.module().mlir();
   if (attrs.target == "check.expect_almost_eq" && !op.attr("tolerance")) {
-    parameters.push_back({"tolerance", mlir.FloatBits(EncodeFloat(ElementType::F64, 1e-4), mlir.Float(MlirFloat::F64))});
+    parameters.push_back(
+        {"tolerance", mlir.FloatBits(EncodeFloat(ElementType::F64, 1e-4), mlir.Float(MlirFloat::F64))});
   }
-  if (attrs.target == "check.expect_close" && !op.attr("max_ulp_difference")) parameters.push_back({"max_ulp_difference", mlir.Int64(1)});
+  if (attrs.target == "check.expect_close" && !op.attr("max_ulp_difference"))
+    parameters.push_back({"max_ulp_difference", mlir.Int64(1)});
   if (!parameters.empty()) {
     STROP_ASSIGN(const MlirAttr* dict, mlir.Dict(std::move(parameters)));
     attrs.opaque = PrintAttr(*dict);
@@ -40,7 +44,8 @@ Status ConvertCheck(OpImport& op) {
 // programs = [[@a, @b], [@c, @d]]: a grid of replicas (rows) and partitions; infeed = [@q] yields what they read.
 Status ConvertRunParallel(OpImport& op) {
   const MlirAttr* programs = op.attr("programs");
-  if (!programs || programs->kind != MlirAttrKind::Array || programs->elements.empty()) return op.Invalid("attribute 'programs' must be a grid of functions");
+  if (!programs || programs->kind != MlirAttrKind::Array || programs->elements.empty())
+    return op.Invalid("attribute 'programs' must be a grid of functions");
   CustomCallAttrs attrs;
   attrs.target = "interpreter.run_parallel";
   attrs.has_side_effect = true;
@@ -53,13 +58,15 @@ Status ConvertRunParallel(OpImport& op) {
     return OkStatus();
   };
   for (const MlirAttr* row : programs->elements) {
-    if (row->kind != MlirAttrKind::Array || row->elements.size() != partitions) return op.Invalid("the rows of 'programs' must have the same length");
+    if (row->kind != MlirAttrKind::Array || row->elements.size() != partitions)
+      return op.Invalid("the rows of 'programs' must have the same length");
     for (const MlirAttr* symbol : row->elements) STROP_TRY(add(*symbol));
   }
   const MlirAttr* infeed = op.attr("infeed");
   size_t num_infeed = infeed ? infeed->elements.size() : 0;
   for (size_t i = 0; i < num_infeed; ++i) STROP_TRY(add(*infeed->elements[i]));
-  attrs.opaque = StrCat("{replicas = ", programs->elements.size(), ", partitions = ", partitions, ", infeed = ", num_infeed, "}");
+  attrs.opaque =
+      StrCat("{replicas = ", programs->elements.size(), ", partitions = ", partitions, ", infeed = ", num_infeed, "}");
   return op.Emit(Op::CustomCall, op.operands(), std::move(attrs), called);
 }
 

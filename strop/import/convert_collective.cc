@@ -1,4 +1,6 @@
 // Communication between devices.
+#include <algorithm>
+
 #include "strop/import/convert.h"
 
 namespace strop {
@@ -8,7 +10,8 @@ namespace {
 Result<ReplicaGroups> MeshGroups(OpImport& op, const MlirAttr& attr) {
   const MlirAttr* mesh = attr.Find("mesh");
   const MlirAttr* axes = attr.Find("axes");
-  if (mesh && (mesh->kind == MlirAttrKind::Symbol || mesh->kind == MlirAttrKind::String)) mesh = op.module().Mesh(mesh->text);
+  if (mesh && (mesh->kind == MlirAttrKind::Symbol || mesh->kind == MlirAttrKind::String))
+    mesh = op.module().Mesh(mesh->text);
   const MlirAttr* mesh_axes = mesh ? mesh->Find("axes") : nullptr;
   if (!mesh_axes || !axes) return op.Invalid("replica_groups name a mesh that is not known: ", PrintAttr(attr));
   std::string text = "mesh[";
@@ -43,6 +46,17 @@ Result<ReplicaGroups> GroupsOf(OpImport& op) {
   if (attr->kind == MlirAttrKind::Struct) return MeshGroups(op, *attr);
   STROP_ASSIGN(Dims ids, op.Ints("replica_groups"));
   if (!attr->type || attr->type->dims.size() != 2) return op.Invalid("replica_groups must be a matrix of device ids");
+  // Every id from 0 on occurs exactly once.
+  std::vector<bool> seen(ids.size(), false);
+  for (int64_t id : ids) {
+    if (id == -1) continue;
+    if (id < 0 || id >= static_cast<int64_t>(seen.size()) || seen[id])
+      return op.Invalid("replica_groups: id ", id, " is out of range or given twice");
+    seen[id] = true;
+  }
+  for (size_t i = 0, n = std::count_if(ids.begin(), ids.end(), [](int64_t id) { return id >= 0; }); i < n; ++i) {
+    if (!seen[i]) return op.Invalid("replica_groups: id ", i, " is missing");
+  }
   ReplicaGroups groups;
   int64_t rows = attr->type->dims[0], columns = attr->type->dims[1];
   for (int64_t r = 0; r < rows && columns > 0; ++r) {
@@ -69,7 +83,11 @@ Status ConvertCollective(OpImport& op) {
   STROP_ASSIGN(attrs.replica_groups, GroupsOf(op));
   STROP_ASSIGN(attrs.use_global_device_ids, op.Bool("use_global_device_ids"));
   STROP_ASSIGN(attrs.has_dynamic_root, op.Bool("has_dynamic_root"));
-  std::string_view dimension = op.hlo_op() == Op::AllGather ? "all_gather_dim" : op.hlo_op() == Op::ReduceScatter ? "scatter_dimension" : "";
+  if (attrs.use_global_device_ids && attrs.channel_id <= 0)
+    return op.Invalid("use_global_device_ids needs a positive channel id");
+  std::string_view dimension = op.hlo_op() == Op::AllGather       ? "all_gather_dim"
+                               : op.hlo_op() == Op::ReduceScatter ? "scatter_dimension"
+                                                                  : "";
   if (!dimension.empty()) {
     STROP_ASSIGN(int64_t d, op.Int(dimension));
     attrs.dimensions = {d};
@@ -77,14 +95,14 @@ Status ConvertCollective(OpImport& op) {
   }
   std::vector<Computation*> called;
   if (!op.mlir().regions.empty()) {
-    STROP_ASSIGN(Computation * reducer, op.Function(0, "reducer"));
+    STROP_ASSIGN(Computation * reducer, op.Reducer(0, op.operand_count()));
     called.push_back(reducer);
   }
   return op.Emit(op.hlo_op(), op.operands(), std::move(attrs), called);
 }
 
-// HLO's array form splits and concatenates along one dimension. For two of them, the pieces that came in are a dimension of
-// their own after a reshape, which is moved before the one to concatenate along and merged with it.
+// HLO's array form splits and concatenates along one dimension. For two of them, the pieces that came in are a
+// dimension of their own after a reshape, which is moved before the one to concatenate along and merged with it.
 Status ConvertAllToAll(OpImport& op) {
   CollectiveAttrs attrs;
   STROP_ASSIGN(attrs.channel_id, ChannelNumber(op));
@@ -99,7 +117,8 @@ Status ConvertAllToAll(OpImport& op) {
   for (Instruction* operand : op.operands()) {
     Shape shape = operand->shape().WithoutLayout();
     if (!shape.IsArray() || split < 0 || split >= shape.rank() || concat < 0 || concat >= shape.rank()) {
-      return op.Invalid("split_dimension ", split, " and concat_dimension ", concat, " must be dimensions of ", shape, " (all_to_all_c1)");
+      return op.Invalid("split_dimension ", split, " and concat_dimension ", concat, " must be dimensions of ", shape,
+                        " (all_to_all_c1)");
     }
     if (count < 1 || shape.dim(split) % count != 0) {
       return op.Invalid("dimension ", split, " of ", shape, " cannot be split in ", count, " parts (all_to_all_c2)");
@@ -125,6 +144,7 @@ Status ConvertAllToAll(OpImport& op) {
 Status ConvertCollectivePermute(OpImport& op) {
   PermuteAttrs attrs;
   STROP_ASSIGN(attrs.channel_id, ChannelNumber(op));
+  STROP_TRY(op.CheckPairs("source_target_pairs"));
   STROP_ASSIGN(Dims pairs, op.Ints("source_target_pairs"));
   if (pairs.size() % 2 != 0) return op.Invalid("source_target_pairs must be pairs (collective_permute_c1)");
   for (size_t i = 0; i < pairs.size(); i += 2) attrs.source_target_pairs.push_back({pairs[i], pairs[i + 1]});
@@ -143,8 +163,8 @@ Status ConvertCrossReplicaSum(OpImport& op) {
   return op.Emit(Op::AllReduce, op.operands(), std::move(attrs), called);
 }
 
-// async_start and async_done, at once: what the region does happens at the start, and the future is its value (several: a
-// tuple). A schedule may take it apart again.
+// async_start and async_done, at once: what the region does happens at the start, and the future is its value (several:
+// a tuple). A schedule may take it apart again.
 Status ConvertAsyncStart(OpImport& op) {
   STROP_ASSIGN(Computation * body, op.Function(0, "async_body"));
   Computation* called[] = {body};
@@ -153,8 +173,10 @@ Status ConvertAsyncStart(OpImport& op) {
 
 Status ConvertAsyncDone(OpImport& op) {
   if (op.shapes().size() == 1) return op.SetResult(op.operand(0));
-  if (!op.operand(0)->shape().IsTuple() || op.operand(0)->shape().tuple_size() != static_cast<int64_t>(op.shapes().size())) {
-    return op.Invalid("the future holds ", op.operand(0)->shape(), ", which does not fit ", op.shapes().size(), " results");
+  if (!op.operand(0)->shape().IsTuple() ||
+      op.operand(0)->shape().tuple_size() != static_cast<int64_t>(op.shapes().size())) {
+    return op.Invalid("the future holds ", op.operand(0)->shape(), ", which does not fit ", op.shapes().size(),
+                      " results");
   }
   return op.SetResultsFromTuple(op.operand(0));
 }

@@ -1,4 +1,5 @@
-// Contractions and linear algebra: dot, convolution, einsum, fft, cholesky, triangular solve, batch normalisation, random bits.
+// Contractions and linear algebra: dot, convolution, einsum, fft, cholesky, triangular solve, batch normalisation,
+// random bits.
 #include <algorithm>
 
 #include "strop/import/convert.h"
@@ -18,6 +19,7 @@ Result<PrecisionConfig> PrecisionOf(const OpImport& op) {
     any = any || p != Precision::Default;
     config.push_back(p);
   }
+  if (config.size() > 2) return op.Invalid("precision_config has ", config.size(), " entries for two operands");
   // All default is what an empty list says.
   if (!any) config.clear();
   return config;
@@ -30,20 +32,13 @@ struct Algorithm {
   std::string_view name;
 };
 constexpr Algorithm kAlgorithms[] = {
-    {"f16", "f16", "f16", 1, 1, 1, "dot_f16_f16_f16"},
-    {"f16", "f16", "f32", 1, 1, 1, "dot_f16_f16_f32"},
-    {"bf16", "bf16", "bf16", 1, 1, 1, "dot_bf16_bf16_bf16"},
-    {"bf16", "bf16", "f32", 1, 1, 1, "dot_bf16_bf16_f32"},
-    {"bf16", "bf16", "f32", 1, 1, 3, "dot_bf16_bf16_f32_x3"},
-    {"bf16", "bf16", "f32", 1, 1, 6, "dot_bf16_bf16_f32_x6"},
-    {"bf16", "bf16", "f32", 1, 1, 9, "dot_bf16_bf16_f32_x9"},
-    {"bf16", "bf16", "f32", 2, 2, 3, "dot_bf16_bf16_f32_x3"},
-    {"bf16", "bf16", "f32", 3, 3, 6, "dot_bf16_bf16_f32_x6"},
-    {"bf16", "bf16", "f32", 3, 3, 9, "dot_bf16_bf16_f32_x9"},
-    {"tf32", "tf32", "f32", 1, 1, 1, "dot_tf32_tf32_f32"},
-    {"tf32", "tf32", "f32", 1, 1, 3, "dot_tf32_tf32_f32_x3"},
-    {"tf32", "tf32", "f32", 2, 2, 3, "dot_tf32_tf32_f32_x3"},
-    {"f32", "f32", "f32", 1, 1, 1, "dot_f32_f32_f32"},
+    {"f16", "f16", "f16", 1, 1, 1, "dot_f16_f16_f16"},        {"f16", "f16", "f32", 1, 1, 1, "dot_f16_f16_f32"},
+    {"bf16", "bf16", "bf16", 1, 1, 1, "dot_bf16_bf16_bf16"},  {"bf16", "bf16", "f32", 1, 1, 1, "dot_bf16_bf16_f32"},
+    {"bf16", "bf16", "f32", 1, 1, 3, "dot_bf16_bf16_f32_x3"}, {"bf16", "bf16", "f32", 1, 1, 6, "dot_bf16_bf16_f32_x6"},
+    {"bf16", "bf16", "f32", 1, 1, 9, "dot_bf16_bf16_f32_x9"}, {"bf16", "bf16", "f32", 2, 2, 3, "dot_bf16_bf16_f32_x3"},
+    {"bf16", "bf16", "f32", 3, 3, 6, "dot_bf16_bf16_f32_x6"}, {"bf16", "bf16", "f32", 3, 3, 9, "dot_bf16_bf16_f32_x9"},
+    {"tf32", "tf32", "f32", 1, 1, 1, "dot_tf32_tf32_f32"},    {"tf32", "tf32", "f32", 1, 1, 3, "dot_tf32_tf32_f32_x3"},
+    {"tf32", "tf32", "f32", 2, 2, 3, "dot_tf32_tf32_f32_x3"}, {"f32", "f32", "f32", 1, 1, 1, "dot_f32_f32_f32"},
     {"f64", "f64", "f64", 1, 1, 1, "dot_f64_f64_f64"},
 };
 
@@ -54,8 +49,10 @@ Result<Keyword> AlgorithmOf(const OpImport& op) {
     const MlirAttr* t = a->Find(field);
     return t && t->kind == MlirAttrKind::Type ? PrintType(*t->type) : std::string("none");
   };
-  std::string lhs = type("lhs_precision_type"), rhs = type("rhs_precision_type"), accumulation = type("accumulation_type");
-  int64_t lhs_components = op.FieldInt(*a, "lhs_component_count"), rhs_components = op.FieldInt(*a, "rhs_component_count");
+  std::string lhs = type("lhs_precision_type"), rhs = type("rhs_precision_type"),
+              accumulation = type("accumulation_type");
+  int64_t lhs_components = op.FieldInt(*a, "lhs_component_count"),
+          rhs_components = op.FieldInt(*a, "rhs_component_count");
   int64_t operations = op.FieldInt(*a, "num_primitive_operations");
   const MlirAttr* imprecise = a->Find("allow_imprecise_accumulation");
   bool fast = imprecise && imprecise->bits;
@@ -76,7 +73,8 @@ Result<Keyword> AlgorithmOf(const OpImport& op) {
 // The old dot: last dimension of lhs by the first of rhs (vectors and matrices).
 Status ConvertDot(OpImport& op) {
   const Shape& lhs = op.operand(0)->shape();
-  if (!lhs.IsArray() || lhs.rank() < 1 || op.operand(1)->shape().rank() < 1) return op.Invalid("operands must have rank 1 or 2");
+  if (!lhs.IsArray() || lhs.rank() < 1 || op.operand(1)->shape().rank() < 1)
+    return op.Invalid("operands must have rank 1 or 2");
   DotAttrs attrs;
   attrs.lhs_contracting = {lhs.rank() - 1};
   attrs.rhs_contracting = {0};
@@ -93,6 +91,8 @@ Status ConvertDotGeneral(OpImport& op) {
   STROP_ASSIGN(attrs.rhs_contracting, op.FieldInts(*numbers, "rhs_contracting_dimensions"));
   STROP_ASSIGN(attrs.operand_precision, PrecisionOf(op));
   STROP_ASSIGN(attrs.algorithm, AlgorithmOf(op));
+  if (!attrs.algorithm.empty() && !attrs.operand_precision.empty())
+    return op.Invalid("with an algorithm, precision_config must be DEFAULT");
   return op.Emit(Op::Dot, op.operands(), std::move(attrs));
 }
 
@@ -133,7 +133,8 @@ Result<Einsum> ParseEinsum(const OpImport& op) {
   for (const std::string* labels : {&e.lhs, &e.rhs, &e.out}) {
     for (char c : *labels) {
       bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-      if (!letter || std::ranges::count(*labels, c) > 1) return op.Unsupported("einsum_config \"", config, "\" (ellipses and diagonals)");
+      if (!letter || std::ranges::count(*labels, c) > 1)
+        return op.Unsupported("einsum_config \"", config, "\" (ellipses and diagonals)");
     }
   }
   if (static_cast<int64_t>(e.lhs.size()) != op.operand(0)->shape().rank() ||
@@ -141,13 +142,15 @@ Result<Einsum> ParseEinsum(const OpImport& op) {
     return op.Invalid("einsum_config \"", config, "\" does not fit the operands' ranks");
   }
   for (char c : e.out) {
-    if (e.lhs.find(c) == std::string::npos && e.rhs.find(c) == std::string::npos) return op.Invalid("einsum label '", c, "' is in no operand");
+    if (e.lhs.find(c) == std::string::npos && e.rhs.find(c) == std::string::npos)
+      return op.Invalid("einsum label '", c, "' is in no operand");
   }
   return e;
 }
 
 // Sums over the labels of `labels` that are in neither of the others.
-Instruction* SumOut(OpImport& op, Instruction* value, std::string& labels, const std::string& other, const std::string& out) {
+Instruction* SumOut(OpImport& op, Instruction* value, std::string& labels, const std::string& other,
+                    const std::string& out) {
   Dims dims;
   std::string kept;
   for (size_t i = 0; i < labels.size(); ++i) {
@@ -227,10 +230,13 @@ Status ConvertConvolution(OpImport& op) {
     if (!values) return op.Unsupported("the padding must be constant");
     padding = *std::move(values);
   } else {
+    STROP_TRY(op.CheckPairs("padding"));
     STROP_ASSIGN(padding, op.Ints("padding", Dims(2 * n, 0)));
   }
   const Shape& kernel = op.operand(1)->shape();
-  auto wrong_size = [&](std::string_view what, size_t size) { return op.Invalid(what, " has ", size, " entries for ", n, " spatial dimensions"); };
+  auto wrong_size = [&](std::string_view what, size_t size) {
+    return op.Invalid(what, " has ", size, " entries for ", n, " spatial dimensions");
+  };
   if (strides.size() != n) return wrong_size("window_strides", strides.size());
   if (lhs_dilation.size() != n) return wrong_size("lhs_dilation", lhs_dilation.size());
   if (rhs_dilation.size() != n) return wrong_size("rhs_dilation", rhs_dilation.size());
@@ -238,7 +244,8 @@ Status ConvertConvolution(OpImport& op) {
   if (padding.size() != 2 * n) return wrong_size("padding", padding.size());
   for (size_t i = 0; i < n; ++i) {
     int64_t dim = d.kernel_spatial[i];
-    if (!kernel.IsArray() || dim < 0 || dim >= kernel.rank()) return op.Invalid("kernel spatial dimension ", dim, " is no dimension of ", kernel);
+    if (!kernel.IsArray() || dim < 0 || dim >= kernel.rank())
+      return op.Invalid("kernel spatial dimension ", dim, " is no dimension of ", kernel);
     WindowDim w;
     w.size = kernel.dim(dim);
     w.stride = strides[i];
@@ -259,7 +266,10 @@ Status ConvertFft(OpImport& op) {
   FftAttrs attrs;
   STROP_ASSIGN(attrs.length, op.Ints("fft_length"));
   STROP_ASSIGN(std::string_view type, op.EnumMember("fft_type"));
-  attrs.type = type == "FFT" ? FftType::Fft : type == "IFFT" ? FftType::Ifft : type == "RFFT" ? FftType::Rfft : FftType::Irfft;
+  attrs.type = type == "FFT"    ? FftType::Fft
+               : type == "IFFT" ? FftType::Ifft
+               : type == "RFFT" ? FftType::Rfft
+                                : FftType::Irfft;
   return op.Emit(Op::Fft, op.operands(), std::move(attrs));
 }
 
@@ -279,7 +289,8 @@ Status ConvertTriangularSolve(OpImport& op) {
                       : transpose == "TRANSPOSE"  ? TransposeA::Transpose
                       : transpose == "ADJOINT"    ? TransposeA::Adjoint
                                                   : TransposeA::Invalid;
-  if (attrs.transpose_a == TransposeA::Invalid) return op.Invalid("transpose_a must be NO_TRANSPOSE, TRANSPOSE or ADJOINT");
+  if (attrs.transpose_a == TransposeA::Invalid)
+    return op.Invalid("transpose_a must be NO_TRANSPOSE, TRANSPOSE or ADJOINT");
   return op.Emit(Op::TriangularSolve, op.operands(), attrs);
 }
 
@@ -296,13 +307,18 @@ Status ConvertBatchNorm(OpImport& op) {
 Status ConvertRng(OpImport& op) {
   STROP_ASSIGN(std::string_view distribution, op.EnumMember("rng_distribution"));
   RngAttrs attrs{distribution == "NORMAL" ? RngDistribution::Normal : RngDistribution::Uniform};
+  const Shape& dims = op.operand(2)->shape();
+  if (dims.rank() != 1 || dims.dim(0) != op.shape().rank())
+    return op.Invalid("the shape operand ", dims, " does not fit the result ", op.shape());
   if (!op.shape().IsStatic()) return op.Unsupported("a result of the dynamic shape ", op.shape());
   return op.Emit(Op::Rng, {op.operand(0), op.operand(1)}, attrs);
 }
 
 Status ConvertRngBitGenerator(OpImport& op) {
   STROP_ASSIGN(std::string_view algorithm, op.EnumMember("rng_algorithm"));
-  RngBitGeneratorAttrs attrs{algorithm == "THREE_FRY" ? RngAlgorithm::ThreeFry : algorithm == "PHILOX" ? RngAlgorithm::Philox : RngAlgorithm::Default};
+  RngBitGeneratorAttrs attrs{algorithm == "THREE_FRY" ? RngAlgorithm::ThreeFry
+                             : algorithm == "PHILOX"  ? RngAlgorithm::Philox
+                                                      : RngAlgorithm::Default};
   return op.Emit(Op::RngBitGenerator, op.operands(), attrs);
 }
 

@@ -17,7 +17,8 @@ Instruction* Element(Computation* computation, Instruction* tuple, int64_t i) {
 }
 
 // Gives `values` to a computation through its one parameter, packed as Pack does.
-void BindParameter(BlockImporter& inner, std::span<const MlirValue* const> values, const Shape& packed, bool bare_if_one) {
+void BindParameter(BlockImporter& inner, std::span<const MlirValue* const> values, const Shape& packed,
+                   bool bare_if_one) {
   Instruction* parameter = inner.computation()->AddParameter(0, packed, "arg_tuple");
   for (size_t i = 0; i < values.size(); ++i) {
     bool bare = values.size() == 1 && bare_if_one;
@@ -64,14 +65,25 @@ Status ConvertWhile(OpImport& op) {
   }
   STROP_ASSIGN(std::vector<Instruction*> state, Values(op, captured));
   state.insert(state.begin(), op.operands().begin(), op.operands().end());
-  if (op.shapes().size() != op.operands().size()) return op.Invalid("has ", op.operand_count(), " operands and ", op.shapes().size(), " results (while_c3)");
+  if (op.shapes().size() != op.operands().size())
+    return op.Invalid("has ", op.operand_count(), " operands and ", op.shapes().size(), " results (while_c3)");
   Instruction* init = Pack(op, state, true);
   Computation* called[2];
   for (int r = 0; r < 2; ++r) {
     const MlirRegion& region = *op.mlir().regions[r];
     auto bind = [&](BlockImporter& inner, const MlirBlock& block) -> Status {
       if (block.args.size() != op.operands().size()) {
-        return op.Invalid("the ", r == 0 ? "condition" : "body", " has ", block.args.size(), " arguments for ", op.operand_count(), " operands (while_c", r + 1, ")");
+        return op.Invalid("the ", r == 0 ? "condition" : "body", " has ", block.args.size(), " arguments for ",
+                          op.operand_count(), " operands (while_c", r + 1, ")");
+      }
+      for (size_t i = 0; i < block.args.size(); ++i) {
+        Result<Shape> shape = ShapeOf(*block.args[i]->type);
+        if (!shape.ok()) return op.At(std::move(shape).status());
+        if (!shape->IsStatic()) continue;  // the verifier knows which sizes agree
+        if (!shape->Compatible(op.operand(static_cast<int64_t>(i))->shape())) {
+          return op.Invalid("argument ", i, " of the ", r == 0 ? "condition" : "body", " is ", *shape, ", but operand ",
+                            i, " is ", op.operand(static_cast<int64_t>(i))->shape(), " (while_c", r + 1, ")");
+        }
       }
       std::vector<const MlirValue*> values(block.args.begin(), block.args.end());
       values.insert(values.end(), captured.begin(), captured.end());
@@ -79,8 +91,10 @@ Status ConvertWhile(OpImport& op) {
       return OkStatus();
     };
     bool condition = r == 0;
-    std::span<const MlirValue* const> pass_through = condition ? std::span<const MlirValue* const>() : std::span<const MlirValue* const>(captured);
-    STROP_ASSIGN(called[r], op.block().Region(region, condition ? "while_condition" : "while_body", bind, !condition && state.size() != 1, pass_through));
+    std::span<const MlirValue* const> pass_through =
+        condition ? std::span<const MlirValue* const>() : std::span<const MlirValue* const>(captured);
+    STROP_ASSIGN(called[r], op.block().Region(region, condition ? "while_condition" : "while_body", bind,
+                                              !condition && state.size() != 1, pass_through));
   }
   Instruction* loop = op.Add(Op::While, init->shape(), {&init, 1}, NoAttrs{}, called);
   if (state.size() == 1) return captured.empty() ? op.SetResult(loop) : op.SetResults({});
@@ -95,12 +109,36 @@ Status ConvertCall(OpImport& op) {
   return op.Emit(Op::Call, op.operands(), CallAttrs{}, called);
 }
 
+namespace {
+
+// letter {letter digit _} . {letter digit _ $}, with one dot or more
+bool IsNamespacedName(std::string_view name) {
+  auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  auto word = [&](char c) { return letter(c) || (c >= '0' && c <= '9') || c == '_'; };
+  if (name.empty() || !letter(name[0])) return false;
+  int parts = 1;
+  for (size_t i = 1; i < name.size(); ++i) {
+    if (name[i] == '.') {
+      if (name[i - 1] == '.') return false;
+      ++parts;
+    } else if (!word(name[i]) && !(name[i] == '$' && parts > 1)) {
+      return false;
+    }
+  }
+  return parts > 1 && name.back() != '.';
+}
+
+}  // namespace
+
 // A call of the decomposition that says what it stands for.
 Status ConvertComposite(OpImport& op) {
   const MlirAttr* decomposition = op.attr("decomposition");
-  if (!decomposition || decomposition->kind != MlirAttrKind::Symbol) return op.Invalid("attribute 'decomposition' must name a function");
+  if (!decomposition || decomposition->kind != MlirAttrKind::Symbol)
+    return op.Invalid("attribute 'decomposition' must name a function");
   if (!op.mlir().regions.empty()) return op.Unsupported("composites with regions");
   STROP_ASSIGN(std::string name, op.Text("name"));
+  if (!IsNamespacedName(name))
+    return op.Invalid("\"", name, "\" is no name of an operation in a namespace, such as \"my.op\"");
   STROP_ASSIGN(int64_t version, op.Int("version", 0));
   STROP_ASSIGN(Computation * computation, op.module().Callee(decomposition->text, op.mlir()));
   const MlirAttr* attributes = op.attr("composite_attributes");
@@ -120,13 +158,15 @@ Status ConvertGetTupleElement(OpImport& op) {
 }
 
 Status ConvertOptimizationBarrier(OpImport& op) {
-  if (op.operand_count() != static_cast<int64_t>(op.shapes().size())) return op.Invalid("must have as many results as operands");
+  if (op.operand_count() != static_cast<int64_t>(op.shapes().size()))
+    return op.Invalid("must have as many results as operands");
   if (op.operand_count() == 0) return OkStatus();
   Instruction* packed = Pack(op, op.operands(), true);
   return op.Emit(Op::OptimizationBarrier, {packed});
 }
 
-// ---- custom calls -----------------------------------------------------------------------------------------------------
+// ---- custom calls
+// -----------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -139,6 +179,7 @@ Result<std::vector<Shape>> WithLayouts(const OpImport& op, std::string_view name
   for (size_t i = 0; i < shapes.size(); ++i) {
     Result<std::vector<int64_t>> order = IntegersOf(*list->elements[i]);
     if (!order.ok()) return op.Invalid("attribute '", name, "': ", order.status().message());
+    if (shapes[i].IsTuple()) return op.Unsupported("layouts of tuples");
     if (!shapes[i].IsArray()) continue;
     Layout layout;
     for (int64_t d : *order) layout.minor_to_major.push_back(d);
@@ -157,8 +198,11 @@ Status CustomCallConfig(const OpImport& op, CustomCallAttrs& attrs) {
   const MlirAttr* config = op.attr("mhlo.backend_config");
   if (!config) config = op.attr("backend_config");
   if (!config) return OkStatus();
+  bool wants_text = api >= 1 && api <= 3 && op.attr("backend_config");
   if (config->kind == MlirAttrKind::String) {
     attrs.opaque = std::string(config->text);
+  } else if (wants_text) {
+    return op.Invalid("backend_config must be a string for api_version ", api);
   } else if (config->kind == MlirAttrKind::Dict) {
     attrs.opaque = PrintAttr(*config);
     attrs.api_version = ApiVersion::TypedFfi;
@@ -166,6 +210,16 @@ Status CustomCallConfig(const OpImport& op, CustomCallAttrs& attrs) {
     return op.Invalid("backend_config must be a string or a dictionary");
   }
   return OkStatus();
+}
+
+// Part of a shape by tuple indices; null if there is none.
+const Shape* SubShape(const Shape& shape, const Dims& index) {
+  const Shape* s = &shape;
+  for (int64_t i : index) {
+    if (!s->IsTuple() || i < 0 || i >= s->tuple_size()) return nullptr;
+    s = &s->element(i);
+  }
+  return s;
 }
 
 Status CustomCallAliases(const OpImport& op, CustomCallAttrs& attrs) {
@@ -176,6 +230,16 @@ Status CustomCallAliases(const OpImport& op, CustomCallAttrs& attrs) {
     STROP_ASSIGN(alias.output_index, op.FieldInts(*a, "output_tuple_indices"));
     STROP_ASSIGN(alias.operand_index, op.FieldInts(*a, "operand_tuple_indices"));
     alias.operand = op.FieldInt(*a, "operand_index");
+    if (alias.operand < 0 || alias.operand >= op.operand_count())
+      return op.Invalid("output_operand_aliases name operand ", alias.operand);
+    const Shape result = op.ResultShape();
+    const Shape* to = SubShape(result, alias.output_index);
+    const Shape* from = SubShape(op.operand(alias.operand)->shape(), alias.operand_index);
+    if (!to || !from)
+      return op.Invalid("output_operand_aliases: there is no such part in ",
+                        !to ? result : op.operand(alias.operand)->shape());
+    if (!to->Compatible(*from))
+      return op.Invalid("output_operand_aliases: ", *to, " cannot share the memory of ", *from);
     attrs.output_to_operand_aliasing.push_back(std::move(alias));
   }
   return OkStatus();
@@ -186,8 +250,9 @@ struct OldName {
   std::string_view target;
   Op op;
 };
-constexpr OldName kOldNames[] = {{"mhlo.erf", Op::Erf},   {"mhlo.tan", Op::Tan},   {"mhlo.acos", Op::Acos}, {"mhlo.acosh", Op::Acosh}, {"mhlo.asin", Op::Asin},
-                                 {"mhlo.asinh", Op::Asinh}, {"mhlo.atanh", Op::Atanh}, {"mhlo.cosh", Op::Cosh}, {"mhlo.sinh", Op::Sinh}};
+constexpr OldName kOldNames[] = {{"mhlo.erf", Op::Erf},     {"mhlo.tan", Op::Tan},   {"mhlo.acos", Op::Acos},
+                                 {"mhlo.acosh", Op::Acosh}, {"mhlo.asin", Op::Asin}, {"mhlo.asinh", Op::Asinh},
+                                 {"mhlo.atanh", Op::Atanh}, {"mhlo.cosh", Op::Cosh}, {"mhlo.sinh", Op::Sinh}};
 
 }  // namespace
 
@@ -195,13 +260,17 @@ Status ConvertCustomCall(OpImport& op) {
   CustomCallAttrs attrs;
   STROP_ASSIGN(attrs.target, op.Text("call_target_name"));
   for (const OldName& old : kOldNames) {
-    if (old.target == attrs.target && op.operand_count() == 1 && op.shapes().size() == 1) return op.Emit(old.op, op.operands(), DefaultAttrs(old.op));
+    if (old.target == attrs.target && op.operand_count() == 1 && op.shapes().size() == 1)
+      return op.Emit(old.op, op.operands(), DefaultAttrs(old.op));
   }
   STROP_ASSIGN(attrs.has_side_effect, op.Bool("has_side_effect"));
   STROP_TRY(CustomCallConfig(op, attrs));
   STROP_TRY(CustomCallAliases(op, attrs));
   if (attrs.target.starts_with("check.")) attrs.has_side_effect = true;
   std::vector<Shape> results = op.shapes();
+  if ((op.attr("operand_layouts") != nullptr) != (op.attr("result_layouts") != nullptr)) {
+    return op.Invalid("layouts must be given for both operands and results, or for none");
+  }
   if (op.attr("operand_layouts")) {
     std::vector<Shape> shapes;
     for (Instruction* o : op.operands()) shapes.push_back(o->shape());
@@ -211,7 +280,8 @@ Status ConvertCustomCall(OpImport& op) {
   if (op.attr("result_layouts")) {
     // One tuple result is named leaf by leaf.
     bool one_tuple = results.size() == 1 && results[0].IsTuple();
-    STROP_ASSIGN(std::vector<Shape> laid_out, WithLayouts(op, "result_layouts", one_tuple ? results[0].elements() : results));
+    STROP_ASSIGN(std::vector<Shape> laid_out,
+                 WithLayouts(op, "result_layouts", one_tuple ? results[0].elements() : results));
     results = one_tuple ? std::vector<Shape>{Shape::Tuple(std::move(laid_out))} : std::move(laid_out);
   }
   std::vector<Computation*> called;
@@ -220,17 +290,28 @@ Status ConvertCustomCall(OpImport& op) {
     STROP_ASSIGN(Computation * computation, op.module().Callee(symbol->text, op.mlir()));
     called.push_back(computation);
   }
-  Instruction* call = op.Add(Op::CustomCall, results.size() == 1 ? results[0] : Shape::Tuple(results), op.operands(), std::move(attrs), called);
+  Instruction* call = op.Add(Op::CustomCall, results.size() == 1 ? results[0] : Shape::Tuple(results), op.operands(),
+                             std::move(attrs), called);
   return results.size() == 1 ? op.SetResult(call) : op.SetResultsFromTuple(call);
 }
 
-// ---- the host and other devices -----------------------------------------------------------------------------------------
+// ---- the host and other devices
+// -----------------------------------------------------------------------------------------
 
 // (data..., token) = infeed(token): HLO gives ((data...), token)
 Status ConvertInfeed(OpImport& op) {
   InfeedAttrs attrs;
   STROP_ASSIGN(attrs.infeed_config, op.Text("infeed_config", ""));
   if (!op.shapes().back().IsToken()) return op.Invalid("the last result must be a token (infeed_c2)");
+  for (size_t i = 0; i + 1 < op.shapes().size(); ++i) {
+    if (!op.shapes()[i].IsArray()) return op.Invalid("result ", i, " must be an array (infeed_c1)");
+  }
+  if (const MlirAttr* layout = op.attr("layout")) {
+    for (const MlirAttr* e : layout->elements) {
+      if (e->kind != MlirAttrKind::Array)
+        return op.Invalid("attribute 'layout' must be a list of lists, not ", PrintAttr(*layout));
+    }
+  }
   std::vector<Shape> data(op.shapes().begin(), op.shapes().end() - 1);
   int64_t n = static_cast<int64_t>(data.size());
   Shape result = Shape::Tuple({Shape::Tuple(std::move(data)), Shape::Token()});
@@ -258,6 +339,14 @@ Result<ChannelAttrs> ChannelOf(const OpImport& op) {
   ChannelAttrs attrs;
   attrs.channel_id = op.FieldInt(*handle, "handle");
   STROP_ASSIGN(attrs.is_host_transfer, op.Bool("is_host_transfer"));
+  // Channel types: 1 between devices, 2 from device to host, 3 from host to device.
+  int64_t type = op.FieldInt(*handle, "type"), wanted = !attrs.is_host_transfer              ? 1
+                                                        : op.mlir().name == "stablehlo.send" ? 2
+                                                                                             : 3;
+  if (type != wanted)
+    return op.Invalid("channel type ", type,
+                      " does not fit is_host_transfer = ", attrs.is_host_transfer ? "true" : "false");
+  STROP_TRY(op.CheckPairs("source_target_pairs"));
   return attrs;
 }
 
@@ -291,7 +380,8 @@ Status ConvertRecv(OpImport& op) {
   bool bare = parts.size() == 1;
   int64_t n = static_cast<int64_t>(parts.size());
   Shape data = bare ? parts[0] : Shape::Tuple(std::move(parts));
-  Instruction* recv = op.Add(Op::Recv, Shape::Tuple({data, Shape::Scalar(ElementType::U32), Shape::Token()}), op.operands(), attrs);
+  Instruction* recv =
+      op.Add(Op::Recv, Shape::Tuple({data, Shape::Scalar(ElementType::U32), Shape::Token()}), op.operands(), attrs);
   STROP_TRY(AddPairs(op, recv));
   Instruction* done = op.Add(Op::RecvDone, Shape::Tuple({data, Shape::Token()}), {&recv, 1}, attrs);
   Instruction* received = Element(op.b().computation(), done, 0);

@@ -1,5 +1,5 @@
-// Ops that move data: broadcast, slices, pad, reshape, gather, scatter, and their forms with shapes as operands, which are
-// imported where the operands are constants or the result type settles them.
+// Ops that move data: broadcast, slices, pad, reshape, gather, scatter, and their forms with shapes as operands, which
+// are imported where the operands are constants or the result type settles them.
 #include <algorithm>
 #include <numeric>
 
@@ -17,27 +17,49 @@ Result<Dims> ConstantOperand(const OpImport& op, size_t i, std::string_view what
 
 }  // namespace
 
+Status CheckShapeOperand(const OpImport& op, int64_t i) {
+  const Shape& shape = op.operand(i)->shape();
+  const Shape& result = op.shape();
+  if (!shape.IsArray() || shape.rank() != 1 || shape.is_unbounded(0))
+    return op.Invalid("operand ", i, " must be a static vector, but is ", shape);
+  if (shape.dim(0) != result.rank())
+    return op.Invalid("operand ", i, " gives ", shape.dim(0), " dimensions for the result ", result);
+  std::optional<std::vector<int64_t>> dims = FoldIntegers(*op.mlir().operands[i]);
+  for (int64_t d = 0; dims && d < result.rank(); ++d) {
+    if ((*dims)[d] < 0 || (!result.is_unbounded(d) && !result.is_dynamic(d) && (*dims)[d] != result.dim(d))) {
+      return op.Invalid("the result is ", result, ", but operand ", i, " gives it the dimensions [", Join(*dims, ","),
+                        "]");
+    }
+  }
+  return OkStatus();
+}
+
 Status ConvertBroadcast(OpImport& op) {
   STROP_ASSIGN(Dims sizes, op.Ints("broadcast_sizes"));
   DimensionsAttrs attrs;
-  for (int64_t i = 0; i < op.operand(0)->shape().rank(); ++i) attrs.dimensions.push_back(static_cast<int64_t>(sizes.size()) + i);
+  for (int64_t i = 0; i < op.operand(0)->shape().rank(); ++i)
+    attrs.dimensions.push_back(static_cast<int64_t>(sizes.size()) + i);
   return op.Emit(Op::Broadcast, op.operands(), attrs);
 }
 
-// HLO's broadcast wants equal sizes and ascending dimensions: sizes of 1 that expand are reshaped away first, and dimensions
-// that are out of order are transposed.
+// HLO's broadcast wants equal sizes and ascending dimensions: sizes of 1 that expand are reshaped away first, and
+// dimensions that are out of order are transposed.
 Status ConvertBroadcastInDim(OpImport& op) {
   STROP_ASSIGN(Dims dims, op.Ints("broadcast_dimensions"));
   Instruction* operand = op.operand(0);
   const Shape& result = op.shape();
   if (!operand->shape().IsArray()) return op.Invalid("the operand must be an array");
+  if (op.operand_count() == 2) STROP_TRY(CheckShapeOperand(op, 1));
   int64_t rank = operand->shape().rank();
   if (static_cast<int64_t>(dims.size()) != rank) {
-    return op.Invalid("broadcast_dimensions has ", dims.size(), " entries for an operand of rank ", rank, " (broadcast_in_dim_c2)");
+    return op.Invalid("broadcast_dimensions has ", dims.size(), " entries for an operand of rank ", rank,
+                      " (broadcast_in_dim_c2)");
   }
   for (size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] < 0 || dims[i] >= result.rank()) return op.Invalid("broadcast dimension ", dims[i], " is no dimension of ", result, " (broadcast_in_dim_c3)");
-    if (std::count(dims.begin(), dims.end(), dims[i]) > 1) return op.Invalid("broadcast dimension ", dims[i], " is given twice (broadcast_in_dim_c4)");
+    if (dims[i] < 0 || dims[i] >= result.rank())
+      return op.Invalid("broadcast dimension ", dims[i], " is no dimension of ", result, " (broadcast_in_dim_c3)");
+    if (std::count(dims.begin(), dims.end(), dims[i]) > 1)
+      return op.Invalid("broadcast dimension ", dims[i], " is given twice (broadcast_in_dim_c4)");
   }
   for (int64_t i = 0; i < result.rank(); ++i) {
     if (result.is_unbounded(i)) return op.Unsupported("a result of the dynamic shape ", result);
@@ -56,7 +78,8 @@ Status ConvertBroadcastInDim(OpImport& op) {
     int64_t from = operand->shape().dim(i), to = result.dim(dims[i]);
     if (from == 1 && to != 1 && !operand->shape().is_dynamic(i)) continue;
     if (from != to && from != kUnboundedSize) {
-      return op.Invalid("operand dimension ", i, " of size ", from, " cannot become size ", to, " (broadcast_in_dim_c5)");
+      return op.Invalid("operand dimension ", i, " of size ", from, " cannot become size ", to,
+                        " (broadcast_in_dim_c5)");
     }
     kept.push_back(from);
     kept_dims.push_back(dims[i]);
@@ -91,6 +114,7 @@ Status ConvertReshape(OpImport& op) {
 
 Status ConvertDynamicReshape(OpImport& op) {
   const Shape& result = op.shape();
+  STROP_TRY(CheckShapeOperand(op, 1));
   if (result.IsStatic()) return op.Emit(Op::Reshape, {op.operand(0)}, ReshapeAttrs{});
   for (int64_t i = 0; i < result.rank(); ++i) {
     if (result.is_unbounded(i)) return op.Unsupported("a result of the dynamic shape ", result);
@@ -108,7 +132,8 @@ namespace {
 
 Status EmitSlice(OpImport& op, const Dims& starts, const Dims& limits, const Dims& strides) {
   if (starts.size() != limits.size() || starts.size() != strides.size()) {
-    return op.Invalid("start_indices, limit_indices and strides have ", starts.size(), ", ", limits.size(), " and ", strides.size(), " entries (slice_c2)");
+    return op.Invalid("start_indices, limit_indices and strides have ", starts.size(), ", ", limits.size(), " and ",
+                      strides.size(), " entries (slice_c2)");
   }
   SliceAttrs attrs;
   for (size_t i = 0; i < starts.size(); ++i) attrs.slice.push_back({starts[i], limits[i], strides[i]});
@@ -117,7 +142,8 @@ Status EmitSlice(OpImport& op, const Dims& starts, const Dims& limits, const Dim
 
 Status EmitPad(OpImport& op, const Dims& low, const Dims& high, const Dims& interior) {
   if (low.size() != high.size() || low.size() != interior.size()) {
-    return op.Invalid("low, high and interior padding have ", low.size(), ", ", high.size(), " and ", interior.size(), " entries (pad_c2)");
+    return op.Invalid("low, high and interior padding have ", low.size(), ", ", high.size(), " and ", interior.size(),
+                      " entries (pad_c2)");
   }
   PadAttrs attrs;
   for (size_t i = 0; i < low.size(); ++i) attrs.padding.push_back({low[i], high[i], interior[i]});
@@ -133,8 +159,8 @@ Status ConvertSlice(OpImport& op) {
   return EmitSlice(op, starts, limits, strides);
 }
 
-// With constant bounds a slice; with constant strides of one and a static result a dynamic slice, which starts where this
-// one does (a program may not read outside of the operand).
+// With constant bounds a slice; with constant strides of one and a static result a dynamic slice, which starts where
+// this one does (a program may not read outside of the operand).
 Status ConvertRealDynamicSlice(OpImport& op) {
   STROP_ASSIGN(Dims strides, ConstantOperand(op, 3, "strides"));
   std::optional<std::vector<int64_t>> starts = FoldIntegers(*op.mlir().operands[1]);
@@ -218,7 +244,8 @@ Status ConvertDynamicGather(OpImport& op) {
 
 Status ConvertScatter(OpImport& op) {
   STROP_ASSIGN(const MlirAttr* numbers, op.StructAttr("scatter_dimension_numbers", "stablehlo.scatter"));
-  if (op.operand_count() % 2 != 1 || op.operand_count() < 3) return op.Invalid("has ", op.operand_count(), " operands; expected n inputs, the indices and n updates");
+  if (op.operand_count() % 2 != 1 || op.operand_count() < 3)
+    return op.Invalid("has ", op.operand_count(), " operands; expected n inputs, the indices and n updates");
   ScatterAttrs attrs;
   STROP_ASSIGN(attrs.update_window_dims, op.FieldInts(*numbers, "update_window_dims"));
   STROP_ASSIGN(attrs.inserted_window_dims, op.FieldInts(*numbers, "inserted_window_dims"));

@@ -18,6 +18,11 @@ Result<ResultAccuracy> AccuracyOf(const OpImport& op) {
     if (number && number->kind == MlirAttrKind::Float) *value = FloatValue(*number);
   }
   accuracy.ulps = op.FieldInt(*a, "ulps");
+  bool tolerances = accuracy.atol != 0 || accuracy.rtol != 0 || accuracy.ulps != 0;
+  if (accuracy.mode != ResultAccuracy::Mode::Tolerance && tolerances)
+    return op.Invalid("result_accuracy has tolerances, but its mode is ", mode ? mode->text : "DEFAULT");
+  if (accuracy.atol < 0 || accuracy.rtol < 0 || accuracy.ulps < 0)
+    return op.Invalid("result_accuracy has negative tolerances");
   return accuracy;
 }
 
@@ -41,7 +46,8 @@ Status ConvertElementwise(OpImport& op) {
 Status ConvertDirect(OpImport& op) { return op.Emit(op.hlo_op(), op.operands(), DefaultAttrs(op.hlo_op())); }
 
 Status ConvertIdentity(OpImport& op) {
-  if (op.operand_count() != static_cast<int64_t>(op.shapes().size())) return op.Unsupported("a cast that changes the number of values");
+  if (op.operand_count() != static_cast<int64_t>(op.shapes().size()))
+    return op.Unsupported("a cast that changes the number of values");
   return op.SetResults(op.operands());
 }
 
@@ -51,7 +57,9 @@ Status ConvertClamp(OpImport& op) {
   return op.Emit(Op::Clamp, {low, op.operand(1), high});
 }
 
-Status ConvertSelect(OpImport& op) { return op.Emit(Op::Select, {Spread(op, op.operand(0), op.shape()), op.operand(1), op.operand(2)}); }
+Status ConvertSelect(OpImport& op) {
+  return op.Emit(Op::Select, {Spread(op, op.operand(0), op.shape()), op.operand(1), op.operand(2)});
+}
 
 Status ConvertCompare(OpImport& op) {
   CompareAttrs attrs;
@@ -64,7 +72,9 @@ Status ConvertCompare(OpImport& op) {
   }
   STROP_ASSIGN(std::string_view order, op.EnumMember("compare_type", "NOTYPE"));
   ElementType type = op.operand(0)->shape().type();
-  CompareOrder natural = IsFloat(type) || IsComplex(type) ? CompareOrder::Float : IsSigned(type) ? CompareOrder::Signed : CompareOrder::Unsigned;
+  CompareOrder natural = IsFloat(type) || IsComplex(type) ? CompareOrder::Float
+                         : IsSigned(type)                 ? CompareOrder::Signed
+                                                          : CompareOrder::Unsigned;
   CompareOrder given = order == "FLOAT"        ? CompareOrder::Float
                        : order == "TOTALORDER" ? CompareOrder::TotalOrder
                        : order == "SIGNED"     ? CompareOrder::Signed
@@ -85,7 +95,8 @@ Status ConvertReducePrecision(OpImport& op) {
 Status ConvertConstant(OpImport& op) {
   const MlirAttr* value = op.attr("value");
   if (!value) return op.Invalid("attribute 'value' is missing");
-  if (value->kind == MlirAttrKind::Dense && value->splat && op.shape().IsArray() && op.shape().rank() > 0 && op.shape().num_elements() > 0) {
+  if (value->kind == MlirAttrKind::Dense && value->splat && op.shape().IsArray() && op.shape().rank() > 0 &&
+      op.shape().num_elements() > 0) {
     MlirAttr scalar = *value;
     MlirType type = *value->type;
     type.dims = {};
@@ -105,6 +116,7 @@ Status ConvertConstant(OpImport& op) {
 // iota, and dynamic_iota whose result type says the shape
 Status ConvertIota(OpImport& op) {
   if (!op.shape().IsStatic()) return op.Unsupported("a result of the dynamic shape ", op.shape());
+  if (op.operand_count() == 1) STROP_TRY(CheckShapeOperand(op, 0));
   IotaAttrs attrs;
   STROP_ASSIGN(attrs.dimension, op.Int("iota_dimension"));
   if (attrs.dimension < 0 || attrs.dimension >= op.shape().rank()) {

@@ -7,8 +7,12 @@ namespace strop {
 Status ConvertReduceLike(OpImport& op) {
   DimensionsAttrs attrs;
   STROP_ASSIGN(attrs.dimensions, op.Ints("dimensions"));
-  STROP_ASSIGN(Computation * function, op.Function(0, op.hlo_op() == Op::Map ? "mapped" : "reducer"));
-  Computation* called[] = {function};
+  Computation* called[1];
+  if (op.hlo_op() == Op::Map) {
+    STROP_ASSIGN(called[0], op.Function(0, "mapped"));
+  } else {
+    STROP_ASSIGN(called[0], op.Reducer(0, op.operand_count() / 2));
+  }
   return op.Emit(op.hlo_op(), op.operands(), std::move(attrs), called);
 }
 
@@ -17,7 +21,8 @@ namespace {
 // window={...} from the attributes, which are ones and zeros where they are missing.
 Result<WindowAttrs> WindowOf(const OpImport& op, const Shape& operand, bool dilations) {
   size_t n = static_cast<size_t>(operand.IsArray() ? operand.rank() : 0);
-  STROP_ASSIGN(Dims sizes, op.Ints("window_dimensions", Dims(n, 1)));
+  STROP_TRY(op.CheckPairs("padding"));
+  STROP_ASSIGN(Dims sizes, op.Ints("window_dimensions"));
   STROP_ASSIGN(Dims strides, op.Ints("window_strides", Dims(n, 1)));
   STROP_ASSIGN(Dims base, op.Ints("base_dilations", Dims(n, 1)));
   STROP_ASSIGN(Dims window, op.Ints("window_dilations", Dims(n, 1)));
@@ -49,7 +54,7 @@ Result<WindowAttrs> WindowOf(const OpImport& op, const Shape& operand, bool dila
 
 Status ConvertReduceWindow(OpImport& op) {
   STROP_ASSIGN(WindowAttrs attrs, WindowOf(op, op.operand(0)->shape(), true));
-  STROP_ASSIGN(Computation * reducer, op.Function(0, "reducer"));
+  STROP_ASSIGN(Computation * reducer, op.Reducer(0, op.operand_count() / 2));
   Computation* called[] = {reducer};
   return op.Emit(Op::ReduceWindow, op.operands(), std::move(attrs), called);
 }
@@ -66,7 +71,8 @@ Status ConvertSort(OpImport& op) {
   SortAttrs attrs;
   STROP_ASSIGN(int64_t dimension, op.Int("dimension", -1));
   int64_t rank = op.operand(0)->shape().rank();
-  if (dimension < -rank || dimension >= rank) return op.Invalid("dimension ", dimension, " is no dimension of ", op.operand(0)->shape(), " (sort_c4)");
+  if (dimension < -rank || dimension >= rank)
+    return op.Invalid("dimension ", dimension, " is no dimension of ", op.operand(0)->shape(), " (sort_c4)");
   attrs.dimensions = {dimension < 0 ? dimension + rank : dimension};
   STROP_ASSIGN(attrs.is_stable, op.Bool("is_stable"));
   STROP_ASSIGN(Computation * comparator, op.Function(0, "comparator"));
@@ -74,15 +80,17 @@ Status ConvertSort(OpImport& op) {
   return op.Emit(Op::Sort, op.operands(), std::move(attrs), called);
 }
 
-// chlo.top_k as a stable sort of (value, index) in descending order, cut to k: NaNs first among floats, as the total order has
-// them, equal values by ascending index.
+// chlo.top_k as a stable sort of (value, index) in descending order, cut to k: NaNs first among floats, as the total
+// order has them, equal values by ascending index.
 Status ConvertChloTopK(OpImport& op) {
   STROP_ASSIGN(int64_t k, op.Int("k"));
   Instruction* values = op.operand(0);
   const Shape& shape = values->shape();
   if (!shape.IsArray() || shape.rank() < 1) return op.Invalid("the operand must have rank 1 or more");
   int64_t last = shape.rank() - 1;
-  if (k < 0 || k > shape.dim(last)) return op.Invalid("k = ", k, " is more than the ", shape.dim(last), " elements of the last dimension");
+  if (!shape.IsStatic()) return op.Unsupported("an operand of the dynamic shape ", shape);
+  if (k < 0 || k > shape.dim(last))
+    return op.Invalid("k = ", k, " is more than the ", shape.dim(last), " elements of the last dimension");
   ElementType type = shape.type();
   std::string key = StrCat("top_k ", Name(type));
   Computation*& comparator = op.module().helpers()[key];
@@ -124,6 +132,26 @@ Status ConvertChloScan(OpImport& op) {
     attrs.is_associative.text = associative->bits ? "true" : "false";
   }
   STROP_ASSIGN(Computation * body, op.Function(0, "scan_body"));
+  if (body->parameter_count() != op.operand_count())
+    return op.Invalid("the body takes ", body->parameter_count(), " values for ", op.operand_count(), " operands");
+  STROP_ASSIGN(int64_t size, op.Int("scan_dim_size", -1));
+  for (int64_t i = 0; i < op.operand_count(); ++i) {
+    // A carry arrives as it is, an input without the dimension that is walked along.
+    Shape shape = op.operand(i)->shape().WithoutLayout();
+    if (i < segments[0]) {
+      if (!shape.IsArray() || dimension < 0 || dimension >= shape.rank())
+        return op.Invalid("dimension ", dimension, " is no dimension of ", shape);
+      if (size >= 0 && shape.dim(dimension) != size)
+        return op.Invalid("operand ", i, " is ", shape, ", but scan_dim_size is ", size);
+      Int64Vector dims;
+      for (int64_t d = 0; d < shape.rank(); ++d) {
+        if (d != dimension) dims.push_back(shape.dim(d));
+      }
+      shape = Shape::Array(shape.type(), std::move(dims));
+    }
+    if (!body->parameter(i)->shape().Compatible(shape))
+      return op.Invalid("the body takes ", body->parameter(i)->shape(), " for operand ", i, ", which gives ", shape);
+  }
   Computation* called[] = {body};
   return op.Emit(Op::Scan, op.operands(), std::move(attrs), called);
 }

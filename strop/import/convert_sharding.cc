@@ -1,9 +1,9 @@
-// Shardy: shardings of values as HLO shardings (and verbatim, as frontend attributes xla.sdy.*, for the partitioner), and the
-// ops that constrain them.
+// Shardy: shardings of values as HLO shardings (and verbatim, as frontend attributes xla.sdy.*, for the partitioner),
+// and the ops that constrain them.
 //
-// A mesh <["a"=2, "b"=4]> numbers its devices row by row over its axes. A tensor split along dimension 0 by "b" and along
-// dimension 1 by nothing is {devices=[4,1,2]<=[2,4]T(1,0) last_tile_dim_replicate}: take the devices as a [2,4] array, bring
-// the axes that split to the front in the order of the dimensions, replicate over those that are left.
+// A mesh <["a"=2, "b"=4]> numbers its devices row by row over its axes. A tensor split along dimension 0 by "b" and
+// along dimension 1 by nothing is {devices=[4,1,2]<=[2,4]T(1,0) last_tile_dim_replicate}: take the devices as a [2,4]
+// array, bring the axes that split to the front in the order of the dimensions, replicate over those that are left.
 #include <algorithm>
 
 #include "strop/import/convert.h"
@@ -47,7 +47,8 @@ std::optional<Piece> PieceOf(const std::vector<Axis>& axes, const MlirAttr& ref)
     const MlirAttr* pre = sub->Find("pre_size");
     const MlirAttr* size = sub->Find("size");
     if (!pre || !size || pre->as_int() < 1 || size->as_int() < 1) return std::nullopt;
-    if (pre->as_int() > axes[i].size || size->as_int() > axes[i].size / pre->as_int() || axes[i].size % (pre->as_int() * size->as_int()) != 0) {
+    if (pre->as_int() > axes[i].size || size->as_int() > axes[i].size / pre->as_int() ||
+        axes[i].size % (pre->as_int() * size->as_int()) != 0) {
       return std::nullopt;
     }
     return Piece{i, pre->as_int(), size->as_int()};
@@ -175,7 +176,8 @@ std::optional<Sharding> HloSharding(const ModuleImporter& module, const MlirAttr
   std::vector<bool> placed(all.size(), false);
   for (const Piece& p : used) {
     for (size_t i = 0; i < all.size(); ++i) {
-      bool inside = all[i].axis == p.axis && all[i].before >= p.before && all[i].before * all[i].size <= p.before * p.size;
+      bool inside =
+          all[i].axis == p.axis && all[i].before >= p.before && all[i].before * all[i].size <= p.before * p.size;
       if (!inside) continue;
       if (placed[i]) return std::nullopt;  // one axis twice
       placed[i] = true;
@@ -198,11 +200,14 @@ std::optional<Sharding> HloSharding(const ModuleImporter& module, const MlirAttr
   return sharding;
 }
 
-Status ApplyExtras(ModuleImporter& module, std::span<const MlirNamedAttr> attrs, Instruction* instruction, const MlirAttr* loc) {
+Status ApplyExtras(ModuleImporter& module, std::span<const MlirNamedAttr> attrs, Instruction* instruction,
+                   const MlirAttr* loc) {
   for (const MlirNamedAttr& a : attrs) {
     if (a.name == "mhlo.sharding" && a.value->kind == MlirAttrKind::String) {
       Result<Sharding> sharding = ParseSharding(a.value->text);
-      if (!sharding.ok()) return InvalidArgument("mhlo.sharding = \"", a.value->text, "\": ", sharding.status().message()).At(LocationText(loc));
+      if (!sharding.ok())
+        return InvalidArgument("mhlo.sharding = \"", a.value->text, "\": ", sharding.status().message())
+            .At(LocationText(loc));
       instruction->set_sharding(*std::move(sharding));
     } else if (a.name == "sdy.sharding") {
       instruction->set_frontend_attribute("xla.sdy.sharding", PrintAttr(*a.value));
@@ -213,7 +218,9 @@ Status ApplyExtras(ModuleImporter& module, std::span<const MlirNamedAttr> attrs,
       instruction->set_frontend_attribute("xla.sdy.sharding_rule", PrintAttr(*a.value));
     } else if (a.name == "mhlo.frontend_attributes" && a.value->kind == MlirAttrKind::Dict) {
       for (const MlirNamedAttr& f : a.value->fields) {
-        instruction->set_frontend_attribute(std::string(f.name), f.value->kind == MlirAttrKind::String ? std::string(f.value->text) : PrintAttr(*f.value));
+        instruction->set_frontend_attribute(std::string(f.name), f.value->kind == MlirAttrKind::String
+                                                                     ? std::string(f.value->text)
+                                                                     : PrintAttr(*f.value));
       }
     }
   }
@@ -258,12 +265,14 @@ Result<Computation*> Body(OpImport& op, std::string_view name, std::vector<Shape
       Result<Shape> shape = ShapeOf(*block.args[i]->type);
       if (!shape.ok()) return op.At(std::move(shape).status());
       parameters.push_back(*shape);
-      inner.Set(*block.args[i], inner.computation()->AddParameter(static_cast<int64_t>(i), *std::move(shape), StrCat("Arg_", i)));
+      inner.Set(*block.args[i],
+                inner.computation()->AddParameter(static_cast<int64_t>(i), *std::move(shape), StrCat("Arg_", i)));
     }
     return OkStatus();
   };
   STROP_ASSIGN(Computation * body, op.block().Region(*op.mlir().regions[0], name, bind, false));
-  if (parameters.size() != op.operands().size()) return op.Invalid("the region has ", parameters.size(), " arguments for ", op.operand_count(), " operands");
+  if (parameters.size() != op.operands().size())
+    return op.Invalid("the region has ", parameters.size(), " arguments for ", op.operand_count(), " operands");
   return body;
 }
 
@@ -277,8 +286,8 @@ Status ConvertNamedComputation(OpImport& op) {
   return op.Emit(Op::Call, op.operands(), CallAttrs{}, called);
 }
 
-// The body sees the shards of one device. Where shards are the whole values (a mesh of one device) it is a plain call; otherwise
-// the values change their shapes on the way in and out, as XLA's own import writes it:
+// The body sees the shards of one device. Where shards are the whole values (a mesh of one device) it is a plain call;
+// otherwise the values change their shapes on the way in and out, as XLA's own import writes it:
 //   local = custom-call(global...), custom_call_target="xla.sdy.GlobalToLocalShape"
 //   call(local...), to_apply=%xla.sdy.manual_computation_body
 //   custom-call(...), custom_call_target="xla.sdy.LocalToGlobalShape"
@@ -286,7 +295,8 @@ Status ConvertManualComputation(OpImport& op) {
   std::vector<Shape> local;
   STROP_ASSIGN(Computation * body, Body(op, "xla.sdy.manual_computation_body", local));
   bool same = true;
-  for (size_t i = 0; i < local.size(); ++i) same = same && local[i].Compatible(op.operand(static_cast<int64_t>(i))->shape());
+  for (size_t i = 0; i < local.size(); ++i)
+    same = same && local[i].Compatible(op.operand(static_cast<int64_t>(i))->shape());
   Shape result = body->root()->shape();
   Computation* called[] = {body};
   if (same && result.Compatible(op.ResultShape())) return op.Emit(Op::Call, op.operands(), CallAttrs{}, called);
@@ -294,8 +304,10 @@ Status ConvertManualComputation(OpImport& op) {
     return op.Unsupported("the body sees shards, but the module is for one device");
   }
   auto mark = [&](Instruction* call, std::string_view key) {
-    if (const MlirAttr* shardings = op.attr(key)) call->set_frontend_attribute(StrCat("xla.sdy.", key), PrintAttr(*shardings));
-    if (const MlirAttr* axes = op.attr("manual_axes")) call->set_frontend_attribute("xla.sdy.manual_axes", PrintAttr(*axes));
+    if (const MlirAttr* shardings = op.attr(key))
+      call->set_frontend_attribute(StrCat("xla.sdy.", key), PrintAttr(*shardings));
+    if (const MlirAttr* axes = op.attr("manual_axes"))
+      call->set_frontend_attribute("xla.sdy.manual_axes", PrintAttr(*axes));
   };
   std::vector<Instruction*> arguments;
   if (!local.empty()) {
@@ -304,7 +316,8 @@ Status ConvertManualComputation(OpImport& op) {
     Instruction* to_local = op.Add(Op::CustomCall, Shape::Tuple(local), op.operands(), std::move(attrs));
     mark(to_local, "in_shardings");
     for (size_t i = 0; i < local.size(); ++i) {
-      arguments.push_back(op.Add(Op::GetTupleElement, local[i], {&to_local, 1}, GetTupleElementAttrs{static_cast<int64_t>(i)}));
+      arguments.push_back(
+          op.Add(Op::GetTupleElement, local[i], {&to_local, 1}, GetTupleElementAttrs{static_cast<int64_t>(i)}));
     }
   }
   Instruction* call = op.Add(Op::Call, result, arguments, CallAttrs{}, called);
@@ -314,7 +327,8 @@ Status ConvertManualComputation(OpImport& op) {
     shards.push_back(op.Add(Op::GetTupleElement, result.element(i), {&call, 1}, GetTupleElementAttrs{i}));
   }
   if (!result.IsTuple()) shards.push_back(call);
-  if (shards.size() != op.shapes().size()) return op.Invalid("the region returns ", shards.size(), " values for ", op.shapes().size(), " results");
+  if (shards.size() != op.shapes().size())
+    return op.Invalid("the region returns ", shards.size(), " values for ", op.shapes().size(), " results");
   CustomCallAttrs attrs;
   attrs.target = "xla.sdy.LocalToGlobalShape";
   Instruction* to_global = op.Add(Op::CustomCall, Shape::Tuple(op.shapes()), shards, std::move(attrs));

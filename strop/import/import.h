@@ -2,8 +2,8 @@
 //
 //   STROP_ASSIGN(std::unique_ptr<Module> module, ImportMlir(bytes));
 //
-// The entry is the function @main, or the only one. Functions become computations and calls stay calls (a pass inlines);
-// results are a tuple unless there is exactly one. Modules come back verified, at stage Imported.
+// The entry is the function @main, or the only one. Functions become computations and calls stay calls (a pass
+// inlines); results are a tuple unless there is exactly one. Modules come back verified, at stage Imported.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -24,17 +24,19 @@ struct MlirImportOptions {
 };
 
 // One program; text that holds several (split at lines `// -----`) is refused.
-Result<std::unique_ptr<Module>> ImportMlir(std::span<const uint8_t> bytes_or_text, const MlirImportOptions& options = {});
+Result<std::unique_ptr<Module>> ImportMlir(std::span<const uint8_t> bytes_or_text,
+                                           const MlirImportOptions& options = {});
 
 // All programs of a file. Chunks that hold nothing but comments are skipped.
 Result<std::vector<std::unique_ptr<Module>>> ImportMlirText(std::string_view text, std::string_view file_name);
 
-// Whether the file is a valid program: reads it and imports each function with a body by itself, whether or not there is an
-// entry. Unimplemented where something valid cannot be imported.
+// Whether the file is a valid program: reads it and imports each function with a body by itself, whether or not there
+// is an entry. Unimplemented where something valid cannot be imported.
 Status CheckMlir(std::span<const uint8_t> bytes_or_text, std::string_view file_name = "");
 
 // The program (each program of a text) as MLIR in its generic form, portable artifacts as StableHLO.
-Result<std::string> MlirToGenericText(std::span<const uint8_t> bytes_or_text, std::string_view file_name = "", bool with_locations = false);
+Result<std::string> MlirToGenericText(std::span<const uint8_t> bytes_or_text, std::string_view file_name = "",
+                                      bool with_locations = false);
 
 // The chunks of a text between lines `// -----`, each with the number of its first line.
 struct MlirChunk {

@@ -8,9 +8,13 @@
 namespace strop {
 namespace {
 
-std::span<const uint8_t> Bytes(std::string_view text) { return {reinterpret_cast<const uint8_t*>(text.data()), text.size()}; }
+std::span<const uint8_t> Bytes(std::string_view text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
 
-Result<std::unique_ptr<Module>> Import(std::string_view text) { return ImportMlir(Bytes(text), {.file_name = "t.mlir"}); }
+Result<std::unique_ptr<Module>> Import(std::string_view text) {
+  return ImportMlir(Bytes(text), {.file_name = "t.mlir"});
+}
 
 std::string Error(std::string_view text) {
   Result<std::unique_ptr<Module>> m = Import(text);
@@ -44,20 +48,26 @@ TEST(Import, Elementwise) {
 
 TEST(Import, ResultsAreOneValueOrATuple) {
   EXPECT_HAS(Hlo("func.func @f(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }"), "ROOT %Arg_0");
-  EXPECT_HAS(Hlo("func.func @f(%a: tensor<f32>) -> (tensor<f32>, tensor<f32>) { return %a, %a : tensor<f32>, tensor<f32> }"), "tuple(%Arg_0, %Arg_0)");
+  EXPECT_HAS(
+      Hlo("func.func @f(%a: tensor<f32>) -> (tensor<f32>, tensor<f32>) { return %a, %a : tensor<f32>, tensor<f32> }"),
+      "tuple(%Arg_0, %Arg_0)");
   EXPECT_HAS(Hlo("func.func @f() { return }"), "() tuple()");
 }
 
 TEST(Import, SplatsAreBroadcasts) {
-  std::string hlo = Hlo("func.func @f() -> tensor<1000000x1000000xf32> { %0 = stablehlo.constant dense<0.5> : tensor<1000000x1000000xf32>\n return %0 : "
-                        "tensor<1000000x1000000xf32> }");
+  std::string hlo =
+      Hlo("func.func @f() -> tensor<1000000x1000000xf32> { %0 = stablehlo.constant dense<0.5> : "
+          "tensor<1000000x1000000xf32>\n return %0 : "
+          "tensor<1000000x1000000xf32> }");
   EXPECT_HAS(hlo, "constant(0.5)");
   EXPECT_HAS(hlo, "broadcast(");
 }
 
 TEST(Import, BroadcastInDimExpandsAndPermutes) {
-  std::string hlo = Hlo("func.func @f(%a: tensor<1x3xf32>) -> tensor<3x2x4xf32> { %0 = stablehlo.broadcast_in_dim %a, dims = [1, 0] : (tensor<1x3xf32>) -> "
-                        "tensor<3x2x4xf32>\n return %0 : tensor<3x2x4xf32> }");
+  std::string hlo =
+      Hlo("func.func @f(%a: tensor<1x3xf32>) -> tensor<3x2x4xf32> { %0 = stablehlo.broadcast_in_dim %a, dims = [1, 0] "
+          ": (tensor<1x3xf32>) -> "
+          "tensor<3x2x4xf32>\n return %0 : tensor<3x2x4xf32> }");
   EXPECT_HAS(hlo, "transpose(%Arg_0), dimensions={1,0}");
   EXPECT_HAS(hlo, "f32[3] reshape(");
   EXPECT_HAS(hlo, "dimensions={0}");
@@ -121,7 +131,8 @@ TEST(Import, Calls) {
   EXPECT_HAS(hlo, "composite.version=\"3\"");
   EXPECT_EQ(hlo.find("unused"), std::string::npos);
   EXPECT_HAS(Error("module { func.func @main() { call @main() : () -> ()\n return } }"), "calls itself");
-  EXPECT_HAS(Error("module { func.func @main() { call @g() : () -> ()\n return } }"), "there is no function @g [at t.mlir:1:30]");
+  EXPECT_HAS(Error("module { func.func @main() { call @g() : () -> ()\n return } }"),
+             "there is no function @g [at t.mlir:1:30]");
   EXPECT_HAS(Error("module { func.func @a() { return }\n func.func @b() { return } }"), "none is called @main");
 }
 
@@ -143,7 +154,8 @@ TEST(Import, CustomCalls) {
 }
 
 TEST(Import, EntryAttributes) {
-  Result<std::unique_ptr<Module>> m = Import(R"(module attributes {mhlo.num_partitions = 8 : i32, mhlo.num_replicas = 1 : i32} {
+  Result<std::unique_ptr<Module>> m =
+      Import(R"(module attributes {mhlo.num_partitions = 8 : i32, mhlo.num_replicas = 1 : i32} {
       sdy.mesh @mesh = <["a"=2, "b"=4]>
       func.func @main(%x: tensor<8x4xf32> {tf.aliasing_output = 1 : i32, sdy.sharding = #sdy.sharding<@mesh, [{"b"}, {}]>},
                       %y: tensor<4xf32> {jax.buffer_donor = true, mhlo.memory_kind = "pinned_host", mhlo.sharding = "{replicated}"})
@@ -179,13 +191,15 @@ TEST(Import, Shardings) {
       {"[\"a\"=2, \"b\"=4]", "[{}, {}]", "{replicated}"},
       {"[\"a\"=2, \"b\"=4]", "[{\"b\":(1)2}, {}]", "{devices=[2,1,4]<=[2,2,2]T(1,0,2) last_tile_dim_replicate}"},
       {"[\"a\"=2, \"b\"=4]", "[{\"b\":(2)2}, {}]", "{devices=[2,1,4]<=[4,2]T(1,0) last_tile_dim_replicate}"},
-      {"[\"a\"=2, \"b\"=4], device_ids=[7, 6, 5, 4, 3, 2, 1, 0]", "[{\"a\"}, {\"b\"}]", "{devices=[2,4]7,6,5,4,3,2,1,0}"},
+      {"[\"a\"=2, \"b\"=4], device_ids=[7, 6, 5, 4, 3, 2, 1, 0]", "[{\"a\"}, {\"b\"}]",
+       "{devices=[2,4]7,6,5,4,3,2,1,0}"},
       {"[], device_ids=[3]", "[]", "{maximal device=3}"},
   };
   for (const Case& c : cases) {
-    Result<std::unique_ptr<Module>> m = Import(StrCat("module attributes {mhlo.num_partitions = 8 : i32} { sdy.mesh @mesh = <", c.mesh,
-                                                      ">\n func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, ", c.sharding,
-                                                      ">}) -> tensor<8x8xf32> { return %x : tensor<8x8xf32> } }"));
+    Result<std::unique_ptr<Module>> m =
+        Import(StrCat("module attributes {mhlo.num_partitions = 8 : i32} { sdy.mesh @mesh = <", c.mesh,
+                      ">\n func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, ", c.sharding,
+                      ">}) -> tensor<8x8xf32> { return %x : tensor<8x8xf32> } }"));
     ASSERT_TRUE(m.ok()) << m.status().ToString();
     const Sharding* sharding = (*m)->entry()->parameter(0)->sharding();
     ASSERT_TRUE(sharding) << c.sharding;
@@ -220,7 +234,8 @@ TEST(Import, ManualComputation) {
 
 TEST(Import, Metadata) {
   Result<std::unique_ptr<Module>> m = Import(
-      "func.func @f(%x: tensor<f32> loc(\"x\")) -> tensor<f32> {\n  %0 = stablehlo.negate %x : tensor<f32> loc(#loc1)\n  return %0 : tensor<f32>\n}\n"
+      "func.func @f(%x: tensor<f32> loc(\"x\")) -> tensor<f32> {\n  %0 = stablehlo.negate %x : tensor<f32> "
+      "loc(#loc1)\n  return %0 : tensor<f32>\n}\n"
       "#loc1 = loc(\"jit(f)/neg\"(callsite(\"f\"(\"a.py\":3:4 to :9) at \"g\"(\"b.py\":7:0))))\n");
   ASSERT_TRUE(m.ok()) << m.status().ToString();
   const OpMetadata& meta = (*m)->entry()->root()->metadata();
@@ -237,18 +252,27 @@ TEST(Import, Metadata) {
 }
 
 TEST(Import, Checks) {
-  std::string hlo = Hlo("func.func @f(%a: tensor<2xf32>) {\n check.expect_almost_eq_const %a, dense<[1.0, 2.0]> : tensor<2xf32>\n return }");
+  std::string hlo =
+      Hlo("func.func @f(%a: tensor<2xf32>) {\n check.expect_almost_eq_const %a, dense<[1.0, 2.0]> : tensor<2xf32>\n "
+          "return }");
   EXPECT_HAS(hlo, "custom_call_target=\"check.expect_almost_eq\", custom_call_has_side_effect=true");
   EXPECT_HAS(hlo, "{tolerance = 1.000000e-04 : f64}");
 }
 
 TEST(Import, Errors) {
-  EXPECT_HAS(Error("func.func @f(%a: tensor<4x!quant.uniform<i8:f32, 0.1>>) { return }"), "Unimplemented: quantized type !quant.uniform<i8:f32, 1.000000e-01>");
-  EXPECT_HAS(Error("func.func @f(%a: tensor<4xf32>) {\n \"foo.bar\"(%a) : (tensor<4xf32>) -> ()\n return }"), "Unimplemented: operation 'foo.bar' cannot be imported [at t.mlir:2:2]");
-  EXPECT_HAS(Error("func.func @f(%a: tensor<4xf32>) {\n %0 = \"stablehlo.add\"(%a) : (tensor<4xf32>) -> tensor<4xf32>\n return }"), "'stablehlo.add' has 1 operands");
-  EXPECT_HAS(Error("func.func @f(%a: tensor<4xf32>) -> tensor<5xf32> {\n %0 = stablehlo.reshape %a : (tensor<4xf32>) -> tensor<5xf32>\n return %0 : tensor<5xf32> }"), "t.mlir:2");
+  EXPECT_HAS(Error("func.func @f(%a: tensor<4x!quant.uniform<i8:f32, 0.1>>) { return }"),
+             "Unimplemented: quantized type !quant.uniform<i8:f32, 1.000000e-01>");
+  EXPECT_HAS(Error("func.func @f(%a: tensor<4xf32>) {\n \"foo.bar\"(%a) : (tensor<4xf32>) -> ()\n return }"),
+             "Unimplemented: operation 'foo.bar' cannot be imported [at t.mlir:2:2]");
+  EXPECT_HAS(Error("func.func @f(%a: tensor<4xf32>) {\n %0 = \"stablehlo.add\"(%a) : (tensor<4xf32>) -> "
+                   "tensor<4xf32>\n return }"),
+             "'stablehlo.add' has 1 operands");
+  EXPECT_HAS(Error("func.func @f(%a: tensor<4xf32>) -> tensor<5xf32> {\n %0 = stablehlo.reshape %a : (tensor<4xf32>) "
+                   "-> tensor<5xf32>\n return %0 : tensor<5xf32> }"),
+             "t.mlir:2");
   EXPECT_HAS(Error("func.func @f(%a: tensor<9223372036854775807x9xf64>) { return }"), "InvalidArgument");
-  EXPECT_HAS(Error("func.func @f() -> tensor<2xf32> { %a = stablehlo.negate %b : tensor<2xf32>\n %b = stablehlo.negate %a : tensor<2xf32>\n return %a : tensor<2xf32> }"),
+  EXPECT_HAS(Error("func.func @f() -> tensor<2xf32> { %a = stablehlo.negate %b : tensor<2xf32>\n %b = stablehlo.negate "
+                   "%a : tensor<2xf32>\n return %a : tensor<2xf32> }"),
              "uses a value before its definition");
   EXPECT_HAS(Error("func.func @f() -> tensor<2xf32> { }"), "has no body");
   EXPECT_HAS(Error("func.func @f()\n"), "has no body");
@@ -256,7 +280,9 @@ TEST(Import, Errors) {
 }
 
 TEST(Import, ChunksAndChecking) {
-  constexpr std::string_view kText = "// a comment\n// -----\nfunc.func @a() { return }\nfunc.func @b() { return }\n// -----\nfunc.func @c() { return }\n";
+  constexpr std::string_view kText =
+      "// a comment\n// -----\nfunc.func @a() { return }\nfunc.func @b() { return }\n// -----\nfunc.func @c() { return "
+      "}\n";
   std::vector<MlirChunk> chunks = SplitMlirText(kText);
   ASSERT_EQ(chunks.size(), 2u);
   EXPECT_EQ(chunks[0].first_line, 3);

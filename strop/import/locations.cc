@@ -30,7 +30,8 @@ void CollectFrames(const MlirAttr* loc, std::vector<const MlirAttr*>& frames) {
 
 }  // namespace
 
-int64_t Locations::NameId(std::map<std::string, int64_t, std::less<>>& ids, std::vector<std::string>& names, std::string_view name) {
+int64_t Locations::NameId(std::map<std::string, int64_t, std::less<>>& ids, std::vector<std::string>& names,
+                          std::string_view name) {
   auto it = ids.find(name);
   if (it != ids.end()) return it->second;
   names.emplace_back(name);
@@ -52,7 +53,8 @@ int64_t Locations::FrameId(const MlirAttr* frame, int64_t parent) {
       std::vector<int64_t>{at.file_name_id, at.function_name_id, at.line, at.end_line, at.column, at.end_column},
       static_cast<int64_t>(frames_.file_locations.size()) + 1);
   if (inserted) frames_.file_locations.push_back(at);
-  auto [frame_it, new_frame] = frame_ids_.emplace(std::pair(it->second, parent), static_cast<int64_t>(frames_.frames.size()) + 1);
+  auto [frame_it, new_frame] =
+      frame_ids_.emplace(std::pair(it->second, parent), static_cast<int64_t>(frames_.frames.size()) + 1);
   if (new_frame) frames_.frames.push_back({it->second, parent + 1});
   return frame_it->second;
 }
@@ -66,7 +68,8 @@ std::shared_ptr<const OpMetadata> Locations::Metadata(const MlirAttr* loc) {
   std::vector<const MlirAttr*> parts = {loc};
   if (loc->kind == MlirAttrKind::FusedLoc) parts.assign(loc->elements.begin(), loc->elements.end());
   for (const MlirAttr* part : parts) {
-    // A name around a frame is the function's, a name around anything else the op's; a name by itself is the op's as well.
+    // A name around a frame is the function's, a name around anything else the op's; a name by itself is the op's as
+    // well.
     if (part->kind != MlirAttrKind::NameLoc) continue;
     if (!metadata->op_name.empty()) metadata->op_name += ';';
     metadata->op_name += part->text;
@@ -83,8 +86,10 @@ std::shared_ptr<const OpMetadata> Locations::Metadata(const MlirAttr* loc) {
     metadata->source_file = std::string(file->text);
     metadata->source_line = static_cast<int64_t>(file->bits & 0xffffffff);
     metadata->source_column = static_cast<int64_t>(file->bits >> 32);
-    metadata->source_end_line = file->range_end ? static_cast<int64_t>(file->range_end & 0xffffffff) : metadata->source_line;
-    metadata->source_end_column = file->range_end ? static_cast<int64_t>(file->range_end >> 32) : metadata->source_column;
+    metadata->source_end_line =
+        file->range_end ? static_cast<int64_t>(file->range_end & 0xffffffff) : metadata->source_line;
+    metadata->source_end_column =
+        file->range_end ? static_cast<int64_t>(file->range_end >> 32) : metadata->source_column;
     metadata->stack_frame_id = id;
   }
   if (metadata->op_name.empty() && frames.empty()) return nullptr;

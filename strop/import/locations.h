@@ -1,5 +1,5 @@
-// MLIR locations to HLO metadata: JAX's name stack is the op_name, the innermost file gives source_file and source_line, and
-// the chain of calls becomes stack frames in the module's tables.
+// MLIR locations to HLO metadata: JAX's name stack is the op_name, the innermost file gives source_file and
+// source_line, and the chain of calls becomes stack frames in the module's tables.
 //
 //   loc("jit(f)/add"(callsite("f"("a.py":3:4 to :9) at "g"("a.py":7:0))))
 //     metadata={op_name="jit(f)/add" source_file="a.py" source_line=3 ... stack_frame_id=2}
@@ -22,7 +22,8 @@ class Locations {
 
  private:
   int64_t FrameId(const MlirAttr* frame, int64_t parent);
-  int64_t NameId(std::map<std::string, int64_t, std::less<>>& ids, std::vector<std::string>& names, std::string_view name);
+  int64_t NameId(std::map<std::string, int64_t, std::less<>>& ids, std::vector<std::string>& names,
+                 std::string_view name);
 
   std::unordered_map<const MlirAttr*, std::shared_ptr<const OpMetadata>> cache_;
   StackFrames frames_;

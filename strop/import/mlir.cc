@@ -56,7 +56,8 @@ uint64_t EncodeMlirFloat(MlirFloat f, double value) {
   if (InfoOf(f).element != ElementType::Invalid) return EncodeFloat(InfoOf(f).element, value);
   uint64_t sign = std::signbit(value) ? 32 : 0, best = 31;
   for (uint64_t code = 31; code-- > 0;) {  // codes ascend with their values
-    double here = std::fabs(DecodeMlirFloat(f, code) - std::fabs(value)), there = std::fabs(DecodeMlirFloat(f, best) - std::fabs(value));
+    double here = std::fabs(DecodeMlirFloat(f, code) - std::fabs(value)),
+           there = std::fabs(DecodeMlirFloat(f, best) - std::fabs(value));
     if (here < there || (here == there && code % 2 == 0)) best = code;
   }
   return sign | best;
@@ -114,16 +115,11 @@ int64_t ElementBytes(const MlirType& element) {
   switch (element.kind) {
     case MlirTypeKind::Integer:
       return element.width <= 64 ? (element.width <= 8 ? 1 : element.width <= 16 ? 2 : element.width <= 32 ? 4 : 8) : 0;
-    case MlirTypeKind::Index:
-      return 8;
-    case MlirTypeKind::Float:
-      return (element.width + 7) / 8;
-    case MlirTypeKind::Complex:
-      return 2 * ElementBytes(*element.element());
-    case MlirTypeKind::Quantized:
-      return ElementBytes(*element.types[0]);
-    default:
-      return 0;
+    case MlirTypeKind::Index: return 8;
+    case MlirTypeKind::Float: return (element.width + 7) / 8;
+    case MlirTypeKind::Complex: return 2 * ElementBytes(*element.element());
+    case MlirTypeKind::Quantized: return ElementBytes(*element.types[0]);
+    default: return 0;
   }
 }
 
@@ -150,7 +146,8 @@ Result<std::vector<int64_t>> IntegersOf(const MlirAttr& attr) {
   int64_t count = n;
   if (attr.splat) {
     std::optional<int64_t> total = NumElements(*attr.type);
-    if (!total || *total > kMaxIntegers) return InvalidArgument("a list of integers of type ", PrintType(*attr.type), " is too long");
+    if (!total || *total > kMaxIntegers)
+      return InvalidArgument("a list of integers of type ", PrintType(*attr.type), " is too long");
     count = *total;
   }
   if (count > kMaxIntegers) return InvalidArgument("a list of ", count, " integers is too long");
@@ -158,7 +155,8 @@ Result<std::vector<int64_t>> IntegersOf(const MlirAttr& attr) {
   for (int64_t i = 0; i < count; ++i) {
     uint64_t v = 0;
     std::memcpy(&v, attr.data.data() + (attr.splat ? 0 : i) * bytes, bytes);
-    bool extend = element.kind == MlirTypeKind::Integer && element.sign != MlirSign::Unsigned && element.width > 1 && element.width < 64;
+    bool extend = element.kind == MlirTypeKind::Integer && element.sign != MlirSign::Unsigned && element.width > 1 &&
+                  element.width < 64;
     if (extend && (v >> (element.width - 1)) & 1) v |= ~uint64_t{0} << element.width;
     out.push_back(static_cast<int64_t>(v));
   }
@@ -166,8 +164,8 @@ Result<std::vector<int64_t>> IntegersOf(const MlirAttr& attr) {
 }
 
 const MlirAttr* InnermostFile(const MlirAttr* loc) {
-  // A chain of names and call sites is as long as the user's stack; a fusion is searched first to last. The budget bounds
-  // the walk of a location that shares its parts many times.
+  // A chain of names and call sites is as long as the user's stack; a fusion is searched first to last. The budget
+  // bounds the walk of a location that shares its parts many times.
   std::vector<const MlirAttr*> stack = {loc};
   for (int budget = 4096; !stack.empty() && budget > 0; --budget) {
     const MlirAttr* l = stack.back();
@@ -187,7 +185,8 @@ std::string LocationText(const MlirAttr* loc) {
   return out;
 }
 
-// ---- MlirModule -------------------------------------------------------------------------------------------------------
+// ---- MlirModule
+// -------------------------------------------------------------------------------------------------------
 
 MlirModule::MlirModule() {
   auto simple = [&](MlirTypeKind kind) {
@@ -226,7 +225,8 @@ const MlirType* MlirModule::Integer(uint32_t width, MlirSign sign) {
   return t;
 }
 
-Result<const MlirType*> MlirModule::Composite(MlirTypeKind kind, std::span<const MlirType* const> types, uint32_t num_inputs) {
+Result<const MlirType*> MlirModule::Composite(MlirTypeKind kind, std::span<const MlirType* const> types,
+                                              uint32_t num_inputs) {
   uint64_t size = 1;
   for (const MlirType* t : types) size += t->tree_size;
   if (size > kMaxTreeSize) return InvalidArgument("a type is too large");
@@ -251,7 +251,8 @@ Result<const MlirType*> MlirModule::Shaped(MlirTypeKind kind, std::span<const in
   return t;
 }
 
-Result<const MlirType*> MlirModule::Tensor(std::span<const int64_t> dims, const MlirType* element, const MlirAttr* encoding) {
+Result<const MlirType*> MlirModule::Tensor(std::span<const int64_t> dims, const MlirType* element,
+                                           const MlirAttr* encoding) {
   STROP_ASSIGN(const MlirType* t, Shaped(MlirTypeKind::Tensor, dims, element));
   if (!encoding) return t;
   if (encoding->tree_size > kMaxTreeSize / 2) return InvalidArgument("a type is too large");
@@ -334,7 +335,8 @@ const MlirAttr* MlirModule::Ints(std::span<const int64_t> values) {
   return a;
 }
 
-const MlirAttr* MlirModule::FileLoc(std::string_view file, uint64_t line, uint64_t column, uint64_t end_line, uint64_t end_column) {
+const MlirAttr* MlirModule::FileLoc(std::string_view file, uint64_t line, uint64_t column, uint64_t end_line,
+                                    uint64_t end_column) {
   auto pack = [](uint64_t l, uint64_t c) { return (l & 0xffffffff) | (c & 0xffffffff) << 32; };
   MlirAttr* a = arena_.New<MlirAttr>();
   a->kind = MlirAttrKind::FileLoc;

@@ -4,9 +4,10 @@
 // plain structs that are never changed after they are made (operations excepted: operands are patched when a forward
 // reference is resolved). Attributes and types of dialects are structured the same way whatever they came from:
 //
-//   #stablehlo.gather<offset_dims = [1], index_vector_dim = 1>   Struct "stablehlo.gather" {offset_dims, index_vector_dim}
-//   #stablehlo<comparison_direction LT>                          Enum "stablehlo.comparison_direction", text "LT"
-//   #foo.bar<...> of a dialect that is not known                 Opaque, the text as written
+//   #stablehlo.gather<offset_dims = [1], index_vector_dim = 1>   Struct "stablehlo.gather" {offset_dims,
+//   index_vector_dim} #stablehlo<comparison_direction LT>                          Enum
+//   "stablehlo.comparison_direction", text "LT" #foo.bar<...> of a dialect that is not known                 Opaque,
+//   the text as written
 //
 // An attribute may be shared by many others (bytecode tables are graphs), so each node carries the size of its expanded
 // tree; kMaxTreeSize bounds what a printer or converter can be made to walk.
@@ -68,31 +69,32 @@ class MlirArena {
   size_t left_ = 0;
 };
 
-inline constexpr int64_t kMlirDynamic = INT64_MIN;      // `?` in a shape
-inline constexpr uint32_t kMaxTreeSize = 1u << 24;      // nodes of one attribute, shared ones counted each time
-inline constexpr int kMaxNesting = 256;                 // of regions, types and attributes in text
+inline constexpr int64_t kMlirDynamic = INT64_MIN;  // `?` in a shape
+inline constexpr uint32_t kMaxTreeSize = 1u << 24;  // nodes of one attribute, shared ones counted each time
+inline constexpr int kMaxNesting = 256;             // of regions, types and attributes in text
 
-// ---- types ------------------------------------------------------------------------------------------------------------
+// ---- types
+// ------------------------------------------------------------------------------------------------------------
 
 // MLIR_FLOAT(enumerator, MLIR name, bits, element type; Invalid where HLO has none)
-#define STROP_MLIR_FLOATS(MLIR_FLOAT)                        \
-  MLIR_FLOAT(F16, "f16", 16, F16)                            \
-  MLIR_FLOAT(BF16, "bf16", 16, BF16)                         \
-  MLIR_FLOAT(F32, "f32", 32, F32)                            \
-  MLIR_FLOAT(F64, "f64", 64, F64)                            \
-  MLIR_FLOAT(F80, "f80", 80, Invalid)                        \
-  MLIR_FLOAT(F128, "f128", 128, Invalid)                     \
-  MLIR_FLOAT(TF32, "tf32", 19, Invalid)                      \
-  MLIR_FLOAT(F4E2M1FN, "f4E2M1FN", 4, F4E2M1FN)              \
-  MLIR_FLOAT(F6E2M3FN, "f6E2M3FN", 6, Invalid)               \
-  MLIR_FLOAT(F6E3M2FN, "f6E3M2FN", 6, Invalid)               \
-  MLIR_FLOAT(F8E3M4, "f8E3M4", 8, F8E3M4)                    \
-  MLIR_FLOAT(F8E4M3, "f8E4M3", 8, F8E4M3)                    \
-  MLIR_FLOAT(F8E4M3FN, "f8E4M3FN", 8, F8E4M3FN)              \
-  MLIR_FLOAT(F8E4M3FNUZ, "f8E4M3FNUZ", 8, F8E4M3FNUZ)        \
+#define STROP_MLIR_FLOATS(MLIR_FLOAT)                          \
+  MLIR_FLOAT(F16, "f16", 16, F16)                              \
+  MLIR_FLOAT(BF16, "bf16", 16, BF16)                           \
+  MLIR_FLOAT(F32, "f32", 32, F32)                              \
+  MLIR_FLOAT(F64, "f64", 64, F64)                              \
+  MLIR_FLOAT(F80, "f80", 80, Invalid)                          \
+  MLIR_FLOAT(F128, "f128", 128, Invalid)                       \
+  MLIR_FLOAT(TF32, "tf32", 19, Invalid)                        \
+  MLIR_FLOAT(F4E2M1FN, "f4E2M1FN", 4, F4E2M1FN)                \
+  MLIR_FLOAT(F6E2M3FN, "f6E2M3FN", 6, Invalid)                 \
+  MLIR_FLOAT(F6E3M2FN, "f6E3M2FN", 6, Invalid)                 \
+  MLIR_FLOAT(F8E3M4, "f8E3M4", 8, F8E3M4)                      \
+  MLIR_FLOAT(F8E4M3, "f8E4M3", 8, F8E4M3)                      \
+  MLIR_FLOAT(F8E4M3FN, "f8E4M3FN", 8, F8E4M3FN)                \
+  MLIR_FLOAT(F8E4M3FNUZ, "f8E4M3FNUZ", 8, F8E4M3FNUZ)          \
   MLIR_FLOAT(F8E4M3B11FNUZ, "f8E4M3B11FNUZ", 8, F8E4M3B11FNUZ) \
-  MLIR_FLOAT(F8E5M2, "f8E5M2", 8, F8E5M2)                    \
-  MLIR_FLOAT(F8E5M2FNUZ, "f8E5M2FNUZ", 8, F8E5M2FNUZ)        \
+  MLIR_FLOAT(F8E5M2, "f8E5M2", 8, F8E5M2)                      \
+  MLIR_FLOAT(F8E5M2FNUZ, "f8E5M2FNUZ", 8, F8E5M2FNUZ)          \
   MLIR_FLOAT(F8E8M0FNU, "f8E8M0FNU", 8, F8E8M0FNU)
 
 enum class MlirFloat : uint8_t {
@@ -112,7 +114,7 @@ bool HasFloatValue(MlirFloat f);
 double DecodeMlirFloat(MlirFloat f, uint64_t bits);
 uint64_t EncodeMlirFloat(MlirFloat f, double value);  // nearest, ties to even
 
-struct MlirQuant {  // !quant.uniform<...>; scales and zero points in step
+struct MlirQuant {     // !quant.uniform<...>; scales and zero points in step
   uint64_t flags = 0;  // bit 0: the storage is signed
   int64_t axis = -1;   // per-axis dimension; -1 for per tensor, -2 for blockwise
   int64_t storage_min = 0, storage_max = 0;
@@ -122,24 +124,38 @@ struct MlirQuant {  // !quant.uniform<...>; scales and zero points in step
 };
 
 enum class MlirTypeKind : uint8_t {
-  Integer, Index, Float, Complex, Function, Tuple, Tensor, UnrankedTensor, Vector, MemRef, None, Token, Future, Quantized, Opaque
+  Integer,
+  Index,
+  Float,
+  Complex,
+  Function,
+  Tuple,
+  Tensor,
+  UnrankedTensor,
+  Vector,
+  MemRef,
+  None,
+  Token,
+  Future,
+  Quantized,
+  Opaque
 };
 enum class MlirSign : uint8_t { Signless = 0, Signed = 1, Unsigned = 2 };  // the numbers of the bytecode
 
 struct MlirType {
   MlirTypeKind kind = MlirTypeKind::None;
-  MlirSign sign = MlirSign::Signless;    // Integer
-  MlirFloat float_kind = MlirFloat::F32; // Float
-  uint32_t width = 0;                    // Integer, Float: bits
-  uint32_t num_inputs = 0;               // Function: types[0, num_inputs) are the inputs, the rest results
+  MlirSign sign = MlirSign::Signless;     // Integer
+  MlirFloat float_kind = MlirFloat::F32;  // Float
+  uint32_t width = 0;                     // Integer, Float: bits
+  uint32_t num_inputs = 0;                // Function: types[0, num_inputs) are the inputs, the rest results
   uint32_t tree_size = 1;
-  std::span<const int64_t> dims;         // Tensor, Vector, MemRef (kMlirDynamic for `?`)
+  std::span<const int64_t> dims;  // Tensor, Vector, MemRef (kMlirDynamic for `?`)
   // Element type of Complex, Tensor, UnrankedTensor, Vector, MemRef; members of Tuple, Future; inputs and results of
   // Function; storage and expressed type of Quantized.
   std::span<const MlirType* const> types;
-  const MlirAttr* encoding = nullptr;    // Tensor
-  const MlirQuant* quant = nullptr;      // Quantized
-  std::string_view text;                 // Opaque: "!dialect.rest" as written
+  const MlirAttr* encoding = nullptr;  // Tensor
+  const MlirQuant* quant = nullptr;    // Quantized
+  std::string_view text;               // Opaque: "!dialect.rest" as written
 
   bool IsTensor() const { return kind == MlirTypeKind::Tensor; }
   const MlirType* element() const { return types[0]; }
@@ -149,11 +165,32 @@ struct MlirType {
 bool SameType(const MlirType& a, const MlirType& b);  // structural, encodings by their printed text
 std::string PrintType(const MlirType& type);
 
-// ---- attributes -------------------------------------------------------------------------------------------------------
+// ---- attributes
+// -------------------------------------------------------------------------------------------------------
 
 enum class MlirAttrKind : uint8_t {
-  Unit, Bool, Integer, Float, String, Array, Dict, Type, Symbol, Dense, DenseString, DenseResource, DenseArray, Sparse, Struct, Enum,
-  Opaque, UnknownLoc, FileLoc, NameLoc, CallSiteLoc, FusedLoc
+  Unit,
+  Bool,
+  Integer,
+  Float,
+  String,
+  Array,
+  Dict,
+  Type,
+  Symbol,
+  Dense,
+  DenseString,
+  DenseResource,
+  DenseArray,
+  Sparse,
+  Struct,
+  Enum,
+  Opaque,
+  UnknownLoc,
+  FileLoc,
+  NameLoc,
+  CallSiteLoc,
+  FusedLoc
 };
 
 struct MlirNamedAttr {
@@ -171,7 +208,8 @@ struct MlirAttr {
   // Bool: 0 or 1. Integer: sign- or zero-extended to 64 bits by its type. Float: the bits of its format.
   // FileLoc: line | column << 32.
   uint64_t bits = 0;
-  // String and Symbol value; Enum member; Opaque text ("#dialect.rest"); DenseResource key; name of NameLoc; file of FileLoc.
+  // String and Symbol value; Enum member; Opaque text ("#dialect.rest"); DenseResource key; name of NameLoc; file of
+  // FileLoc.
   std::string_view text;
   std::string_view name;  // Struct, Enum: "stablehlo.gather"
   // Array; DenseString values (Strings); nested references of a Symbol; {indices, values} of Sparse; NameLoc {child};
@@ -199,15 +237,16 @@ std::optional<int64_t> NumElements(const MlirType& type);
 // Bytes that one element takes in MlirAttr::data; 0 if the element type has no such form.
 int64_t ElementBytes(const MlirType& element);
 
-// ---- operations -------------------------------------------------------------------------------------------------------
+// ---- operations
+// -------------------------------------------------------------------------------------------------------
 
 struct MlirValue {
   const MlirType* type = nullptr;
-  MlirOp* op = nullptr;        // defining op, or
-  MlirBlock* block = nullptr;  // the block whose argument this is
-  uint32_t index = 0;          // result or argument number
+  MlirOp* op = nullptr;           // defining op, or
+  MlirBlock* block = nullptr;     // the block whose argument this is
+  uint32_t index = 0;             // result or argument number
   const MlirAttr* loc = nullptr;  // of block arguments
-  std::string_view name;       // as written in text; empty otherwise
+  std::string_view name;          // as written in text; empty otherwise
 };
 
 struct MlirOp {
@@ -236,7 +275,8 @@ struct MlirRegion {
   std::span<MlirBlock*> blocks;
 };
 
-// Where the user wrote it: "file.py:12:3", or "" if unknown. Follows names, call sites and fusions to the innermost file.
+// Where the user wrote it: "file.py:12:3", or "" if unknown. Follows names, call sites and fusions to the innermost
+// file.
 std::string LocationText(const MlirAttr* loc);
 const MlirAttr* InnermostFile(const MlirAttr* loc);  // a FileLoc or null
 
@@ -258,7 +298,8 @@ class MlirModule {
   const MlirType* Token() { return token_; }
   // The kinds that are just a list of types.
   Result<const MlirType*> Composite(MlirTypeKind kind, std::span<const MlirType* const> types, uint32_t num_inputs = 0);
-  Result<const MlirType*> Tensor(std::span<const int64_t> dims, const MlirType* element, const MlirAttr* encoding = nullptr);
+  Result<const MlirType*> Tensor(std::span<const int64_t> dims, const MlirType* element,
+                                 const MlirAttr* encoding = nullptr);
   Result<const MlirType*> Shaped(MlirTypeKind kind, std::span<const int64_t> dims, const MlirType* element);
   const MlirType* OpaqueType(std::string_view text);
 
@@ -275,12 +316,13 @@ class MlirModule {
   const MlirAttr* Enum(std::string_view name, std::string_view member);
   const MlirAttr* OpaqueAttr(std::string_view text);
   const MlirAttr* Ints(std::span<const int64_t> values);  // array<i64: ...>
-  const MlirAttr* FileLoc(std::string_view file, uint64_t line, uint64_t column, uint64_t end_line = 0, uint64_t end_column = 0);
+  const MlirAttr* FileLoc(std::string_view file, uint64_t line, uint64_t column, uint64_t end_line = 0,
+                          uint64_t end_column = 0);
   Result<const MlirAttr*> Array(std::span<const MlirAttr* const> elements);
   Result<const MlirAttr*> Dict(std::vector<MlirNamedAttr> fields);  // sorts; refuses a name twice
   Result<const MlirAttr*> Struct(std::string_view name, std::span<const MlirNamedAttr> fields);
-  // A node given field by field: computes its tree size, refuses it if too large, and copies it into the arena (its spans
-  // must already be there).
+  // A node given field by field: computes its tree size, refuses it if too large, and copies it into the arena (its
+  // spans must already be there).
   Result<const MlirAttr*> Make(const MlirAttr& attr);
 
  private:

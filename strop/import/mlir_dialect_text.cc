@@ -38,23 +38,17 @@ void AppendFields(std::string& out, const MlirAttr& attr, std::string_view field
     first = false;
     StrAppend(out, field.name, " = ");
     switch (field.kind) {
-      case MlirFieldKind::Dims:
-        AppendInts(out, Ints(value));
-        break;
-      case MlirFieldKind::Int:
-        StrAppend(out, value->as_int());
-        break;
-      case MlirFieldKind::String:
-        AppendMlirString(out, value->text);
-        break;
-      default:
-        AppendAttr(out, *value);
+      case MlirFieldKind::Dims: AppendInts(out, Ints(value)); break;
+      case MlirFieldKind::Int: StrAppend(out, value->as_int()); break;
+      case MlirFieldKind::String: AppendMlirString(out, value->text); break;
+      default: AppendAttr(out, *value);
     }
   }
 }
 
 // One third of conv's notation: the dimensions of `spatial` numbered, the others by their letters.
-bool AppendConvPart(std::string& out, std::span<const int64_t> spatial, int64_t a, char a_name, int64_t b, char b_name) {
+bool AppendConvPart(std::string& out, std::span<const int64_t> spatial, int64_t a, char a_name, int64_t b,
+                    char b_name) {
   std::vector<std::string> dims(spatial.size() + 2);
   auto put = [&](int64_t at, std::string what) {
     if (at < 0 || at >= static_cast<int64_t>(dims.size()) || !dims[at].empty()) return false;

@@ -39,20 +39,23 @@ constexpr MlirStructInfo kStructs[] = {
      "start_index_map:dims index_vector_dim:int",
      true},
     {"stablehlo.dot",
-     "lhs_batching_dimensions:dims rhs_batching_dimensions:dims lhs_contracting_dimensions:dims rhs_contracting_dimensions:dims",
+     "lhs_batching_dimensions:dims rhs_batching_dimensions:dims lhs_contracting_dimensions:dims "
+     "rhs_contracting_dimensions:dims",
      true},
     {"chlo.ragged_dot",
      "lhs_batching_dimensions:dims rhs_batching_dimensions:dims lhs_contracting_dimensions:dims "
      "rhs_contracting_dimensions:dims lhs_ragged_dimensions:dims rhs_group_dimensions:dims",
      true},
     {"stablehlo.dot_algorithm",
-     "lhs_precision_type:type rhs_precision_type:type accumulation_type:type lhs_component_count:int rhs_component_count:int "
+     "lhs_precision_type:type rhs_precision_type:type accumulation_type:type lhs_component_count:int "
+     "rhs_component_count:int "
      "num_primitive_operations:int allow_imprecise_accumulation:bool"},
     {"stablehlo.output_operand_alias", "output_tuple_indices:dims operand_index:int operand_tuple_indices:dims"},
     {"stablehlo.channel_handle", "handle:int type:int"},
     // Printed in their own notations (text_dialect_attrs.cc); the fields are those of the raw form.
     {"stablehlo.conv",
-     "input_batch_dimension:int input_feature_dimension:int input_spatial_dimensions:dims kernel_input_feature_dimension:int "
+     "input_batch_dimension:int input_feature_dimension:int input_spatial_dimensions:dims "
+     "kernel_input_feature_dimension:int "
      "kernel_output_feature_dimension:int kernel_spatial_dimensions:dims output_batch_dimension:int "
      "output_feature_dimension:int output_spatial_dimensions:dims"},
     {"stablehlo.type_extensions", "bounds:dims"},

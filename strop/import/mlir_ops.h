@@ -1,4 +1,5 @@
-// The table of MLIR ops that are known by name (mlir_ops.def) and of the structured attributes and enums of their dialects.
+// The table of MLIR ops that are known by name (mlir_ops.def) and of the structured attributes and enums of their
+// dialects.
 #pragma once
 #include <span>
 #include <string_view>
@@ -22,7 +23,7 @@ struct MlirEnumInfo {
   int first = 0;
 };
 const MlirEnumInfo* FindMlirEnum(std::string_view name);
-std::string_view EnumMember(const MlirEnumInfo& info, uint64_t number);  // "" if there is none
+std::string_view EnumMember(const MlirEnumInfo& info, uint64_t number);              // "" if there is none
 std::string_view FindEnumMember(const MlirEnumInfo& info, std::string_view member);  // the table's copy, or ""
 
 // ---- structs: `#stablehlo.gather<offset_dims = [1], index_vector_dim = 1>`
@@ -33,7 +34,7 @@ struct MlirFieldInfo {
 };
 struct MlirStructInfo {
   std::string_view name;
-  std::string_view fields;   // "offset_dims:dims index_vector_dim:int"
+  std::string_view fields;  // "offset_dims:dims index_vector_dim:int"
   // Fields that are empty lists or zero are left out in text (and then absent from the Struct).
   bool elide = false;
 };

@@ -1,4 +1,5 @@
-// Text of types and attributes, as MLIR writes them. Values that are shared print where they are used; no aliases are made.
+// Text of types and attributes, as MLIR writes them. Values that are shared print where they are used; no aliases are
+// made.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -111,10 +112,8 @@ void AppendElement(std::string& out, const char* data, const MlirType& element) 
       out += ')';
       return;
     }
-    case MlirTypeKind::Quantized:
-      return AppendElement(out, data, *element.types[0]);
-    default:
-      out += '?';
+    case MlirTypeKind::Quantized: return AppendElement(out, data, *element.types[0]);
+    default: out += '?';
   }
 }
 
@@ -219,8 +218,7 @@ void AppendLocBody(std::string& out, const MlirAttr& a) {
       }
       out += ']';
       return;
-    default:
-      out += "unknown";
+    default: out += "unknown";
   }
 }
 
@@ -236,7 +234,8 @@ void AppendQuant(std::string& out, const MlirType& t) {
   if (q.axis >= 0) StrAppend(out, ":", q.axis);
   if (q.axis == -2) {
     out += ":{";
-    for (size_t i = 0; i < q.block_axes.size(); ++i) StrAppend(out, i ? ", " : "", q.block_axes[i], ":", q.block_sizes[i]);
+    for (size_t i = 0; i < q.block_axes.size(); ++i)
+      StrAppend(out, i ? ", " : "", q.block_axes[i], ":", q.block_sizes[i]);
     out += '}';
   }
   out += q.axis == -1 ? ", " : ", {";
@@ -270,7 +269,8 @@ void AppendTypes(std::string& out, std::span<const MlirType* const> types) {
 
 }  // namespace
 
-void AppendFunctionType(std::string& out, std::span<const MlirType* const> inputs, std::span<const MlirType* const> results) {
+void AppendFunctionType(std::string& out, std::span<const MlirType* const> inputs,
+                        std::span<const MlirType* const> results) {
   out += '(';
   AppendTypes(out, inputs);
   out += ") -> ";
@@ -285,19 +285,14 @@ void AppendType(std::string& out, const MlirType& t) {
     case MlirTypeKind::Integer:
       StrAppend(out, t.sign == MlirSign::Signless ? "i" : t.sign == MlirSign::Signed ? "si" : "ui", t.width);
       return;
-    case MlirTypeKind::Index:
-      out += "index";
-      return;
-    case MlirTypeKind::Float:
-      out += InfoOf(t.float_kind).name;
-      return;
+    case MlirTypeKind::Index: out += "index"; return;
+    case MlirTypeKind::Float: out += InfoOf(t.float_kind).name; return;
     case MlirTypeKind::Complex:
       out += "complex<";
       AppendType(out, *t.element());
       out += '>';
       return;
-    case MlirTypeKind::Function:
-      return AppendFunctionType(out, t.inputs(), t.results());
+    case MlirTypeKind::Function: return AppendFunctionType(out, t.inputs(), t.results());
     case MlirTypeKind::Tuple:
     case MlirTypeKind::Future:
       out += t.kind == MlirTypeKind::Tuple ? "tuple<" : "!stablehlo.future<";
@@ -321,28 +316,17 @@ void AppendType(std::string& out, const MlirType& t) {
       AppendType(out, *t.element());
       out += '>';
       return;
-    case MlirTypeKind::None:
-      out += "none";
-      return;
-    case MlirTypeKind::Token:
-      out += "!stablehlo.token";
-      return;
-    case MlirTypeKind::Quantized:
-      return AppendQuant(out, t);
-    case MlirTypeKind::Opaque:
-      out += t.text;
-      return;
+    case MlirTypeKind::None: out += "none"; return;
+    case MlirTypeKind::Token: out += "!stablehlo.token"; return;
+    case MlirTypeKind::Quantized: return AppendQuant(out, t);
+    case MlirTypeKind::Opaque: out += t.text; return;
   }
 }
 
 void AppendAttr(std::string& out, const MlirAttr& a) {
   switch (a.kind) {
-    case MlirAttrKind::Unit:
-      out += "unit";
-      return;
-    case MlirAttrKind::Bool:
-      out += a.bits ? "true" : "false";
-      return;
+    case MlirAttrKind::Unit: out += "unit"; return;
+    case MlirAttrKind::Bool: out += a.bits ? "true" : "false"; return;
     case MlirAttrKind::Integer:
       if (a.type->kind == MlirTypeKind::Integer && a.type->sign == MlirSign::Unsigned) {
         StrAppend(out, a.bits, " : ");
@@ -374,8 +358,7 @@ void AppendAttr(std::string& out, const MlirAttr& a) {
       }
       out += '}';
       return;
-    case MlirAttrKind::Type:
-      return AppendType(out, *a.type);
+    case MlirAttrKind::Type: return AppendType(out, *a.type);
     case MlirAttrKind::Symbol:
       AppendMlirSymbol(out, a.text);
       for (const MlirAttr* e : a.elements) {
@@ -383,8 +366,7 @@ void AppendAttr(std::string& out, const MlirAttr& a) {
         AppendMlirSymbol(out, e->text);
       }
       return;
-    case MlirAttrKind::Dense:
-      return AppendDense(out, a);
+    case MlirAttrKind::Dense: return AppendDense(out, a);
     case MlirAttrKind::DenseString: {
       out += "dense<";
       int64_t next = 0;
@@ -401,15 +383,13 @@ void AppendAttr(std::string& out, const MlirAttr& a) {
       AppendMlirKey(out, a.text);
       out += "> : ";
       return AppendType(out, *a.type);
-    case MlirAttrKind::DenseArray:
-      return AppendDenseArray(out, a);
+    case MlirAttrKind::DenseArray: return AppendDenseArray(out, a);
     case MlirAttrKind::Sparse:
       out += "sparse<";
       AppendList(out, a.elements);
       out += "> : ";
       return AppendType(out, *a.type);
-    case MlirAttrKind::Struct:
-      return AppendDialectAttr(out, a);
+    case MlirAttrKind::Struct: return AppendDialectAttr(out, a);
     case MlirAttrKind::Enum: {
       size_t dot = a.name.find('.');
       std::string_view mnemonic = a.name.substr(dot + 1);
@@ -420,9 +400,7 @@ void AppendAttr(std::string& out, const MlirAttr& a) {
       }
       return;
     }
-    case MlirAttrKind::Opaque:
-      out += a.text;
-      return;
+    case MlirAttrKind::Opaque: out += a.text; return;
     default:
       out += "loc(";
       AppendLocBody(out, a);

@@ -14,7 +14,8 @@ void AppendMlirKey(std::string& out, std::string_view key);      // name of an a
 // Decimal text that reads back to the same bits, or 0x... with the bits.
 void AppendMlirFloat(std::string& out, uint64_t bits, const MlirType& type);
 void AppendType(std::string& out, const MlirType& type);
-void AppendFunctionType(std::string& out, std::span<const MlirType* const> inputs, std::span<const MlirType* const> results);
+void AppendFunctionType(std::string& out, std::span<const MlirType* const> inputs,
+                        std::span<const MlirType* const> results);
 void AppendAttr(std::string& out, const MlirAttr& attr);
 void AppendNamedAttr(std::string& out, const MlirNamedAttr& attr);
 

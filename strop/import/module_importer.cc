@@ -65,7 +65,8 @@ std::vector<std::string_view> FunctionsWithBody(const MlirModule& mlir) {
 
 Result<std::unique_ptr<Module>> ModuleImporter::Run() {
   const MlirAttr* name = mlir_.root->Attr("sym_name");
-  module_ = std::make_unique<Module>(name && name->kind == MlirAttrKind::String && !name->text.empty() ? std::string(name->text) : "main");
+  module_ = std::make_unique<Module>(
+      name && name->kind == MlirAttrKind::String && !name->text.empty() ? std::string(name->text) : "main");
   STROP_TRY(CollectFunctions());
   STROP_TRY(ImportModuleAttrs());
   std::vector<const MlirOp*> order;
@@ -79,17 +80,20 @@ Result<std::unique_ptr<Module>> ModuleImporter::Run() {
 }
 
 Status ModuleImporter::CollectFunctions() {
-  if (mlir_.root->regions.size() != 1 || mlir_.root->regions[0]->blocks.size() != 1) return InvalidArgument("the module has no body");
+  if (mlir_.root->regions.size() != 1 || mlir_.root->regions[0]->blocks.size() != 1)
+    return InvalidArgument("the module has no body");
   for (const MlirOp* op : mlir_.root->regions[0]->blocks[0]->ops) {
     if (op->name == "func.func") {
       std::string_view name = FunctionName(*op);
       if (name.empty()) return InvalidArgument("a function has no name").At(LocationText(op->loc));
-      if (!functions_.emplace(name, op).second) return InvalidArgument("function @", name, " is defined twice").At(LocationText(op->loc));
+      if (!functions_.emplace(name, op).second)
+        return InvalidArgument("function @", name, " is defined twice").At(LocationText(op->loc));
       function_list_.push_back(op);
     } else if (op->name == "sdy.mesh") {
       const MlirAttr* mesh = op->Attr("mesh");
       std::string_view name = FunctionName(*op);
-      if (!mesh || mesh->name != "sdy.mesh" || name.empty()) return InvalidArgument("'sdy.mesh' needs a name and a mesh").At(LocationText(op->loc));
+      if (!mesh || mesh->name != "sdy.mesh" || name.empty())
+        return InvalidArgument("'sdy.mesh' needs a name and a mesh").At(LocationText(op->loc));
       meshes_.emplace(name, mesh);
       mesh_list_.push_back({name, mesh});
     } else {
@@ -103,9 +107,11 @@ Status ModuleImporter::CollectFunctions() {
   } else if (function_list_.size() == 1) {
     entry_ = function_list_[0];
   } else {
-    return InvalidArgument(function_list_.empty() ? "the module has no function" : "the module has several functions, but none is called @main");
+    return InvalidArgument(function_list_.empty() ? "the module has no function"
+                                                  : "the module has several functions, but none is called @main");
   }
-  if (!HasBody(*entry_)) return InvalidArgument("the entry function @", FunctionName(*entry_), " has no body").At(LocationText(entry_->loc));
+  if (!HasBody(*entry_))
+    return InvalidArgument("the entry function @", FunctionName(*entry_), " has no body").At(LocationText(entry_->loc));
   return OkStatus();
 }
 
@@ -141,7 +147,8 @@ Status ModuleImporter::OrderFunctions(std::vector<const MlirOp*>& order) {
     if (inserted) {
       stack.push_back(visit(callee));
     } else if (!it->second) {
-      return InvalidArgument("function @", FunctionName(*callee), " calls itself, which cannot be compiled").At(LocationText(callee->loc));
+      return InvalidArgument("function @", FunctionName(*callee), " calls itself, which cannot be compiled")
+          .At(LocationText(callee->loc));
     }
   }
   return OkStatus();
@@ -151,7 +158,9 @@ Status ModuleImporter::ImportFunction(const MlirOp& func) {
   std::string_view name = FunctionName(func);
   const MlirRegion& region = *func.regions[0];
   if (region.blocks.size() != 1) {
-    return Unimplemented("function @", name, " has ", region.blocks.size(), " blocks; branches between blocks are not supported").At(LocationText(func.loc));
+    return Unimplemented("function @", name, " has ", region.blocks.size(),
+                         " blocks; branches between blocks are not supported")
+        .At(LocationText(func.loc));
   }
   const MlirBlock& block = *region.blocks[0];
   Computation* computation = module_->AddComputation(std::string(name));
@@ -160,10 +169,13 @@ Status ModuleImporter::ImportFunction(const MlirOp& func) {
   for (size_t i = 0; i < block.args.size(); ++i) {
     const MlirValue& arg = *block.args[i];
     Result<Shape> shape = ShapeOf(*arg.type);
-    if (!shape.ok()) return std::move(shape).status().At(LocationText(func.loc)).Note(StrCat("argument ", i, " of @", name));
+    if (!shape.ok())
+      return std::move(shape).status().At(LocationText(func.loc)).Note(StrCat("argument ", i, " of @", name));
     Instruction* parameter = computation->AddParameter(static_cast<int64_t>(i), *std::move(shape), StrCat("Arg_", i));
-    if (std::shared_ptr<const OpMetadata> metadata = locations_.Metadata(arg.loc)) parameter->set_metadata(std::move(metadata));
-    if (arg_attrs && i < arg_attrs->elements.size()) STROP_TRY(ApplyExtras(*this, arg_attrs->elements[i]->fields, parameter, func.loc));
+    if (std::shared_ptr<const OpMetadata> metadata = locations_.Metadata(arg.loc))
+      parameter->set_metadata(std::move(metadata));
+    if (arg_attrs && i < arg_attrs->elements.size())
+      STROP_TRY(ApplyExtras(*this, arg_attrs->elements[i]->fields, parameter, func.loc));
     importer.Set(arg, parameter);
   }
   STROP_ASSIGN(std::vector<Instruction*> results, importer.Run(block));
@@ -171,12 +183,15 @@ Status ModuleImporter::ImportFunction(const MlirOp& func) {
   if (type && type->kind == MlirAttrKind::Type && type->type->kind == MlirTypeKind::Function) {
     std::span<const MlirType* const> declared = type->type->results();
     if (declared.size() != results.size()) {
-      return InvalidArgument("function @", name, " declares ", declared.size(), " results, but returns ", results.size()).At(LocationText(func.loc));
+      return InvalidArgument("function @", name, " declares ", declared.size(), " results, but returns ",
+                             results.size())
+          .At(LocationText(func.loc));
     }
     for (size_t i = 0; i < results.size(); ++i) {
       STROP_ASSIGN(Shape shape, ShapeOf(*declared[i]));
       if (!shape.Compatible(results[i]->shape())) {
-        return InvalidArgument("function @", name, " declares result ", i, " as ", PrintType(*declared[i]), ", but returns ", results[i]->shape())
+        return InvalidArgument("function @", name, " declares result ", i, " as ", PrintType(*declared[i]),
+                               ", but returns ", results[i]->shape())
             .At(LocationText(func.loc));
       }
     }
@@ -195,7 +210,8 @@ Status ModuleImporter::ImportFunction(const MlirOp& func) {
 Result<Computation*> ModuleImporter::Callee(std::string_view name, const MlirOp& user) {
   auto it = computations_.find(name);
   if (it != computations_.end()) return it->second;
-  if (functions_.contains(name)) return Unimplemented("'", user.name, "': function @", name, " has no body").At(LocationText(user.loc));
+  if (functions_.contains(name))
+    return Unimplemented("'", user.name, "': function @", name, " has no body").At(LocationText(user.loc));
   return InvalidArgument("'", user.name, "': there is no function @", name).At(LocationText(user.loc));
 }
 
@@ -212,7 +228,8 @@ Status ModuleImporter::ImportModuleAttrs() {
   config.use_shardy_partitioner = !mesh_list_.empty();
   if (const MlirAttr* extra = mlir_.root->Attr("mhlo.frontend_attributes")) {
     for (const MlirNamedAttr& f : extra->fields) {
-      config.frontend_attributes[std::string(f.name)] = f.value->kind == MlirAttrKind::String ? std::string(f.value->text) : PrintAttr(*f.value);
+      config.frontend_attributes[std::string(f.name)] =
+          f.value->kind == MlirAttrKind::String ? std::string(f.value->text) : PrintAttr(*f.value);
     }
   }
   if (!mesh_list_.empty()) {
@@ -232,7 +249,8 @@ Status ModuleImporter::ImportModuleAttrs() {
     const MlirAttr* number = alias ? alias->Find("parameter_number") : nullptr;
     const MlirAttr* index = alias ? alias->Find("parameter_index") : nullptr;
     const MlirAttr* kind = alias ? alias->Find("kind") : nullptr;
-    if (!output || !number || !index) return InvalidArgument("module attribute 'mhlo.input_output_alias' is not as expected: ", PrintAttr(*entry));
+    if (!output || !number || !index)
+      return InvalidArgument("module attribute 'mhlo.input_output_alias' is not as expected: ", PrintAttr(*entry));
     InputOutputAlias made;
     STROP_ASSIGN(made.output_index, IntegersOf(*output));
     STROP_ASSIGN(made.parameter_index, IntegersOf(*index));
@@ -249,7 +267,9 @@ Status ModuleImporter::ImportEntryAttrs(const MlirOp& func, Computation* computa
   const Shape& root_shape = computation->root()->shape();
   const MlirAttr* type = func.Attr("function_type");
   size_t num_results = type && type->type ? type->type->results().size() : 1;
-  auto fail = [&](const auto&... args) { return InvalidArgument("@", FunctionName(func), ": ", StrCat(args...)).At(LocationText(func.loc)); };
+  auto fail = [&](const auto&... args) {
+    return InvalidArgument("@", FunctionName(func), ": ", StrCat(args...)).At(LocationText(func.loc));
+  };
   auto list = [](const MlirAttr* attrs, size_t i) {
     return attrs && i < attrs->elements.size() ? attrs->elements[i] : nullptr;
   };
@@ -269,7 +289,8 @@ Status ModuleImporter::ImportEntryAttrs(const MlirOp& func, Computation* computa
     put(config.parameter_memory_kinds, num_args, i, text(dict, "mhlo.memory_kind"));
     put(config.parameter_layout_modes, num_args, i, text(dict, "mhlo.layout_mode"));
     if (const MlirAttr* alias = dict->Find("tf.aliasing_output")) {
-      if (alias->kind != MlirAttrKind::Integer || alias->as_int() < 0 || alias->as_int() >= static_cast<int64_t>(num_results)) {
+      if (alias->kind != MlirAttrKind::Integer || alias->as_int() < 0 ||
+          alias->as_int() >= static_cast<int64_t>(num_results)) {
         return fail("tf.aliasing_output = ", PrintAttr(*alias), " of argument ", i, " names no result");
       }
       InputOutputAlias made;
@@ -277,7 +298,8 @@ Status ModuleImporter::ImportEntryAttrs(const MlirOp& func, Computation* computa
       made.parameter = static_cast<int64_t>(i);
       config.input_output_alias.push_back(std::move(made));
     }
-    if (const MlirAttr* donor = dict->Find("jax.buffer_donor"); donor && donor->kind == MlirAttrKind::Bool && donor->bits) {
+    if (const MlirAttr* donor = dict->Find("jax.buffer_donor");
+        donor && donor->kind == MlirAttrKind::Bool && donor->bits) {
       config.buffer_donors.push_back({static_cast<int64_t>(i), {}});
     }
   }
@@ -301,7 +323,8 @@ Status ModuleImporter::ImportEntryAttrs(const MlirOp& func, Computation* computa
     any = any || shardings[i].has_value();
   }
   if (!any) return OkStatus();
-  // The root must be an instruction of its own: what it shares with the parameter or value that it returns is not its sharding.
+  // The root must be an instruction of its own: what it shares with the parameter or value that it returns is not its
+  // sharding.
   Instruction* root = computation->root();
   if (num_results == 1) {
     if (!root->sharding() && !root->IsParameter()) root->set_sharding(*shardings[0]);

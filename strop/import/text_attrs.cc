@@ -137,7 +137,8 @@ Result<const MlirAttr*> MlirTextParser::ParseNumber(const MlirType* type) {
   return MakeNumber(number, negative, type, start);
 }
 
-Result<const MlirAttr*> MlirTextParser::MakeNumber(std::string_view digits, bool negative, const MlirType* type, size_t start) {
+Result<const MlirAttr*> MlirTextParser::MakeNumber(std::string_view digits, bool negative, const MlirType* type,
+                                                   size_t start) {
   bool hex = digits.starts_with("0x");
   bool is_float = !hex && digits.find('.') != std::string_view::npos;
   uint64_t bits = 0;
@@ -274,7 +275,8 @@ Result<const MlirAttr*> MlirTextParser::ParseDenseArrayAttr() {
   if (Try(":")) {
     do {
       const MlirAttr* value = nullptr;
-      if (a.type->kind == MlirTypeKind::Integer && a.type->width == 1 && (PeekWord() == "true" || PeekWord() == "false")) {
+      if (a.type->kind == MlirTypeKind::Integer && a.type->width == 1 &&
+          (PeekWord() == "true" || PeekWord() == "false")) {
         value = m_.Bool(Word() == "true");
       } else {
         STROP_ASSIGN(value, ParseNumber(a.type));
@@ -293,7 +295,9 @@ Result<const MlirAttr*> MlirTextParser::ParseHashAttr(const MlirType* type) {
   size_t start = pos_;
   STROP_TRY(Expect("#"));
   size_t end = pos_;
-  while (end < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[end])) || text_[end] == '_' || text_[end] == '$' || text_[end] == '.')) ++end;
+  while (end < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[end])) || text_[end] == '_' ||
+                                text_[end] == '$' || text_[end] == '.'))
+    ++end;
   std::string_view word = text_.substr(pos_, end - pos_);
   std::string_view name = text_.substr(start, end - start);
   if (word.empty()) return Error(pos_, "expected an attribute name after '#', found ", Found());
@@ -314,7 +318,8 @@ Result<const MlirAttr*> MlirTextParser::ParseHashAttr(const MlirType* type) {
     return alias.attr;
   }
   bool angle = word.find('.') == std::string_view::npos;
-  if (angle && !(pos_ < text_.size() && text_[pos_] == '<')) return Error(start, "attribute alias ", name, " is not defined");
+  if (angle && !(pos_ < text_.size() && text_[pos_] == '<'))
+    return Error(start, "attribute alias ", name, " is not defined");
   std::string full(word);
   if (angle) {
     Try("<");
@@ -330,7 +335,8 @@ Result<const MlirAttr*> MlirTextParser::ParseHashAttr(const MlirType* type) {
   return ParseOpaqueBody("", start);
 }
 
-// ---- locations --------------------------------------------------------------------------------------------------------
+// ---- locations
+// --------------------------------------------------------------------------------------------------------
 
 Status MlirTextParser::ParseOptionalLoc(const MlirAttr*& loc) {
   if (PeekWord() != "loc") return OkStatus();

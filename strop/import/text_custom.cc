@@ -35,7 +35,8 @@ Status MlirTextParser::ParseModuleOp(OpState& state) {
   return OkStatus();
 }
 
-Status MlirTextParser::ParseFuncResults(std::vector<const MlirType*>& types, std::vector<const MlirAttr*>& attrs, bool& any) {
+Status MlirTextParser::ParseFuncResults(std::vector<const MlirType*>& types, std::vector<const MlirAttr*>& attrs,
+                                        bool& any) {
   STROP_ASSIGN(const MlirAttr* none, m_.Dict({}));
   if (Peek() != '(') {
     STROP_TRY(ParseResultTypes(types));
@@ -182,7 +183,8 @@ Status MlirTextParser::ParseWhileOp(OpState& state) {
 }
 
 // The body of `applies op`: (a, b) -> op(a, b) on scalars of `type`.
-Result<MlirRegion*> MlirTextParser::MakeReducer(std::string_view op_name, const MlirType* type, std::string_view dialect, const MlirAttr* loc) {
+Result<MlirRegion*> MlirTextParser::MakeReducer(std::string_view op_name, const MlirType* type,
+                                                std::string_view dialect, const MlirAttr* loc) {
   MlirRegion* region = m_.arena().New<MlirRegion>();
   MlirBlock* block = m_.arena().New<MlirBlock>();
   block->parent = region;
@@ -241,7 +243,8 @@ Status MlirTextParser::ParseReduceOp(OpState& state) {
     for (std::string_view op : {"add", "and", "maximum", "minimum", "multiply", "or", "xor"}) {
       commutative = commutative || word == StrCat("stablehlo.", op);
     }
-    if (!info || !commutative) return Error(at, "'", word, "' cannot be applied; expected a commutative operation such as stablehlo.add");
+    if (!info || !commutative)
+      return Error(at, "'", word, "' cannot be applied; expected a commutative operation such as stablehlo.add");
     inner = info->name;
   }
   STROP_TRY(ExpectWord("across"));

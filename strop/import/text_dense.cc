@@ -90,7 +90,8 @@ Result<std::string_view> MlirTextParser::HexBytes(std::string_view hex, size_t s
     uint8_t v = 0;
     const char* p = hex.data() + 2 + 2 * i;
     auto r = std::from_chars(p, p + 2, v, 16);
-    if (r.ec != std::errc{} || r.ptr != p + 2) return Error(start, "'", std::string_view(p, 2), "' is no hexadecimal byte");
+    if (r.ec != std::errc{} || r.ptr != p + 2)
+      return Error(start, "'", std::string_view(p, 2), "' is no hexadecimal byte");
     bytes[i] = static_cast<char>(v);
   }
   return std::string_view(bytes.data(), bytes.size());
@@ -149,7 +150,8 @@ Status MlirTextParser::WriteElement(const ElementList& list, const Element& elem
   // The plain cases first: a constant may have millions of elements.
   uint64_t bits = 0;
   std::string_view plain = digits;
-  if (type.kind == MlirTypeKind::Float && InfoOf(type.float_kind).element != ElementType::Invalid && !digits.starts_with("0x")) {
+  if (type.kind == MlirTypeKind::Float && InfoOf(type.float_kind).element != ElementType::Invalid &&
+      !digits.starts_with("0x")) {
     double value = 0;
     auto r = std::from_chars(plain.data(), plain.data() + plain.size(), value);
     if (r.ec == std::errc{} && r.ptr == plain.data() + plain.size()) {
@@ -179,7 +181,8 @@ Result<const MlirAttr*> MlirTextParser::MakeDense(const ElementList& list, const
   if (!list.hex && !list.dims.empty()) {
     bool empty = list.elements.empty() && *n == 0;
     if (!empty && !std::ranges::equal(list.dims, type->dims)) {
-      return Error(start, "the elements have the shape [", Join(list.dims, ","), "], which does not match ", PrintType(*type));
+      return Error(start, "the elements have the shape [", Join(list.dims, ","), "], which does not match ",
+                   PrintType(*type));
     }
   }
   if (!list.hex && list.dims.empty() && list.elements.empty() && *n != 0) {
@@ -209,10 +212,12 @@ Result<const MlirAttr*> MlirTextParser::MakeDense(const ElementList& list, const
     return m_.Make(a);
   }
   std::span<char> data = m_.arena().NewArray<char>(list.elements.size() * bytes);
-  for (size_t i = 0; i < list.elements.size(); ++i) STROP_TRY(WriteElement(list, list.elements[i], element, data.data() + i * bytes));
+  for (size_t i = 0; i < list.elements.size(); ++i)
+    STROP_TRY(WriteElement(list, list.elements[i], element, data.data() + i * bytes));
   a.data = {data.data(), data.size()};
   bool equal = *n > 1;
-  for (int64_t i = 1; i < *n && equal && !a.splat; ++i) equal = std::memcmp(data.data(), data.data() + i * bytes, bytes) == 0;
+  for (int64_t i = 1; i < *n && equal && !a.splat; ++i)
+    equal = std::memcmp(data.data(), data.data() + i * bytes, bytes) == 0;
   if (equal) {
     a.splat = true;
     a.data = a.data.substr(0, bytes);

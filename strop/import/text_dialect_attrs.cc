@@ -14,7 +14,8 @@ Result<const MlirAttr*> MlirTextParser::ParseDialectAttr(std::string_view name, 
     if (angle) STROP_TRY(Expect(">"));
     return m_.Enum(info->name, member);
   }
-  if (name == "stablehlo.bounds" || name == "mhlo.bounds" || name == "mhlo.type_extensions") name = "stablehlo.type_extensions";
+  if (name == "stablehlo.bounds" || name == "mhlo.bounds" || name == "mhlo.type_extensions")
+    name = "stablehlo.type_extensions";
   if (name.starts_with("sdy.")) return ParseSdyBody(name.substr(4));
   const MlirStructInfo* info = FindMlirStruct(name);
   if (!info) return static_cast<const MlirAttr*>(nullptr);
@@ -90,7 +91,8 @@ Result<const MlirAttr*> MlirTextParser::ParseStructFields(const MlirStructInfo& 
         break;
       }
       case MlirFieldKind::Bool:
-        if (PeekWord() != "true" && PeekWord() != "false") return Error(pos_, "expected true or false, found ", Found());
+        if (PeekWord() != "true" && PeekWord() != "false")
+          return Error(pos_, "expected true or false, found ", Found());
         out.value = m_.Bool(Word() == "true");
         break;
       case MlirFieldKind::Type: {
@@ -144,7 +146,8 @@ Status MlirTextParser::ParseConvPart(char first, char second, std::vector<int64_
     }
     std::string_view word = Word();
     int64_t* slot = word == std::string_view(&first, 1) ? &a : word == std::string_view(&second, 1) ? &b : nullptr;
-    if (!slot || *slot != -1) return Error(at, "unexpected dimension '", word, "', expected ", first, ", ", second, " or a number");
+    if (!slot || *slot != -1)
+      return Error(at, "unexpected dimension '", word, "', expected ", first, ", ", second, " or a number");
     *slot = index++;
   } while (Try(","));
   if (a == -1 || b == -1) return Error(pos_, "expected dimension ", a == -1 ? first : second);
@@ -177,7 +180,8 @@ Result<const MlirAttr*> MlirTextParser::ParseConvDimensions() {
 Result<const MlirAttr*> MlirTextParser::ParseAccuracyBody() {
   STROP_TRY(Expect("<"));
   const MlirType* f64 = m_.Float(MlirFloat::F64);
-  MlirNamedAttr fields[4] = {{"atol", m_.FloatBits(0, f64)}, {"rtol", m_.FloatBits(0, f64)}, {"ulps", m_.Int64(0)}, {"mode"}};
+  MlirNamedAttr fields[4] = {
+      {"atol", m_.FloatBits(0, f64)}, {"rtol", m_.FloatBits(0, f64)}, {"ulps", m_.Int64(0)}, {"mode"}};
   for (int i = 0; i < 2; ++i) {
     if (!TryWord(fields[i].name)) continue;
     STROP_TRY(Expect("="));
@@ -253,7 +257,8 @@ Result<const MlirAttr*> MlirTextParser::ParseStablehloMesh() {
   return m_.Struct("stablehlo.mesh", std::span(fields, fields[1].value ? 2 : 1));
 }
 
-// ---- Shardy -----------------------------------------------------------------------------------------------------------
+// ---- Shardy
+// -----------------------------------------------------------------------------------------------------------
 
 Result<const MlirAttr*> MlirTextParser::ParseSdyBody(std::string_view kind) {
   if (kind == "mesh") return ParseSdyMesh();
@@ -372,7 +377,8 @@ Result<const MlirAttr*> MlirTextParser::ParseSdySharding() {
   while (Try(",")) {
     size_t at = pos_;
     std::string_view which = Word();
-    if (which != "replicated" && which != "unreduced") return Error(at, "expected 'replicated' or 'unreduced', found ", Found());
+    if (which != "replicated" && which != "unreduced")
+      return Error(at, "expected 'replicated' or 'unreduced', found ", Found());
     STROP_TRY(Expect("="));
     STROP_ASSIGN(const MlirAttr* axes, ParseSdyAxes());
     if (which == "replicated") {

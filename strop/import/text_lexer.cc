@@ -16,8 +16,13 @@ int HexDigit(char c) {
 
 }  // namespace
 
-MlirTextParser::MlirTextParser(MlirModule& module, std::string_view text, std::string_view file_name, int64_t first_line)
-    : m_(module), text_(text), file_name_(m_.arena().CopyString(file_name)), first_line_(first_line), line_(first_line) {}
+MlirTextParser::MlirTextParser(MlirModule& module, std::string_view text, std::string_view file_name,
+                               int64_t first_line)
+    : m_(module),
+      text_(text),
+      file_name_(m_.arena().CopyString(file_name)),
+      first_line_(first_line),
+      line_(first_line) {}
 
 void MlirTextParser::SkipSpace() {
   while (pos_ < text_.size()) {
@@ -109,7 +114,8 @@ Result<std::string_view> MlirTextParser::QuotedString() {
       continue;
     }
     int high = HexDigit(e), low = pos_ < text_.size() ? HexDigit(text_[pos_]) : -1;
-    if (high < 0 || low < 0) return Error(pos_ - 2, "unknown escape in a string; expected \\n, \\t, \\\", \\\\ or two hexadecimal digits");
+    if (high < 0 || low < 0)
+      return Error(pos_ - 2, "unknown escape in a string; expected \\n, \\t, \\\", \\\\ or two hexadecimal digits");
     ++pos_;
     unescaped += static_cast<char>(high * 16 + low);
   }
@@ -179,7 +185,8 @@ const MlirAttr* MlirTextParser::LocAt(size_t pos) {
 Status MlirTextParser::ErrorAt(size_t pos, std::string message) {
   const MlirAttr* loc = LocAt(std::min(pos, text_.size()));
   uint64_t line = loc->bits & 0xffffffff, column = loc->bits >> 32;
-  std::string where = file_name_.empty() ? StrCat("line ", line, ", column ", column) : StrCat(file_name_, ":", line, ":", column);
+  std::string where =
+      file_name_.empty() ? StrCat("line ", line, ", column ", column) : StrCat(file_name_, ":", line, ":", column);
   return InvalidArgument(message).At(std::move(where));
 }
 

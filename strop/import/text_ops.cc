@@ -17,7 +17,8 @@ std::string ForwardKey(std::string_view name, uint32_t number) { return StrCat(n
 
 }  // namespace
 
-// ---- the file ---------------------------------------------------------------------------------------------------------
+// ---- the file
+// ---------------------------------------------------------------------------------------------------------
 
 Status MlirTextParser::ParseFile() {
   FindAliases();
@@ -80,16 +81,21 @@ Status MlirTextParser::ParseTopLevel() {
   return OkStatus();
 }
 
-// ---- one operation ----------------------------------------------------------------------------------------------------
+// ---- one operation
+// ----------------------------------------------------------------------------------------------------
 
 Status MlirTextParser::ParseOperandRef(OperandRef& ref) {
   SkipSpace();
   ref.pos = pos_;
   STROP_TRY(Expect("%"));
   size_t start = pos_;
-  auto id_char = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '.' || c == '-'; };
+  auto id_char = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '.' || c == '-';
+  };
   bool digits = pos_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[pos_]));
-  while (pos_ < text_.size() && (digits ? std::isdigit(static_cast<unsigned char>(text_[pos_])) != 0 : id_char(text_[pos_]))) ++pos_;
+  while (pos_ < text_.size() &&
+         (digits ? std::isdigit(static_cast<unsigned char>(text_[pos_])) != 0 : id_char(text_[pos_])))
+    ++pos_;
   // `%a->` is a name and an arrow.
   if (!digits && pos_ < text_.size() && text_[pos_] == '>' && pos_ > start && text_[pos_ - 1] == '-') --pos_;
   ref.name = text_.substr(start, pos_ - start);
@@ -131,7 +137,8 @@ Result<MlirOp*> MlirTextParser::ParseOp() {
       int64_t count = 1;
       if (Try(":")) {
         STROP_ASSIGN(count, Integer());
-        if (count < 1 || count > static_cast<int64_t>(text_.size())) return Error(ref.pos, "a group of ", count, " results");
+        if (count < 1 || count > static_cast<int64_t>(text_.size()))
+          return Error(ref.pos, "a group of ", count, " results");
       }
       names.push_back({ref.name, count, ref.pos});
       total += count;
@@ -153,7 +160,8 @@ Result<MlirOp*> MlirTextParser::ParseOp() {
   STROP_TRY(ParseOptionalLoc(state.loc));
   STROP_ASSIGN(MlirOp * op, FinishOp(state));
   if (!names.empty() && total != static_cast<int64_t>(op->results.size())) {
-    return Error(names[0].pos, "'", op->name, "' has ", op->results.size(), " results, but ", total, " names are given");
+    return Error(names[0].pos, "'", op->name, "' has ", op->results.size(), " results, but ", total,
+                 " names are given");
   }
   std::span<MlirValue*> values = m_.arena().NewArray<MlirValue*>(op->results.size());
   for (size_t i = 0; i < values.size(); ++i) values[i] = &op->results[i];
@@ -204,7 +212,8 @@ Status MlirTextParser::ParseGenericOp(OpState& state) {
   STROP_ASSIGN(const MlirType* type, ParseFunctionType());
   state.result_types.assign(type->results().begin(), type->results().end());
   if (type->inputs().size() != state.operands.size()) {
-    return Error(at, "'", state.name, "' has ", state.operands.size(), " operands, but ", type->inputs().size(), " types");
+    return Error(at, "'", state.name, "' has ", state.operands.size(), " operands, but ", type->inputs().size(),
+                 " types");
   }
   state.operand_types.assign(type->inputs().begin(), type->inputs().end());
   return OkStatus();
@@ -219,8 +228,11 @@ Status MlirTextParser::ParsePrettyOp(OpState& state, std::string_view word) {
       if (!info) info = FindMlirOp(StrCat(other, word));
     }
   }
-  if (!info) return Error(state.pos, "operation '", word, "' is not known; such operations can be read in the generic form only");
-  if (info->format.empty()) return Error(state.pos, "'", info->name, "' must be written in the generic form, \"", info->name, "\"(...)");
+  if (!info)
+    return Error(state.pos, "operation '", word,
+                 "' is not known; such operations can be read in the generic form only");
+  if (info->format.empty())
+    return Error(state.pos, "'", info->name, "' must be written in the generic form, \"", info->name, "\"(...)");
   state.info = info;
   state.name = info->name;
   if (info->format.starts_with('!')) return ParseCustomOp(state, info->format.substr(1));
@@ -229,7 +241,8 @@ Status MlirTextParser::ParsePrettyOp(OpState& state, std::string_view word) {
 
 Result<MlirOp*> MlirTextParser::FinishOp(OpState& state) {
   if (state.operand_types.size() != state.operands.size()) {
-    return Error(state.pos, "'", state.name, "' has ", state.operands.size(), " operands, but ", state.operand_types.size(), " types");
+    return Error(state.pos, "'", state.name, "' has ", state.operands.size(), " operands, but ",
+                 state.operand_types.size(), " types");
   }
   MlirOp* op = m_.arena().New<MlirOp>();
   op->name = state.info ? state.info->name : state.name;
@@ -241,7 +254,8 @@ Result<MlirOp*> MlirTextParser::FinishOp(OpState& state) {
     op->attrs = (*dict)->fields;
   }
   op->operands = m_.arena().NewArray<MlirValue*>(state.operands.size());
-  for (size_t i = 0; i < state.operands.size(); ++i) STROP_TRY(Resolve(state.operands[i], state.operand_types[i], &op->operands[i]));
+  for (size_t i = 0; i < state.operands.size(); ++i)
+    STROP_TRY(Resolve(state.operands[i], state.operand_types[i], &op->operands[i]));
   op->results = m_.arena().NewArray<MlirValue>(state.result_types.size());
   for (size_t i = 0; i < state.result_types.size(); ++i) {
     op->results[i].type = state.result_types[i];
@@ -254,7 +268,8 @@ Result<MlirOp*> MlirTextParser::FinishOp(OpState& state) {
   return op;
 }
 
-// ---- names ------------------------------------------------------------------------------------------------------------
+// ---- names
+// ------------------------------------------------------------------------------------------------------------
 
 void MlirTextParser::OpenScope(bool isolated) {
   if (isolated) scopes_.emplace_back();
@@ -265,7 +280,9 @@ Status MlirTextParser::CloseScope(bool isolated) {
   Scope& scope = scopes_.back();
   if (isolated) {
     for (const Forward& f : scope.forward) {
-      if (!f.uses.empty()) return Error(f.uses[0].second, "use of undeclared value %", f.name, f.number ? StrCat("#", f.number) : std::string());
+      if (!f.uses.empty())
+        return Error(f.uses[0].second, "use of undeclared value %", f.name,
+                     f.number ? StrCat("#", f.number) : std::string());
     }
     scopes_.pop_back();
     return OkStatus();
@@ -290,10 +307,12 @@ Status MlirTextParser::Resolve(const OperandRef& ref, const MlirType* type, Mlir
     return OkStatus();
   }
   std::span<MlirValue* const> values = it->second.values;
-  if (ref.number >= values.size()) return Error(ref.pos, "%", ref.name, "#", ref.number, ": only ", values.size(), " results have this name");
+  if (ref.number >= values.size())
+    return Error(ref.pos, "%", ref.name, "#", ref.number, ": only ", values.size(), " results have this name");
   MlirValue* value = values[ref.number];
   if (!SameType(*value->type, *type)) {
-    return Error(ref.pos, "%", ref.name, " has the type ", PrintType(*value->type), ", but is used as ", PrintType(*type));
+    return Error(ref.pos, "%", ref.name, " has the type ", PrintType(*value->type), ", but is used as ",
+                 PrintType(*type));
   }
   *slot = value;
   return OkStatus();
@@ -310,7 +329,8 @@ Status MlirTextParser::Define(std::string_view name, std::span<MlirValue* const>
     Forward& f = scope.forward[it->second];
     for (size_t i = 0; i < f.uses.size(); ++i) {
       if (!SameType(*values[n]->type, *f.types[i])) {
-        return Error(f.uses[i].second, "%", name, " has the type ", PrintType(*values[n]->type), ", but is used as ", PrintType(*f.types[i]));
+        return Error(f.uses[i].second, "%", name, " has the type ", PrintType(*values[n]->type), ", but is used as ",
+                     PrintType(*f.types[i]));
       }
       *f.uses[i].first = values[n];
     }
@@ -320,7 +340,8 @@ Status MlirTextParser::Define(std::string_view name, std::span<MlirValue* const>
   return OkStatus();
 }
 
-// ---- regions ----------------------------------------------------------------------------------------------------------
+// ---- regions
+// ----------------------------------------------------------------------------------------------------------
 
 // (%a: tensor<f32> {attr = 1} loc("x"), ...)
 Status MlirTextParser::ParseArgList(std::vector<Arg>& args, bool typed) {
@@ -355,7 +376,8 @@ Status MlirTextParser::AddArgs(MlirBlock* block, std::span<const Arg> args) {
     value->loc = args[i].loc ? args[i].loc : LocAt(args[i].pos);
     value->name = m_.arena().CopyString(args[i].name);
     block->args[i] = value;
-    if (!args[i].name.empty()) STROP_TRY(Define(value->name, std::span<MlirValue* const>(&block->args[i], 1), args[i].pos));
+    if (!args[i].name.empty())
+      STROP_TRY(Define(value->name, std::span<MlirValue* const>(&block->args[i], 1), args[i].pos));
   }
   return OkStatus();
 }
@@ -422,9 +444,11 @@ Status MlirTextParser::ParseBlocks(MlirRegion* region, std::span<const Arg> args
   }
 }
 
-// ---- entry points -----------------------------------------------------------------------------------------------------
+// ---- entry points
+// -----------------------------------------------------------------------------------------------------
 
-Result<std::unique_ptr<MlirModule>> ParseMlirText(std::string_view text, std::string_view file_name, int64_t first_line) {
+Result<std::unique_ptr<MlirModule>> ParseMlirText(std::string_view text, std::string_view file_name,
+                                                  int64_t first_line) {
   auto module = std::make_unique<MlirModule>();
   MlirTextParser parser(*module, text, file_name, first_line);
   STROP_TRY(parser.ParseFile());

@@ -8,9 +8,10 @@
 
 namespace strop {
 
-// One module, or a list of operations that are put in a module. `first_line` is the number of its first line in the file,
-// for messages and for the locations of operations that name none.
-Result<std::unique_ptr<MlirModule>> ParseMlirText(std::string_view text, std::string_view file_name, int64_t first_line = 1);
+// One module, or a list of operations that are put in a module. `first_line` is the number of its first line in the
+// file, for messages and for the locations of operations that name none.
+Result<std::unique_ptr<MlirModule>> ParseMlirText(std::string_view text, std::string_view file_name,
+                                                  int64_t first_line = 1);
 
 // A single attribute or type, as found in bytecode where a dialect has no encoding of its own.
 Result<const MlirAttr*> ParseMlirAttrText(MlirModule& module, std::string_view text);

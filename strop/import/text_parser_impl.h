@@ -1,10 +1,10 @@
 // The parser behind text_parser.h. Its methods are spread over the text_*.cc files: characters (text_lexer.cc), types
-// (text_types.cc), attributes (text_attrs.cc, text_dense.cc, text_dialect_attrs.cc), operations (text_ops.cc), the pretty
-// forms (text_pretty.cc) and the ops with a form of their own (text_custom.cc).
+// (text_types.cc), attributes (text_attrs.cc, text_dense.cc, text_dialect_attrs.cc), operations (text_ops.cc), the
+// pretty forms (text_pretty.cc) and the ops with a form of their own (text_custom.cc).
 //
-// It reads characters directly: what a token is depends on the place in MLIR (`4x8xf32`, `e5m10`, `[0]x[1]`), so there is
-// no token stream. Aliases (`#loc3 = ...`, usually at the end of the file) are found by one scan over the lines and parsed
-// where they are first used.
+// It reads characters directly: what a token is depends on the place in MLIR (`4x8xf32`, `e5m10`, `[0]x[1]`), so there
+// is no token stream. Aliases (`#loc3 = ...`, usually at the end of the file) are found by one scan over the lines and
+// parsed where they are first used.
 #pragma once
 #include <functional>
 #include <optional>
@@ -37,7 +37,7 @@ class MlirTextParser {
   bool TryWord(std::string_view word);  // a whole identifier
   Status Expect(std::string_view token);
   Status ExpectWord(std::string_view word);
-  std::string_view Word();              // identifier, possibly empty
+  std::string_view Word();  // identifier, possibly empty
   std::string_view PeekWord();
   Result<std::string_view> QuotedString();
   bool TryInteger(int64_t& value, Status& status);
@@ -66,10 +66,10 @@ class MlirTextParser {
   Result<const MlirType*> ParseDialectType();
   Result<const MlirType*> ParseQuantType();
   Result<const MlirType*> ParseFunctionType();
-  Status ParseDims(std::vector<int64_t>& dims);  // 4x?x as far as it goes
-  Status ParseTypeList(std::vector<const MlirType*>& types);             // a, b, c (at least one)
-  Status ParseTypesInParens(std::vector<const MlirType*>& types);        // (a, b) or ()
-  Status ParseResultTypes(std::vector<const MlirType*>& types);          // a or (a, b)
+  Status ParseDims(std::vector<int64_t>& dims);                    // 4x?x as far as it goes
+  Status ParseTypeList(std::vector<const MlirType*>& types);       // a, b, c (at least one)
+  Status ParseTypesInParens(std::vector<const MlirType*>& types);  // (a, b) or ()
+  Status ParseResultTypes(std::vector<const MlirType*>& types);    // a or (a, b)
 
   // ---- attributes (text_attrs.cc)
   Result<const MlirAttr*> ParseNumber(const MlirType* type);
@@ -82,9 +82,9 @@ class MlirTextParser {
   Status ParseOptionalDict(std::vector<MlirNamedAttr>& attrs);
   Result<const MlirAttr*> ParseSymbolAttr();
   Result<const MlirAttr*> ParseDenseArrayAttr();
-  Result<const MlirAttr*> ParseBracketedInts();  // [1, 2] or a whole attribute
+  Result<const MlirAttr*> ParseBracketedInts();             // [1, 2] or a whole attribute
   Result<std::vector<int64_t>> ParseIntList(bool dynamic);  // [1, ?]
-  Result<const MlirAttr*> ParseLoc();       // loc(...)
+  Result<const MlirAttr*> ParseLoc();                       // loc(...)
   Result<const MlirAttr*> ParseLocBody();
   Status ParseOptionalLoc(const MlirAttr*& loc);
   Result<const MlirAttr*> ParseOpaqueBody(std::string_view prefix, size_t start);
@@ -128,7 +128,7 @@ class MlirTextParser {
   Result<const MlirAttr*> ParseSdyShardingList();  // [<@mesh, [...]>, ...]
   Result<const MlirAttr*> ParseSdyDimension();
   Result<const MlirAttr*> ParseSdyAxis();
-  Result<const MlirAttr*> ParseSdyAxes();          // {"a", "b"}
+  Result<const MlirAttr*> ParseSdyAxes();  // {"a", "b"}
   Result<const MlirAttr*> ParseSdyManualAxes();
 
   // ---- operations (text_ops.cc)
@@ -160,7 +160,7 @@ class MlirTextParser {
   struct Definition {
     std::span<MlirValue* const> values;
   };
-  struct Forward {  // operands that name a value defined later
+  struct Forward {                                     // operands that name a value defined later
     std::vector<std::pair<MlirValue**, size_t>> uses;  // slot and position
     std::vector<const MlirType*> types;
     uint32_t number = 0;
@@ -218,7 +218,8 @@ class MlirTextParser {
   Status ParseReduceOp(OpState& state);
   Status ParseReducer(OpState& state);
   Status ParseScanOp(OpState& state);
-  Result<MlirRegion*> MakeReducer(std::string_view op_name, const MlirType* type, std::string_view dialect, const MlirAttr* loc);
+  Result<MlirRegion*> MakeReducer(std::string_view op_name, const MlirType* type, std::string_view dialect,
+                                  const MlirAttr* loc);
 
   struct Alias {
     size_t pos = 0, end = 0;  // of the definition's right side; end once it was read

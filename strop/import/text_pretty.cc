@@ -36,8 +36,7 @@ Status MlirTextParser::ParseByFormat(OpState& state, std::string_view format) {
     if (token == "(?") {
       std::string_view first = TakeToken(format);
       if (IsWordToken(first) ? TryWord(first) : Try(first)) continue;
-      while (TakeToken(format) != ")?") {
-      }
+      while (TakeToken(format) != ")?") {}
       continue;
     }
     STROP_TRY(ParseFormatToken(state, token));
@@ -129,7 +128,8 @@ Status MlirTextParser::ParseFormatAttr(OpState& state, std::string_view kind, st
 
 Status MlirTextParser::TypesFromFunction(OpState& state, const MlirType& type, size_t pos) {
   if (type.inputs().size() != state.operands.size()) {
-    return Error(pos, "'", state.name, "' has ", state.operands.size(), " operands, but ", type.inputs().size(), " types");
+    return Error(pos, "'", state.name, "' has ", state.operands.size(), " operands, but ", type.inputs().size(),
+                 " types");
   }
   state.operand_types.assign(type.inputs().begin(), type.inputs().end());
   state.result_types.assign(type.results().begin(), type.results().end());
@@ -146,7 +146,8 @@ Status MlirTextParser::ParseFormatTypes(OpState& state, std::string_view kind) {
   if (kind == "args") {
     STROP_TRY(ParseTypeList(state.operand_types));
     if (state.operand_types.size() != state.operands.size()) {
-      return Error(at, "'", state.name, "' has ", state.operands.size(), " operands, but ", state.operand_types.size(), " types");
+      return Error(at, "'", state.name, "' has ", state.operands.size(), " operands, but ", state.operand_types.size(),
+                   " types");
     }
     return OkStatus();
   }
@@ -168,7 +169,8 @@ Status MlirTextParser::ParseFormatTypes(OpState& state, std::string_view kind) {
     state.operand_types.assign(type->types.begin(), type->types.end());
     state.result_types = {type};
   } else if (kind == "complex") {
-    if (!type->IsTensor() || type->element()->kind != MlirTypeKind::Complex) return Error(at, "expected a tensor of complex elements");
+    if (!type->IsTensor() || type->element()->kind != MlirTypeKind::Complex)
+      return Error(at, "expected a tensor of complex elements");
     STROP_ASSIGN(const MlirType* part, m_.Tensor(type->dims, type->element()->element(), type->encoding));
     state.operand_types.assign(state.operands.size(), part);
     state.result_types = {type};
@@ -327,7 +329,9 @@ Status MlirTextParser::ParseWindow(OpState& state) {
     for (Key& k : keys) {
       if (k.text == word && !k.seen) key = &k;
     }
-    if (!key) return Error(at, "unexpected '", word, "' in a window; expected stride, pad, lhs_dilate, rhs_dilate or reverse, each once");
+    if (!key)
+      return Error(at, "unexpected '", word,
+                   "' in a window; expected stride, pad, lhs_dilate, rhs_dilate or reverse, each once");
     key->seen = true;
     STROP_TRY(Expect("="));
     if (word == "pad") {
@@ -337,7 +341,8 @@ Status MlirTextParser::ParseWindow(OpState& state) {
         do {
           size_t pair_at = pos_;
           STROP_ASSIGN(std::vector<int64_t> pair, ParseIntList(false));
-          if (pair.size() != 2) return Error(pair_at, "expected two numbers, low and high padding, found ", pair.size());
+          if (pair.size() != 2)
+            return Error(pair_at, "expected two numbers, low and high padding, found ", pair.size());
           values.insert(values.end(), pair.begin(), pair.end());
         } while (Try(","));
         STROP_TRY(Expect("]"));
@@ -387,7 +392,8 @@ Status MlirTextParser::ParseExponentMantissa(OpState& state) {
   size_t at = pos_;
   std::string_view word = Word();
   size_t m = word.find('m');
-  if (word.empty() || word[0] != 'e' || m == std::string_view::npos) return Error(at, "expected a format such as e5m10");
+  if (word.empty() || word[0] != 'e' || m == std::string_view::npos)
+    return Error(at, "expected a format such as e5m10");
   std::optional<int32_t> exponent = strop::ParseNumber<int32_t>(word.substr(1, m - 1));
   std::optional<int32_t> mantissa = strop::ParseNumber<int32_t>(word.substr(m + 1));
   if (!exponent || !mantissa) return Error(at, "expected a format such as e5m10, found '", word, "'");

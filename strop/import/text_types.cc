@@ -65,7 +65,8 @@ Status MlirTextParser::ParseDims(std::vector<int64_t>& dims) {
       pos_ = start;
       return OkStatus();
     }
-    if (pos_ >= text_.size() || text_[pos_] != 'x') return Error(pos_, "expected 'x' after a dimension, found ", Found());
+    if (pos_ >= text_.size() || text_[pos_] != 'x')
+      return Error(pos_, "expected 'x' after a dimension, found ", Found());
     ++pos_;
   }
 }
@@ -97,7 +98,8 @@ Result<const MlirType*> MlirTextParser::ParseShaped(MlirTypeKind kind) {
     }
   }
   STROP_TRY(Expect(">"));
-  Result<const MlirType*> type = kind == MlirTypeKind::Tensor ? m_.Tensor(dims, element, encoding) : m_.Shaped(kind, dims, element);
+  Result<const MlirType*> type =
+      kind == MlirTypeKind::Tensor ? m_.Tensor(dims, element, encoding) : m_.Shaped(kind, dims, element);
   if (!type.ok()) return Error(start, type.status().message());
   return type;
 }
@@ -180,6 +182,7 @@ Result<const MlirType*> MlirTextParser::ParseDialectType() {
     if (angle) STROP_TRY(Expect(">"));
     return type;
   }
+  if (full.starts_with("stablehlo.")) return Error(start, "'!", full, "' is no StableHLO type");
   if (full.find('.') == std::string::npos && Peek() != '<') return Error(start, "type alias ", name, " is not defined");
   if (pos_ < text_.size() && text_[pos_] == '<') STROP_TRY(SkipBalanced());
   return m_.OpaqueType(text_.substr(start, pos_ - start));
@@ -192,7 +195,9 @@ Result<const MlirType*> MlirTextParser::ParseQuantType() {
   MlirQuant q;
   std::string_view word = Word();
   bool is_signed = !word.starts_with("u");
-  size_t prefix = word.starts_with("si") || word.starts_with("ui") ? 2 : word.starts_with("i") || word.starts_with("u") ? 1 : 0;
+  size_t prefix = word.starts_with("si") || word.starts_with("ui") ? 2
+                  : word.starts_with("i") || word.starts_with("u") ? 1
+                                                                   : 0;
   std::optional<uint32_t> width = strop::ParseNumber<uint32_t>(word.substr(prefix));
   if (prefix == 0 || !width || *width == 0 || *width > 32) {
     return Error(start, "expected the storage type of a quantized type (i8, u8, ...), found '", word, "'");
@@ -245,7 +250,8 @@ Result<const MlirType*> MlirTextParser::ParseQuantType() {
   } while (Try(","));
   if (braces > 0) return Error(pos_, "expected '}', found ", Found());
   STROP_TRY(Expect(">"));
-  if (q.axis == -1 && scales.size() != 1) return Error(start, "a quantized type without an axis has ", scales.size(), " scales");
+  if (q.axis == -1 && scales.size() != 1)
+    return Error(start, "a quantized type without an axis has ", scales.size(), " scales");
   q.scales = m_.arena().CopyArray(scales);
   q.zero_points = m_.arena().CopyArray(zeros);
   q.block_axes = m_.arena().CopyArray(axes);

@@ -10,13 +10,13 @@ namespace {
 
 // How one attribute of a VHLO op becomes StableHLO's. Attributes that no row names are taken over as they are.
 enum class Rule : uint8_t {
-  Ints,       // constant tensor -> array<i64: ...>
-  Bools,      // constant tensor of i1 -> array<i1: ...>
-  Flag,       // true -> unit, false -> absent
-  Symbol,     // string -> @symbol
-  Symbols,    // list of strings -> list of symbols
-  ApiVersion, // enum -> its number as i32
-  Channel,    // channel_id and channel_type
+  Ints,        // constant tensor -> array<i64: ...>
+  Bools,       // constant tensor of i1 -> array<i1: ...>
+  Flag,        // true -> unit, false -> absent
+  Symbol,      // string -> @symbol
+  Symbols,     // list of strings -> list of symbols
+  ApiVersion,  // enum -> its number as i32
+  Channel,     // channel_id and channel_type
 };
 struct AttrRule {
   std::string_view ops;  // names without dialect and version, or "*"
@@ -91,8 +91,11 @@ bool IsDefault(std::string_view op, std::string_view name, const MlirAttr& a) {
   bool is_false = a.kind == MlirAttrKind::Bool && !a.bits;
   bool empty_list = a.kind == MlirAttrKind::Array && a.elements.empty();
   bool empty_string = a.kind == MlirAttrKind::String && a.text.empty();
-  if (name == "indices_are_sorted" || name == "unique_indices" || name == "is_host_transfer" || name == "has_side_effect") return is_false;
-  if (name == "window_strides" || name == "base_dilations" || name == "window_dilations" || name == "lhs_dilation" || name == "rhs_dilation") {
+  if (name == "indices_are_sorted" || name == "unique_indices" || name == "is_host_transfer" ||
+      name == "has_side_effect")
+    return is_false;
+  if (name == "window_strides" || name == "base_dilations" || name == "window_dilations" || name == "lhs_dilation" ||
+      name == "rhs_dilation") {
     return all(1);
   }
   if (name == "padding" || name == "window_reversal") return all(0);
@@ -103,21 +106,26 @@ bool IsDefault(std::string_view op, std::string_view name, const MlirAttr& a) {
     return mode && mode->text == "DEFAULT";
   }
   if (name == "precision_config") {
-    return a.kind == MlirAttrKind::Array && std::ranges::all_of(a.elements, [](const MlirAttr* e) { return e->text == "DEFAULT"; });
+    return a.kind == MlirAttrKind::Array &&
+           std::ranges::all_of(a.elements, [](const MlirAttr* e) { return e->text == "DEFAULT"; });
   }
   if (op == "cholesky") return name == "lower" && is_false;
   if (op == "sort") return (name == "is_stable" && is_false) || (name == "dimension" && a.as_int() == -1);
-  if (op == "send" || op == "recv") return name == "source_target_pairs" && a.kind == MlirAttrKind::Dense && a.data.empty();
+  if (op == "send" || op == "recv")
+    return name == "source_target_pairs" && a.kind == MlirAttrKind::Dense && a.data.empty();
   if (op == "infeed") return (name == "layout" && empty_list) || (name == "infeed_config" && empty_string);
   if (op == "outfeed") return name == "outfeed_config" && empty_string;
-  if (op == "func") return (name == "sym_visibility" && empty_string) || ((name == "arg_attrs" || name == "res_attrs") && empty_list);
+  if (op == "func")
+    return (name == "sym_visibility" && empty_string) || ((name == "arg_attrs" || name == "res_attrs") && empty_list);
   if (op == "composite") {
-    return (name == "composite_attributes" && a.kind == MlirAttrKind::Dict && a.fields.empty()) || (name == "version" && a.bits == 0);
+    return (name == "composite_attributes" && a.kind == MlirAttrKind::Dict && a.fields.empty()) ||
+           (name == "version" && a.bits == 0);
   }
   if (op == "custom_call") {
     if (name == "api_version") return a.bits == 1;
     if (name == "backend_config") return empty_string;
-    return empty_list && (name == "called_computations" || name == "output_operand_aliases" || name == "result_tilings");
+    return empty_list &&
+           (name == "called_computations" || name == "output_operand_aliases" || name == "result_tilings");
   }
   return false;
 }
@@ -176,8 +184,7 @@ Result<const MlirAttr*> Converter::Apply(const MlirOp& op, const AttrRule& rule,
       }
       return NotExpected(op, rule.attr);
     }
-    case Rule::Channel:
-      break;
+    case Rule::Channel: break;
   }
   return nullptr;
 }
@@ -260,7 +267,8 @@ Status Converter::Op(MlirOp& op) {
   }
   // Layouts come for all operands and results or not at all.
   auto layouts = [](const MlirNamedAttr& a) { return a.name == "operand_layouts" || a.name == "result_layouts"; };
-  if (base == "custom_call" && std::ranges::all_of(out_, [&](const MlirNamedAttr& a) { return !layouts(a) || a.value->elements.empty(); }) &&
+  if (base == "custom_call" &&
+      std::ranges::all_of(out_, [&](const MlirNamedAttr& a) { return !layouts(a) || a.value->elements.empty(); }) &&
       !(op.operands.empty() && op.results.empty())) {
     std::erase_if(out_, layouts);
   }
@@ -314,7 +322,8 @@ void RemoveIdentityCasts(MlirOp& root) {
   for (MlirOp* op : all) {
     for (MlirValue*& operand : op->operands) {
       // A chain of casts ends, unless malformed input closes it to a ring.
-      for (size_t steps = 0; operand && operand->op && removed.contains(operand->op) && steps <= removed.size(); ++steps) {
+      for (size_t steps = 0; operand && operand->op && removed.contains(operand->op) && steps <= removed.size();
+           ++steps) {
         operand = operand->op->operands[operand->index];
       }
     }
