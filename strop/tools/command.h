@@ -15,7 +15,8 @@ namespace strop::tools {
 // What came on the command line after the sub-command: flags of the options table are taken out already.
 class Arguments {
  public:
-  Arguments(Options options, std::vector<std::string_view> words) : options_(std::move(options)), words_(std::move(words)) {}
+  Arguments(Options options, std::vector<std::string_view> words)
+      : options_(std::move(options)), words_(std::move(words)) {}
 
   const Options& options() const { return options_; }
   // --name, given without a value. Each call takes the flag out.
@@ -33,7 +34,7 @@ class Arguments {
 
 struct Command {
   std::string_view name;
-  std::string_view usage;    // after the name: "FILE [--interpret]"
+  std::string_view usage;  // after the name: "FILE [--interpret]"
   std::string_view sentence;
   Status (*run)(Arguments& arguments);
 };
@@ -46,9 +47,13 @@ Status WriteFile(const std::string& path, std::string_view contents);
 Result<std::unique_ptr<Module>> LoadFile(const std::string& path);
 CompileSettings SettingsFrom(const Options& options);
 
+Status RunCheck(Arguments& arguments);
 Status RunDevices(Arguments& arguments);
 Status RunExplain(Arguments& arguments);
+Status RunParse(Arguments& arguments);
 Status RunRun(Arguments& arguments);
+Status RunTranslate(Arguments& arguments);
+Status RunViz(Arguments& arguments);
 Status RunOpt(Arguments& arguments);
 
 }  // namespace strop::tools

@@ -7,17 +7,28 @@ namespace strop::tools {
 namespace {
 
 constexpr Command kCommands[] = {
+    {"check", "FILE...", "Reads and verifies programs; says what is wrong, and where.", &RunCheck},
     {"devices", "", "Lists the backends of this build and what they found on this machine.", &RunDevices},
     {"explain", "FILE [--backend=NAME]",
      "Says what was interpreted, not fused or copied, and why; cost and time of each phase.", &RunExplain},
+    {"parse", "FILE... [--verbose]",
+     "Reads programs, and checks that their text is a fixpoint of printing and reading.", &RunParse},
     {"run",
      "FILE [--interpret | --backend=NAME] [--in=INPUTS] [--random-inputs[=SEED]] [--out=OUTPUTS] [--check] [--time] "
      "[--runs=N]",
      "Runs a program; inputs and outputs are .npy or .npz files or folders, checks in the program are checked.",
      &RunRun},
     {"opt",
-     "FILE [--passes=a,b] [--disable-pass=a] [--disable-rule=r] [--rule-limit=N] [--print-changed] [--timing] [--explain]",
+     "FILE [--passes=a,b] [--disable-pass=a] [--disable-rule=r] [--rule-limit=N] [--print-changed] [--timing] "
+     "[--explain]",
      "Runs passes, by default those that compiling runs, and prints the module.", &RunOpt},
+    {"translate",
+     "FILE [-o OUT] [--to=hlo|proto|dot|svg] [--short | --print-operand-shapes] [--no-metadata] [--no-large-constants] "
+     "[--query=PATH]",
+     "Writes a program as HLO text, proto or picture, or one value out of it (backend_config.KEY.KEY, "
+     "instruction_count).",
+     &RunTranslate},
+    {"viz", "FILE [-o OUT.svg|OUT.dot]", "Draws a program (SVG needs Graphviz).", &RunViz},
 };
 
 std::string Help() {

@@ -1,0 +1,15 @@
+// A module as a graph for people: Graphviz's language, and SVG where Graphviz is installed.
+#pragma once
+#include <string>
+
+#include "strop/ir/module.h"
+
+namespace strop::tools {
+
+// One cluster a computation, callees first; data edges solid, control edges dotted, calls dashed. Constants stand
+// inside their users.
+std::string ModuleToDot(const Module& module);
+// Runs `dot -Tsvg`; FailedPrecondition if it cannot be run.
+Result<std::string> DotToSvg(const std::string& dot);
+
+}  // namespace strop::tools

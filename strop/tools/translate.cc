@@ -1,0 +1,106 @@
+// strop translate: a program in any form that is read, written as HLO text (in either of XLA's styles), HloModuleProto
+// or a picture. With --query, one value out of it. Nothing is verified or changed on the way.
+#include <cstdio>
+
+#include "strop/driver/load.h"
+#include "strop/ir/config_value.h"
+#include "strop/ir/printer.h"
+#include "strop/proto/module_proto.h"
+#include "strop/tools/command.h"
+#include "strop/tools/dot.h"
+
+namespace strop::tools {
+namespace {
+
+// Values of `path` over all instructions, in order: backend_config.<keys>, frontend_attributes.<key>, metadata.op_name.
+std::vector<std::string> QueryInstructions(const Module& module, std::string_view path) {
+  std::vector<std::string> values;
+  const std::string_view head = path.substr(0, path.find('.'));
+  const std::string_view rest = head.size() < path.size() ? path.substr(head.size() + 1) : std::string_view();
+  auto add = [&](const std::string& text) {
+    if (!text.empty()) values.push_back(text);
+  };
+  for (const Computation* c : module.computations()) {
+    for (const Instruction* i : c->instructions()) {
+      if (head == "backend_config") {
+        const auto* custom_call = std::get_if<CustomCallAttrs>(&i->any_attrs());
+        const std::string& config = custom_call ? custom_call->opaque : i->backend_config();
+        if (rest.empty())
+          add(config);
+        else if (std::optional<std::string> value = ConfigValue(config, rest))
+          values.push_back(*value);
+      } else if (head == "frontend_attributes") {
+        auto found = i->frontend_attributes().find(std::string(rest));
+        if (found != i->frontend_attributes().end()) values.push_back(found->second);
+      } else if (path == "metadata.op_name") {
+        add(i->metadata().op_name);
+      }
+    }
+  }
+  return values;
+}
+
+Result<std::string> Query(const Module& module, std::string_view path) {
+  static const std::vector<std::string_view> kKnown = {"name",           "instruction_count",   "computation_count",
+                                                       "backend_config", "frontend_attributes", "metadata.op_name"};
+  const std::string_view head = path.substr(0, path.find('.'));
+  if (path == "name") return StrCat(module.name(), "\n");
+  if (path == "instruction_count") return StrCat(module.instruction_count(), "\n");
+  if (path == "computation_count") return StrCat(module.computations().size(), "\n");
+  if (head != "backend_config" && head != "frontend_attributes" && path != "metadata.op_name")
+    return InvalidArgument("nothing to query under \"", path, "\"; there are: ", Join(kKnown, ", "));
+  std::string out;
+  for (const std::string& value : QueryInstructions(module, path)) StrAppend(out, value, "\n");
+  if (out.empty()) return NotFound("no instruction of ", module.name(), " has ", path);
+  return out;
+}
+
+Result<std::string> Convert(const Module& module, const std::string& to, const PrintOptions& style) {
+  if (to == "hlo") return PrintModule(module, style);
+  if (to == "proto") return SerializeModuleProto(module);
+  if (to == "dot") return ModuleToDot(module);
+  if (to == "svg") return DotToSvg(ModuleToDot(module));
+  const std::string_view near = Nearest(to, {"hlo", "proto", "dot", "svg"});
+  return InvalidArgument("no format \"", to, "\"; ", near.empty() ? "there are: hlo, proto, dot, svg" : "did you mean ",
+                         near);
+}
+
+// The format that a file's name asks for: "m.pb" is a proto, "m.dot" and "m.svg" are pictures.
+std::string FormatOfName(std::string_view path) {
+  const size_t dot = path.rfind('.');
+  const std::string_view ending = dot == path.npos ? std::string_view() : path.substr(dot + 1);
+  if (ending == "pb" || ending == "proto") return "proto";
+  if (ending == "dot" || ending == "svg") return std::string(ending);
+  return "hlo";
+}
+
+}  // namespace
+
+Status RunTranslate(Arguments& arguments) {
+  STROP_ASSIGN(std::string out, arguments.TakeValue("-o"));
+  STROP_ASSIGN(std::string to, arguments.TakeValue("--to", FormatOfName(out)));
+  STROP_ASSIGN(std::string query, arguments.TakeValue("--query"));
+  PrintOptions style = arguments.TakeFlag("--short") ? PrintOptions::Short() : PrintOptions();
+  style.operand_shapes = arguments.TakeFlag("--print-operand-shapes");
+  style.metadata = !arguments.TakeFlag("--no-metadata");
+  style.large_constants = !arguments.TakeFlag("--no-large-constants");
+  STROP_ASSIGN(std::vector<std::string> files,
+               arguments.Files({"-o", "--to", "--query", "--short", "--print-operand-shapes", "--no-metadata",
+                                "--no-large-constants"},
+                               1, 1));
+  STROP_ASSIGN(std::string bytes, ReadFile(files[0]));
+  STROP_ASSIGN(std::unique_ptr<Module> module, LoadProgram(bytes, files[0]));
+  STROP_ASSIGN(std::string text, query.empty() ? Convert(*module, to, style) : Query(*module, query));
+  return WriteFile(out, text);
+}
+
+Status RunViz(Arguments& arguments) {
+  STROP_ASSIGN(std::string out, arguments.TakeValue("-o"));
+  STROP_ASSIGN(std::vector<std::string> files, arguments.Files({"-o"}, 1, 1));
+  STROP_ASSIGN(std::string bytes, ReadFile(files[0]));
+  STROP_ASSIGN(std::unique_ptr<Module> module, LoadProgram(bytes, files[0]));
+  STROP_ASSIGN(std::string text, Convert(*module, FormatOfName(out) == "dot" ? "dot" : "svg", PrintOptions()));
+  return WriteFile(out, text);
+}
+
+}  // namespace strop::tools
