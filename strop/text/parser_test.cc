@@ -331,6 +331,42 @@ TEST(Parser, SurvivesMutation) {
   }
 }
 
+// ---- the page about the text form
+// ----------------------------------------------------------------------------------------
+
+// Contents of the fenced blocks of `kind` in docs/hlo-text.md.
+std::vector<std::string> DocumentBlocks(std::string_view kind) {
+  std::stringstream page;
+  page << std::ifstream(STROP_SOURCE_DIR "/docs/hlo-text.md").rdbuf();
+  const std::string text = page.str();
+  const std::string open = StrCat("```", kind, "\n");
+  std::vector<std::string> blocks;
+  for (size_t at = text.find(open); at != text.npos; at = text.find(open, at)) {
+    at += open.size();
+    blocks.push_back(text.substr(at, text.find("```", at) - at));
+  }
+  return blocks;
+}
+
+TEST(Parser, ReadsTheDocumentation) {
+  const std::vector<std::string> modules = DocumentBlocks("hlo");
+  EXPECT_GE(modules.size(), 5u);
+  for (const std::string& text : modules) {
+    const std::string printed = PrintModule(*MustParse(text));
+    EXPECT_EQ(PrintModule(*MustParse(printed)), printed);
+  }
+  int shapes = 0;
+  for (const std::string& block : DocumentBlocks("shape")) {
+    for (std::string_view line : Split(Trim(block), '\n')) {
+      Result<Shape> shape = ParseShape(line);
+      ASSERT_TRUE(shape.ok()) << line << ": " << shape.status().ToString();
+      EXPECT_EQ(shape->ToStringWithLayout(), line);
+      ++shapes;
+    }
+  }
+  EXPECT_GE(shapes, 5);
+}
+
 // ---- a corpus, where there is one
 // ---------------------------------------------------------------------------------------------
 
