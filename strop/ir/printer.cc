@@ -176,7 +176,7 @@ void Printer::AppendFields(Op op, const S& attrs) {
 void Printer::AppendOpAttributes(const Instruction& instruction) {
   const Op op = instruction.op();
   const bool after_callees = op == Op::Call;
-  const bool late = instruction.any_attrs().index() == AttrsIndex(Op::Exp);  // result accuracy
+  const bool late = std::holds_alternative<AccuracyAttrs>(instruction.any_attrs());  // among the extras
   if (!after_callees && !late) AppendFields(op, instruction.any_attrs());
   AppendCallees(instruction);
   if (after_callees) AppendFields(op, instruction.any_attrs());

@@ -101,10 +101,10 @@ Status ModuleParser::ParseParenthesised(Scope& scope, Draft& draft) {
   STROP_TRY(at_.Expect('('));
   if (draft.op == Op::Constant) {
     if ((draft.shape->IsTuple() || draft.shape->rank() > 0) && ConsumeElided(at_)) {
-      draft.attrs = ConstantAttrs{ElidedLiteral(*draft.shape, next_elided_word_), /*elided=*/true};
+      draft.attrs = ConstantAttrs{ElidedLiteral(*draft.shape, made_up_), /*elided=*/true};
       return at_.Expect(')');
     }
-    STROP_ASSIGN(Literal literal, ParseLiteral(at_, *draft.shape));
+    STROP_ASSIGN(Literal literal, ParseLiteral(at_, *draft.shape, made_up_));
     draft.attrs = ConstantAttrs{literal.shape() == *draft.shape ? std::move(literal) : literal.WithShape(*draft.shape)};
     return at_.Expect(')');
   }
@@ -119,9 +119,10 @@ Status ModuleParser::ParseParenthesised(Scope& scope, Draft& draft) {
 
 Status ModuleParser::CheckParameterNumber(const Scope& scope, int64_t number, size_t offset) {
   if (number < 0) return at_.ErrorAt(offset, "parameter number ", number, " is negative");
-  // Every lower number must stand somewhere in the text, so a number beyond its length is a slip (and would cost
-  // memory).
-  if (number > static_cast<int64_t>(at_.text().size()))
+  // Every lower number must stand somewhere in the text, and takes more than this many characters there: a larger one
+  // is a slip (and would cost memory).
+  constexpr int64_t kShortestParameter = 16;
+  if (number > static_cast<int64_t>(at_.text().size()) / kShortestParameter)
     return at_.ErrorAt(offset, "parameter number ", number, " is larger than this computation can have parameters");
   if (number < scope.computation->parameter_count() && scope.computation->parameter(number))
     return at_.ErrorAt(offset, "parameter number ", number, " is taken by '",

@@ -13,13 +13,14 @@ constexpr int kMaxDepth = 256;  // of tuples in tuples
 
 class ArrayReader {
  public:
-  ArrayReader(Cursor& at, const Shape& shape) : at_(at), shape_(shape), type_(shape.type()) {}
+  ArrayReader(Cursor& at, const Shape& shape, MadeUpValues& made_up)
+      : at_(at), shape_(shape), type_(shape.type()), made_up_(made_up) {}
 
   Result<Literal> Read() {
     const size_t start = at_.offset();
     const int64_t elements = shape_.num_elements();
-    // `f32[40] constant(15)`: XLA sets the first element and leaves the others zero.
-    const bool bare = shape_.rank() > 0 && at_.Peek() != '{' && shape_.byte_size() <= kMaxElidedBytes;
+    const bool bare = shape_.rank() > 0 && at_.Peek() != '{' && shape_.byte_size() <= made_up_.bytes_left;
+    if (bare) made_up_.bytes_left -= shape_.byte_size();
     if (!bare && elements > static_cast<int64_t>(at_.rest().size()))
       return at_.ErrorAt(start, "a constant of ", shape_.ToString(), " has ", elements,
                          " elements; the text ends before");
@@ -168,17 +169,18 @@ class ArrayReader {
   Cursor& at_;
   const Shape& shape_;
   const ElementType type_;
+  MadeUpValues& made_up_;
   uint8_t* out_ = nullptr;
 };
 
-Result<Literal> ParseNested(Cursor& at, const Shape& shape, int depth) {
+Result<Literal> ParseNested(Cursor& at, const Shape& shape, MadeUpValues& made_up, int depth) {
   if (depth > kMaxDepth) return at.Error("constant is nested more than ", kMaxDepth, " deep");
   if (shape.IsArray()) {
     if (!shape.IsStatic()) {
       for (int64_t i = 0; i < shape.rank(); ++i)
         if (shape.is_unbounded(i)) return at.Error("a constant cannot have the unbounded shape ", shape.ToString());
     }
-    return ArrayReader(at, shape).Read();
+    return ArrayReader(at, shape, made_up).Read();
   }
   if (shape.IsToken()) {
     if (!at.ConsumeWord("token")) return at.Expected("token");
@@ -189,7 +191,7 @@ Result<Literal> ParseNested(Cursor& at, const Shape& shape, int depth) {
   std::vector<Literal> elements;
   for (int64_t i = 0; i < shape.tuple_size(); ++i) {
     if (i) STROP_TRY(at.Expect(','));
-    STROP_ASSIGN(Literal element, ParseNested(at, shape.element(i), depth + 1));
+    STROP_ASSIGN(Literal element, ParseNested(at, shape.element(i), made_up, depth + 1));
     elements.push_back(std::move(element));
   }
   STROP_TRY(at.Expect(')'));
@@ -200,7 +202,8 @@ Result<Literal> ParseTyped(Cursor& at, int depth) {
   if (depth > kMaxDepth) return at.Error("literal is nested more than ", kMaxDepth, " deep");
   if (at.Peek() != '(') {
     STROP_ASSIGN(Shape shape, ParseShape(at));
-    return ParseNested(at, shape, depth);
+    MadeUpValues none{.bytes_left = 0};
+    return ParseNested(at, shape, none, depth);
   }
   std::vector<Literal> elements;
   at.Consume('(');
@@ -215,7 +218,9 @@ Result<Literal> ParseTyped(Cursor& at, int depth) {
 
 }  // namespace
 
-Result<Literal> ParseLiteral(Cursor& at, const Shape& shape) { return ParseNested(at, shape, 0); }
+Result<Literal> ParseLiteral(Cursor& at, const Shape& shape, MadeUpValues& made_up) {
+  return ParseNested(at, shape, made_up, 0);
+}
 Result<Literal> ParseTypedLiteral(Cursor& at) { return ParseTyped(at, 0); }
 
 bool ConsumeElided(Cursor& at) {
@@ -225,14 +230,15 @@ bool ConsumeElided(Cursor& at) {
   return false;
 }
 
-Literal ElidedLiteral(const Shape& shape, uint32_t& next_word) {
-  if (shape.byte_size() > kMaxElidedBytes) return Literal::WithoutValues(shape);
+Literal ElidedLiteral(const Shape& shape, MadeUpValues& made_up) {
+  if (shape.byte_size() > made_up.bytes_left) return Literal::WithoutValues(shape);
   Result<Literal> zeros = Literal::Zeros(shape);
   if (!zeros.ok()) return Literal::WithoutValues(shape);
+  made_up.bytes_left -= shape.byte_size();
   std::span<uint8_t> bytes = zeros->mutable_bytes();
   const uint32_t mask = shape.type() == ElementType::Pred ? 0x01010101u : 0xffffffffu;
   for (size_t i = 0; i + 4 <= bytes.size(); i += 4) {
-    const uint32_t word = next_word++ & mask;
+    const uint32_t word = made_up.next_word++ & mask;
     std::memcpy(bytes.data() + i, &word, sizeof word);
   }
   if (IsSubByte(shape.type())) {  // one element a byte: keep to the codes of the type

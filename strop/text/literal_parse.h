@@ -5,15 +5,21 @@
 
 namespace strop {
 
-// "{ { 1, 2 }, { 3, 4 } }", "(1, -2)" for complex, "( 1, {2, 3} )" for a tuple.
-// Memory is taken only for as many elements as the text can hold.
-Result<Literal> ParseLiteral(Cursor& at, const Shape& shape);
+// Values that are not in the text. A module gets a bounded number of bytes of them: a few characters must not take any
+// amount of memory.
+struct MadeUpValues {
+  int64_t bytes_left = int64_t{1} << 28;
+  uint32_t next_word = 0;
+};
 
-// Values for `{...}`, where a text left out those of a large constant. As in XLA (a fresh process of it), 32-bit words
-// that count up from `next_word` through the module: arbitrary, but never all the same. Beyond kMaxElidedBytes there
-// are none (Literal::WithoutValues).
-Literal ElidedLiteral(const Shape& shape, uint32_t& next_word);
-inline constexpr int64_t kMaxElidedBytes = int64_t{1} << 27;
+// "{ { 1, 2 }, { 3, 4 } }", "(1, -2)" for complex, "( 1, {2, 3} )" for a tuple.
+// Memory is taken only for as many elements as the text can hold, but for `f32[40] constant(15)`: as in XLA, the first
+// element is set and the others are zero.
+Result<Literal> ParseLiteral(Cursor& at, const Shape& shape, MadeUpValues& made_up);
+
+// Values for `{...}`, where a dump left out those of a large constant. As in XLA (a fresh process of it), 32-bit words
+// that count up through the module: arbitrary, but not all the same. Literal::WithoutValues when there are too many.
+Literal ElidedLiteral(const Shape& shape, MadeUpValues& made_up);
 // Consumes `{...}` if it is next.
 bool ConsumeElided(Cursor& at);
 

@@ -6,6 +6,7 @@
 
 #include "strop/base/cursor.h"
 #include "strop/ir/module.h"
+#include "strop/text/literal_parse.h"
 
 namespace strop {
 
@@ -119,8 +120,8 @@ class ModuleParser {
   std::unordered_map<std::string_view, Computation*> computations_;
   std::vector<ForwardCall> forward_calls_;
   std::vector<std::unique_ptr<std::string>> made_names_;
-  uint32_t next_elided_word_ = 0;  // see ElidedLiteral
-  int depth_ = 0;                  // nested instructions and inline computations
+  MadeUpValues made_up_;
+  int depth_ = 0;  // nested instructions and inline computations
 };
 
 // Guards the parser's own recursion.

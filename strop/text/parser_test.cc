@@ -122,6 +122,17 @@ TEST(Parser, ElidedConstantsStayElided) {
   EXPECT_EQ(module->entry()->first()->literal().ToString(), "{0, 1, 2}");
   EXPECT_FALSE(module->entry()->root()->literal().has_values());
   EXPECT_NE(PrintModule(*module).find("%a = s32[3] constant({...})"), std::string::npos);
+  // The values that are made up for one module are bounded in all.
+  std::string many;
+  for (int i = 0; i < 100; ++i) StrAppend(many, "c", i, " = f32[10000000] constant({...})\n");
+  module = MustParse(InBody(many));
+  EXPECT_TRUE(module->entry()->first()->literal().has_values());
+  EXPECT_FALSE(module->entry()->root()->literal().has_values());
+}
+
+TEST(Parser, BareConstantsSetTheFirstElement) {
+  auto module = MustParse(InBody("ROOT a = s32[3] constant(15)"));
+  EXPECT_EQ(module->entry()->root()->literal().ToString(), "{15, 0, 0}");
 }
 
 TEST(Parser, AsyncSugarMakesTheWrappedComputation) {
@@ -175,7 +186,8 @@ TEST(LiteralParse, ReadsWhatIsPrinted) {
       {"f32[3,0]", "{ {}, {}, {} }"}};
   for (const auto& [shape, text] : kCases) {
     Cursor at(text);
-    Result<Literal> literal = ParseLiteral(at, *ParseShape(shape));
+    MadeUpValues made_up;
+    Result<Literal> literal = ParseLiteral(at, *ParseShape(shape), made_up);
     ASSERT_TRUE(literal.ok()) << shape << " " << text << ": " << literal.status().ToString();
     EXPECT_EQ(literal->ToString(), text);
     EXPECT_TRUE(at.AtEnd()) << text;
@@ -203,7 +215,8 @@ TEST(LiteralParse, Refuses) {
                                     {"f32[1000000000000]", "{1}"},
                                     {"s32[]", "99999999999999999999999"}}) {
     Cursor at(text);
-    EXPECT_FALSE(ParseLiteral(at, *ParseShape(shape)).ok()) << shape << " " << text;
+    MadeUpValues made_up;
+    EXPECT_FALSE(ParseLiteral(at, *ParseShape(shape), made_up).ok()) << shape << " " << text;
   }
 }
 
@@ -217,7 +230,7 @@ TEST(Parser, RefusesWithLineAndColumn) {
       {"HloModule m\n", "expected ENTRY or the name of a computation, found the end of the text | line 2, column 1"},
       {"HloModule m, is_schedule=true\nENTRY e { p = f32[] parameter(0) }",
        "a module has no attribute 'is_schedule'; did you mean is_scheduled | line 1, column 14"},
-      {"HloModule m, replica_count=0\n", "expected a count of 1 to 16777216, found 0 | line 1, column 28"},
+      {"HloModule m, replica_count=0\n", "expected a count of 1 to 1048576, found 0 | line 1, column 28"},
       {InBody(""), "expected an instruction (name = shape opcode(operands)) or '}', found '}' | line 4, column 1"},
       {InBody(p + "ROOT x = f32[2] negate(p)\nROOT y = f32[2] negate(p)"),
        "a second ROOT; 'x' (line 4, column 1) is one already | line 5, column 1"},

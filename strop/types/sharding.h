@@ -84,7 +84,7 @@ struct Sharding {
 };
 
 // Device lists longer than this are refused: compact forms would otherwise expand a few digits to any amount of memory.
-inline constexpr int64_t kMaxDevices = 1 << 24;
+inline constexpr int64_t kMaxDevices = 1 << 20;
 // 0 .. n-1 as an array of `reshape_dims`, transposed by `perm` (empty: identity), row by row. InvalidArgument if the
 // dimensions are not positive, their product exceeds kMaxDevices, or `perm` is no permutation.
 Result<std::vector<int64_t>> ExpandIota(const std::vector<int64_t>& reshape_dims, const std::vector<int64_t>& perm);
