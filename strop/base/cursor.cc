@@ -142,8 +142,10 @@ Status Cursor::Locate(Status status, size_t offset) const {
   constexpr size_t kBefore = 60, kWidth = 100;
   const size_t line_start = text_.substr(0, offset).rfind('\n') + 1;
   const size_t start = offset - line_start > kBefore ? offset - kBefore : line_start;
-  std::string_view line = text_.substr(start, kWidth);
-  line = line.substr(0, line.find_first_of("\r\n"));
+  std::string line(text_.substr(start, kWidth));
+  line.resize(std::min(line.size(), line.find_first_of("\r\n")));
+  for (char& c : line)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
   std::string caret(offset - start, ' ');
   return std::move(status).At(Position(offset)).Note(StrCat("\n  ", line, "\n  ", caret, "^"));
 }

@@ -21,7 +21,18 @@ Result<std::unique_ptr<Module>> ModuleParser::Run() {
     if (!has_header) module_->set_name(StrCat("module_", module_->entry()->name()));
   }
   STROP_TRY(ResolveForwardCalls());
+  UnwrapResultLayout();
   return std::move(module_);
+}
+
+// entry_computation_layout={...->(f32[2]{0})} beside a root of f32[2]: XLA reads it, and means the array.
+void ModuleParser::UnwrapResultLayout() {
+  ModuleConfig& config = module_->config();
+  Shape& result = config.entry_layout.result;
+  const Shape& root = module_->entry()->root()->shape();
+  if (!config.has_entry_layout || root.IsTuple() || !result.IsTuple() || result.tuple_size() != 1) return;
+  Shape element = result.element(0);
+  if (element.Compatible(root)) result = std::move(element);
 }
 
 bool ModuleParser::IsName() { return at_.Peek() == '%' || IsWordStart(at_.Peek()); }

@@ -82,6 +82,7 @@ class ModuleParser {
   Status ResolveForwardCalls();
   Status CheckNoCallCycle();
   bool StartsWithInstruction();
+  void UnwrapResultLayout();
 
   // instruction.cc
   Status ParseInstruction(Scope& scope);

@@ -87,6 +87,11 @@ TEST(Parser, KeepsEveryAttribute) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 
+TEST(Parser, TakesAResultLayoutInParenthesesForTheArray) {
+  auto module = MustParse(samples::kShortStyle);
+  EXPECT_EQ(module->config().entry_layout.result.ToStringWithLayout(), "bf16[4,8]{1,0}");
+}
+
 TEST(Parser, ReadsLooseText) {
   auto module = MustParse(samples::kLoose);
   EXPECT_EQ(module->name(), "module_e");
