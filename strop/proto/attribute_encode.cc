@@ -315,8 +315,15 @@ struct Encoder {
     out->set_tuple_index(a.index);
     return OkStatus();
   }
+  // -update and -done name the thread of their -start, whether or not they were given it themselves.
   Status operator()(const AsyncAttrs& a) {
-    out->set_async_execution_thread(a.async_execution_thread.empty() ? "main" : a.async_execution_thread);
+    const AsyncAttrs* named = &a;
+    for (const Instruction* i = &instruction; i->operand_count() > 0 && Is(i->op(), kAsync);) {
+      if (const auto* attrs = std::get_if<AsyncAttrs>(&i->any_attrs())) named = attrs;
+      if (i->op() == Op::AsyncStart) break;
+      i = i->operand(0);
+    }
+    out->set_async_execution_thread(named->async_execution_thread.empty() ? "main" : named->async_execution_thread);
     return OkStatus();
   }
   Status operator()(const CallAttrs& a) {

@@ -129,6 +129,7 @@ class ModuleReader {
         return InvalidArgument("the called computation ", id, " does not come before its caller");
       called.push_back(found->second.computation);
     }
+    if (op == Op::While) std::swap(called[0], called[1]);  // the wire has the body first
     made->set_called(std::move(called));
     return OkStatus();
   }

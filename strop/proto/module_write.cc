@@ -72,6 +72,7 @@ class ModuleWriter {
     for (int64_t i = 0; i < instruction.operand_count(); ++i) out->add_operand_ids(IdOf(*instruction.operand(i)));
     for (const Instruction* p : instruction.control_predecessors()) out->add_control_predecessor_ids(IdOf(*p));
     for (const Computation* c : instruction.called()) out->add_called_computation_ids(c->id());
+    if (instruction.op() == Op::While) out->mutable_called_computation_ids()->SwapElements(0, 1);  // body first
     STROP_TRY(codec::EncodeAttributes(instruction, out));
     auto* metadata = out->mutable_metadata();
     if (instruction.has_metadata()) codec::Encode(instruction.metadata(), metadata);

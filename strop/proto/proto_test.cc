@@ -109,6 +109,26 @@ TEST(ModuleProto, ScheduleIsListOrder) {
   EXPECT_EQ((*read)->entry()->first()->op(), Op::Constant);
 }
 
+// XLA's order on the wire: body, then condition. Our row has them the other way round.
+TEST(ModuleProto, WhileOrder) {
+  Module module("loop");
+  Shape s32 = Shape::Scalar(ElementType::S32), pred = Shape::Scalar(ElementType::Pred);
+  Computation* condition = module.AddComputation("condition");
+  condition->AddParameter(0, s32, "c");
+  condition->set_root(condition->AddConstant(Literal::Scalar(false)));
+  Computation* body = module.AddComputation("body");
+  body->set_root(body->AddParameter(0, s32, "b"));
+  Computation* main = module.AddComputation("main");
+  module.set_entry(main);
+  Instruction* loop = main->Add(Op::While, s32, {main->AddParameter(0, s32, "x")});
+  loop->set_called({condition, body});
+  main->set_root(loop);
+  Result<std::unique_ptr<Module>> read = ParseModuleProto(*SerializeModuleProto(module));
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_EQ((*read)->entry()->root()->condition()->name(), "condition");
+  EXPECT_EQ((*read)->entry()->root()->body()->name(), "body");
+}
+
 TEST(ModuleProto, Refusals) {
   EXPECT_EQ(ParseModuleProto("\xff\xff\xff").status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(ParseModuleProto("").status().code(), StatusCode::kInvalidArgument);
