@@ -19,8 +19,10 @@ int64_t Sum(int64_t (*of)(const Instruction&), const Computation& computation) {
 // Elements of the contracting dimensions of one result element.
 int64_t ContractedElements(const Instruction& dot) {
   const Dims* contracting = nullptr;
-  if (dot.op() == Op::RaggedDot) contracting = &dot.attrs<RaggedDotAttrs>().lhs_contracting;
-  else contracting = &dot.attrs<DotAttrs>().lhs_contracting;
+  if (dot.op() == Op::RaggedDot)
+    contracting = &dot.attrs<RaggedDotAttrs>().lhs_contracting;
+  else
+    contracting = &dot.attrs<DotAttrs>().lhs_contracting;
   int64_t n = 1;
   for (int64_t d : *contracting) n = SaturatingMultiply(n, dot.operand(0)->shape().dim(d));
   return n;
@@ -51,8 +53,9 @@ int64_t Log2(int64_t n) {
 int64_t Flops(const Instruction& i) {
   const int64_t elements = ArrayElements(i.shape());
   switch (i.op()) {
-    case Op::Dot: case Op::ScaledDot: case Op::RaggedDot:
-      return SaturatingMultiply(SaturatingMultiply(2, elements), ContractedElements(i));
+    case Op::Dot:
+    case Op::ScaledDot:
+    case Op::RaggedDot: return SaturatingMultiply(SaturatingMultiply(2, elements), ContractedElements(i));
     case Op::Convolution: return ConvolutionFlops(i);
     case Op::Reduce: {
       int64_t per = std::max<int64_t>(1, i.to_apply()->instruction_count() - i.to_apply()->parameter_count());
@@ -71,7 +74,9 @@ int64_t Flops(const Instruction& i) {
       int64_t n = i.operand(0)->shape().dim(i.operand(0)->shape().rank() - 1);
       return SaturatingMultiply(elements, n);
     }
-    case Op::Fusion: case Op::Call: case Op::AsyncStart: return Sum(&Flops, *i.called(0));
+    case Op::Fusion:
+    case Op::Call:
+    case Op::AsyncStart: return Sum(&Flops, *i.called(0));
     case Op::While: return SaturatingAdd(Sum(&Flops, *i.body()), Sum(&Flops, *i.condition()));
     case Op::Conditional: {
       int64_t most = 0;
@@ -85,7 +90,9 @@ int64_t Flops(const Instruction& i) {
 
 int64_t Transcendentals(const Instruction& i) {
   switch (i.op()) {
-    case Op::Fusion: case Op::Call: case Op::AsyncStart: return Sum(&Transcendentals, *i.called(0));
+    case Op::Fusion:
+    case Op::Call:
+    case Op::AsyncStart: return Sum(&Transcendentals, *i.called(0));
     case Op::While: return SaturatingAdd(Sum(&Transcendentals, *i.body()), Sum(&Transcendentals, *i.condition()));
     case Op::Conditional: {
       int64_t most = 0;
@@ -120,10 +127,18 @@ int64_t BytesAccessed(const Instruction& i) {
   const int64_t result = i.shape().byte_size();
   int64_t n = result;
   switch (i.op()) {
-    case Op::Parameter: case Op::Constant: case Op::Tuple: case Op::GetTupleElement: case Op::Bitcast: case Op::Reshape:
-    case Op::AfterAll: case Op::OptimizationBarrier: case Op::AddDependency: case Op::Domain:
-      return 0;
-    case Op::Slice: case Op::DynamicSlice: return SaturatingMultiply(2, result);
+    case Op::Parameter:
+    case Op::Constant:
+    case Op::Tuple:
+    case Op::GetTupleElement:
+    case Op::Bitcast:
+    case Op::Reshape:
+    case Op::AfterAll:
+    case Op::OptimizationBarrier:
+    case Op::AddDependency:
+    case Op::Domain: return 0;
+    case Op::Slice:
+    case Op::DynamicSlice: return SaturatingMultiply(2, result);
     case Op::Gather: return SaturatingAdd(SaturatingMultiply(2, result), i.operand(1)->shape().byte_size());
     case Op::DynamicUpdateSlice: return SaturatingMultiply(2, i.operand(1)->shape().byte_size());
     case Op::Fusion: {

@@ -1,5 +1,5 @@
-// What an instruction costs: arithmetic and memory traffic, from its shapes alone. Used to cut work into tasks, to decide where
-// a program runs, and for the cost analysis that frameworks ask for.
+// What an instruction costs: arithmetic and memory traffic, from its shapes alone. Used to cut work into tasks, to
+// decide where a program runs, and for the cost analysis that frameworks ask for.
 #pragma once
 #include <cstdint>
 
@@ -7,8 +7,8 @@
 
 namespace strop {
 
-// Floating-point (or integer) operations of one execution; a multiply-add counts two. Called computations count as often as
-// they run, loops with an unknown trip count once. Transcendentals are counted apart.
+// Floating-point (or integer) operations of one execution; a multiply-add counts two. Called computations count as
+// often as they run, loops with an unknown trip count once. Transcendentals are counted apart.
 int64_t Flops(const Instruction& instruction);
 int64_t Transcendentals(const Instruction& instruction);
 // Bytes of operands read and results written. Slices and updates count what they touch, not the whole operand.

@@ -4,7 +4,8 @@ namespace strop {
 namespace {
 
 const Instruction* SkipCopies(const Instruction* i) {
-  while (i->op() == Op::Copy || i->op() == Op::Bitcast || (i->op() == Op::Convert && i->shape().Compatible(i->operand(0)->shape())))
+  while (i->op() == Op::Copy || i->op() == Op::Bitcast ||
+         (i->op() == Op::Convert && i->shape().Compatible(i->operand(0)->shape())))
     i = i->operand(0);
   return i;
 }
@@ -18,7 +19,8 @@ int64_t ParameterOf(const Instruction* i) {
 const Instruction* StripNan(const Instruction* i) {
   if (i->op() != Op::Select || i->operand(0)->op() != Op::Compare) return nullptr;
   const Instruction* test = i->operand(0);
-  if (test->attrs<CompareAttrs>().direction != CompareDirection::Ne || test->operand(0) != test->operand(1)) return nullptr;
+  if (test->attrs<CompareAttrs>().direction != CompareDirection::Ne || test->operand(0) != test->operand(1))
+    return nullptr;
   const Instruction* nan = i->operand(1);
   if (nan->op() == Op::Broadcast) nan = nan->operand(0);
   if (!nan->IsConstant() || !nan->literal().shape().IsArray() || nan->literal().num_elements() != 1) return nullptr;
@@ -55,7 +57,12 @@ std::optional<Combiner> MatchCombiner(const Computation& c) {
   if (root->op() == Op::Tuple && root->operand_count() == 1) root = SkipCopies(root->operand(0));
   if (root->IsParameter()) return Combiner{Op::Parameter, root->parameter_number()};
   switch (root->op()) {
-    case Op::Add: case Op::Multiply: case Op::Minimum: case Op::Maximum: case Op::And: case Op::Or: break;
+    case Op::Add:
+    case Op::Multiply:
+    case Op::Minimum:
+    case Op::Maximum:
+    case Op::And:
+    case Op::Or: break;
     default: return std::nullopt;
   }
   const int64_t a = ParameterOf(root->operand(0)), b = ParameterOf(root->operand(1));
@@ -77,7 +84,8 @@ std::optional<SortOrder> MatchSortOrder(const Computation& c) {
   bool left_canonical, right_canonical;
   const int64_t left = CanonicalParameter(root->operand(0), left_canonical);
   const int64_t right = CanonicalParameter(root->operand(1), right_canonical);
-  if (left < 0 || right < 0 || left_canonical != right_canonical || left / 2 != right / 2 || left == right) return std::nullopt;
+  if (left < 0 || right < 0 || left_canonical != right_canonical || left / 2 != right / 2 || left == right)
+    return std::nullopt;
   const bool less = attrs.direction == CompareDirection::Lt, greater = attrs.direction == CompareDirection::Gt;
   if (!less && !greater) return std::nullopt;
   SortOrder order;

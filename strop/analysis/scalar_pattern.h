@@ -6,8 +6,8 @@
 
 namespace strop {
 
-// (a, b) -> a op b, where op is add, multiply, minimum, maximum, and, or; for the first operand alone or the second alone: the op is
-// reported as Op::Parameter with the number.
+// (a, b) -> a op b, where op is add, multiply, minimum, maximum, and, or; for the first operand alone or the second
+// alone: the op is reported as Op::Parameter with the number.
 struct Combiner {
   Op op = Op::kEnd;
   int64_t parameter = -1;  // Op::Parameter: which one is returned

@@ -21,14 +21,13 @@ class PassPipeline;
 
 // One kernel of a plan: an instruction that is not fused, or an Op::Fusion.
 //
-// By the time it gets here: every array is dense and row-major (layouts, if any, are row-major), operands are arrays (never
-// tuples), the result is an array or a flat tuple of arrays. In memory pred is a byte 0/1, elements of less than a byte take
-// one (sign-extended if signed), complex is (re, im).
-// The step's arguments are the operands in order, then the results in order. Buffers of distinct arguments do not overlap,
-// with two exceptions that the plan arranges:
-//   in_place[r] = k >= 0: result r has the very address of operand k, and holds its value at entry. Always so for the operand
-//   of dynamic-update-slice and scatter (alone or as root of a fusion): the kernel writes the updated elements only.
-//   The same for an elementwise kernel that may overwrite an operand element by element.
+// By the time it gets here: every array is dense and row-major (layouts, if any, are row-major), operands are arrays
+// (never tuples), the result is an array or a flat tuple of arrays. In memory pred is a byte 0/1, elements of less than
+// a byte take one (sign-extended if signed), complex is (re, im). The step's arguments are the operands in order, then
+// the results in order. Buffers of distinct arguments do not overlap, with two exceptions that the plan arranges:
+//   in_place[r] = k >= 0: result r has the very address of operand k, and holds its value at entry. Always so for the
+//   operand of dynamic-update-slice and scatter (alone or as root of a fusion): the kernel writes the updated elements
+//   only. The same for an elementwise kernel that may overwrite an operand element by element.
 struct KernelSpec {
   const Instruction* instruction = nullptr;
   std::vector<int> in_place;  // one per result; -1: memory of its own
@@ -44,15 +43,15 @@ struct CompiledKernel {
 };
 
 struct CompiledKernels {
-  std::vector<CompiledKernel> kernels;       // in the order of the specs
-  std::shared_ptr<const void> code;          // keeps machine code alive
+  std::vector<CompiledKernel> kernels;  // in the order of the specs
+  std::shared_ptr<const void> code;     // keeps machine code alive
   int64_t code_bytes = 0;
 };
 
 struct KernelCompileOptions {
-  int optimization_level = 2;                // 0: as fast as possible to compile
-  std::string dump_dir;                      // not empty: write .ll, .s, ... of each kernel there
-  ThreadPool* pool = nullptr;                // compile on these threads; null: this one alone
+  int optimization_level = 2;  // 0: as fast as possible to compile
+  std::string dump_dir;        // not empty: write .ll, .s, ... of each kernel there
+  ThreadPool* pool = nullptr;  // compile on these threads; null: this one alone
 };
 
 enum class Phase : uint8_t {
@@ -63,16 +62,17 @@ enum class Phase : uint8_t {
 class Backend {
  public:
   virtual ~Backend() = default;
-  virtual std::string_view name() const = 0;                                     // "cpu"; also its --backend= name
+  virtual std::string_view name() const = 0;  // "cpu"; also its --backend= name
   virtual const TargetInfo& target() const = 0;
   // As a kernel, unfused. No says why not; the instruction is then interpreted, counted and named.
   virtual Decision Supports(const Instruction& instruction) const = 0;
   virtual void AddPasses(Phase phase, PassPipeline& pipeline) const = 0;
-  virtual Result<CompiledKernels> Compile(std::span<const KernelSpec> specs, const KernelCompileOptions& options) const = 0;
+  virtual Result<CompiledKernels> Compile(std::span<const KernelSpec> specs,
+                                          const KernelCompileOptions& options) const = 0;
   // The devices of this process; `count` 0: as many as there are, or as options say.
   virtual Result<std::unique_ptr<DeviceSet>> OpenDevices(int count) const = 0;
-  virtual std::vector<std::string> MemorySpaces() const = 0;                     // "device", "pinned_host", ...
-  virtual std::string Describe() const = 0;                                      // for `strop devices`
+  virtual std::vector<std::string> MemorySpaces() const = 0;  // "device", "pinned_host", ...
+  virtual std::string Describe() const = 0;                   // for `strop devices`
 };
 
 // A kernel that the evaluator runs: the fallback of any backend, and all of `null`.

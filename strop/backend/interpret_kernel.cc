@@ -1,5 +1,5 @@
-// The fallback kernel: operands become literals, the evaluator runs the instruction, the result is copied out. Named, counted
-// and reported as interpreted; never chosen silently.
+// The fallback kernel: operands become literals, the evaluator runs the instruction, the result is copied out. Named,
+// counted and reported as interpreted; never chosen silently.
 #include <cstring>
 
 #include "strop/backend/backend.h"

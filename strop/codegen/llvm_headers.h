@@ -1,5 +1,5 @@
-// The LLVM headers that everything in this room needs. Precompiled (see the root CMakeLists.txt): they take three seconds
-// to compile and ours a tenth of that. Headers that higher rooms see must not include this one.
+// The LLVM headers that everything in this room needs. Precompiled (see the root CMakeLists.txt): they take three
+// seconds to compile and ours a tenth of that. Headers that higher rooms see must not include this one.
 #pragma once
 #include <llvm/IR/DataLayout.h>
 #include <llvm/IR/DerivedTypes.h>

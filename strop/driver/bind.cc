@@ -60,8 +60,9 @@ Status BindCustomCalls(Plan& plan, const CustomCallRegistry* registry) {
   for (const PlannedCustomCall& planned : plan.custom_calls) {
     const Instruction& i = *planned.instruction;
     CustomCallSite site = SiteOf(i);
-    Result<std::shared_ptr<CustomCall>> call = site.api == CustomCallApi::kTypedFfi ? BindFfi(*registry, std::move(site))
-                                                                                   : BindFunction(*registry, std::move(site));
+    Result<std::shared_ptr<CustomCall>> call = site.api == CustomCallApi::kTypedFfi
+                                                   ? BindFfi(*registry, std::move(site))
+                                                   : BindFunction(*registry, std::move(site));
     if (!call.ok()) return std::move(call).status().At(i.Where()).Note(StrCat("custom call %", i.name()));
     std::get<CustomCallStep>(plan.spec.programs[planned.program].steps[planned.step].body).call = *std::move(call);
   }

@@ -14,37 +14,38 @@
 namespace strop {
 
 struct CompileSettings {
-  int optimization_level = 2;              // 0: few passes, fast code generation
-  bool verify_each = false;                // verify the module after every pass
-  std::string dump_dir;                    // STROP_DUMP
+  int optimization_level = 2;  // 0: few passes, fast code generation
+  bool verify_each = false;    // verify the module after every pass
+  std::string dump_dir;        // STROP_DUMP
   std::vector<std::string> disabled_passes;
   const CustomCallRegistry* custom_calls = nullptr;  // null: no targets are known
-  ThreadPool* pool = nullptr;              // for code generation; null: the calling thread alone
-  bool explain = false;                    // collect the reasons below
+  ThreadPool* pool = nullptr;                        // for code generation; null: the calling thread alone
+  bool explain = false;                              // collect the reasons below
 };
 
 // Why something is not as fast as it might be; for `strop explain` and STROP_LOG=1.
 struct Explanation {
-  std::vector<std::string> interpreted;    // "%x (sort, model.py:3): comparator ... is not compiled"
+  std::vector<std::string> interpreted;  // "%x (sort, model.py:3): comparator ... is not compiled"
   std::vector<std::string> not_fused;
   std::vector<std::string> copies;
 };
 
 struct Timing {
-  std::string phase;                       // "passes", "plan", "codegen"
+  std::string phase;  // "passes", "plan", "codegen"
   double milliseconds = 0;
 };
 
 struct CompiledProgram {
-  std::shared_ptr<const Module> module;    // scheduled; what as_text() shows. Interpreted kernels refer to it.
+  std::shared_ptr<const Module> module;  // scheduled; what as_text() shows. Interpreted kernels refer to it.
   std::shared_ptr<const Executable> executable;
   ModuleCost cost;
   Explanation explanation;
   std::vector<Timing> timings;
-  std::string plan_text;                   // filled if `explain`
+  std::string plan_text;  // filled if `explain`
 };
 
-// Takes the module over. Errors: InvalidArgument (the program), Unimplemented (op, types, reason), Internal (stage and pass).
+// Takes the module over. Errors: InvalidArgument (the program), Unimplemented (op, types, reason), Internal (stage and
+// pass).
 Result<std::shared_ptr<const CompiledProgram>> Compile(std::unique_ptr<Module> module, const Backend& backend,
                                                        const CompileSettings& options = {});
 

@@ -1,5 +1,5 @@
-// What STROP_DUMP writes: <dir>/<module>/NNN.<phase or pass>.hlo whenever the module changed, plan.txt, and the command that
-// repeats a step. Any .hlo file can be given back to `strop opt` or `strop run`.
+// What STROP_DUMP writes: <dir>/<module>/NNN.<phase or pass>.hlo whenever the module changed, plan.txt, and the command
+// that repeats a step. Any .hlo file can be given back to `strop opt` or `strop run`.
 #pragma once
 #include <functional>
 #include <string>

@@ -52,8 +52,8 @@ ProgramFormat FormatOf(std::string_view bytes) {
   if (!IsText(bytes)) return ProgramFormat::HloProto;
   std::string_view word = FirstWord(bytes);
   if (word.empty()) return ProgramFormat::MlirText;
-  const bool mlir = word == "module" || word.substr(0, 4) == "func" || word[0] == '#' || word[0] == '!' || word[0] == '"' ||
-                    word.substr(0, 7) == "builtin" || word.substr(0, 10) == "stablehlo.";
+  const bool mlir = word == "module" || word.substr(0, 4) == "func" || word[0] == '#' || word[0] == '!' ||
+                    word[0] == '"' || word.substr(0, 7) == "builtin" || word.substr(0, 10) == "stablehlo.";
   return mlir ? ProgramFormat::MlirText : ProgramFormat::HloText;
 }
 

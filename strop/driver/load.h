@@ -1,5 +1,5 @@
-// Programs in whatever form they come: HLO text, HloModuleProto and its wrappers, StableHLO as MLIR text or bytecode. The bytes
-// tell which.
+// Programs in whatever form they come: HLO text, HloModuleProto and its wrappers, StableHLO as MLIR text or bytecode.
+// The bytes tell which.
 #pragma once
 #include <memory>
 #include <string_view>
@@ -13,7 +13,8 @@ enum class ProgramFormat : uint8_t { HloText, HloProto, MlirText, MlirBytecode }
 std::string_view Name(ProgramFormat format);
 ProgramFormat FormatOf(std::string_view bytes);
 
-// One module; MLIR text may hold several, split at `// -----`. Not verified yet. `file_name` names the program in errors.
+// One module; MLIR text may hold several, split at `// -----`. Not verified yet. `file_name` names the program in
+// errors.
 Result<std::vector<std::unique_ptr<Module>>> LoadPrograms(std::string_view bytes, std::string_view file_name);
 // Exactly one, or an error that says how many there are.
 Result<std::unique_ptr<Module>> LoadProgram(std::string_view bytes, std::string_view file_name);

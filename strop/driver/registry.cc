@@ -1,6 +1,6 @@
 // The backends, an explicit list: nothing registers itself.
-#include "strop/driver/compile.h"
 #include "strop/cpu/cpu_backend.h"
+#include "strop/driver/compile.h"
 #include "strop/null/null_backend.h"
 
 namespace strop {

@@ -31,8 +31,10 @@ Result<std::vector<int64_t>> GroupOf(const Instruction& instruction, int64_t sel
 class Evaluator;
 Result<Literal> CollectiveResult(Evaluator& evaluator, const Instruction& instruction, size_t me,
                                  const std::vector<std::vector<Literal>>& operands);
-// What collective-permute gives: the operands of the process that sends to this one, or zeros if none does (`sent` is null).
-Result<Literal> PermuteResult(const Instruction& instruction, std::span<const Literal> own, const std::vector<Literal>* sent);
+// What collective-permute gives: the operands of the process that sends to this one, or zeros if none does (`sent` is
+// null).
+Result<Literal> PermuteResult(const Instruction& instruction, std::span<const Literal> own,
+                              const std::vector<Literal>* sent);
 
 }  // namespace interp
 

@@ -12,8 +12,9 @@ namespace {
 int64_t SignExtend(uint64_t v, int bits) { return static_cast<int64_t>(v << (64 - bits)) >> (64 - bits); }
 uint64_t ZeroExtend(uint64_t v, int bits) { return bits == 64 ? v : v & ((uint64_t{1} << bits) - 1); }
 
-// The code of `value` in a format of 16 bits or fewer, if value and result are well inside its normal range; found on the bits of
-// the double: rounds the mantissa to nearest even, a carry goes into the exponent. EncodeFloat knows the rest.
+// The code of `value` in a format of 16 bits or fewer, if value and result are well inside its normal range; found on
+// the bits of the double: rounds the mantissa to nearest even, a carry goes into the exponent. EncodeFloat knows the
+// rest.
 bool EncodeNormal(const FloatFormat& f, double value, uint64_t* code) {
   const uint64_t bits = std::bit_cast<uint64_t>(value);
   const int64_t exponent = static_cast<int64_t>(bits >> 52 & 0x7FF) - 1023 + f.bias;
@@ -112,8 +113,10 @@ void StoreSmallFloats(ElementType t, const Cell* cells, int64_t count, uint8_t* 
   const FloatFormat& f = FormatOf(t);
   for (int64_t i = 0; i < count; ++i) {
     const uint64_t code = Encode(t, f, cells[i].re);
-    if (Bytes(t) == 1) bytes[begin + i] = static_cast<uint8_t>(code);
-    else Write(bytes, begin + i, static_cast<uint16_t>(code));
+    if (Bytes(t) == 1)
+      bytes[begin + i] = static_cast<uint8_t>(code);
+    else
+      Write(bytes, begin + i, static_cast<uint16_t>(code));
   }
 }
 

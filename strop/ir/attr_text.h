@@ -13,8 +13,8 @@ std::string AttrText(bool v);
 std::string AttrText(float v);
 std::string AttrText(const std::string& v);  // in quotes, C-escaped
 std::string AttrText(const ChannelId& v);
-std::string AttrText(const Keyword& v);      // as it is
-std::string AttrText(const Dims& v);         // {0,1}
+std::string AttrText(const Keyword& v);  // as it is
+std::string AttrText(const Dims& v);     // {0,1}
 std::string AttrText(const std::vector<Dims>& v);
 std::string AttrText(const std::vector<bool>& v);
 std::string AttrText(const Window& v);

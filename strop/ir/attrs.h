@@ -1,6 +1,6 @@
-// The attributes of each op, as values. A struct has one fields() list; printing, parsing, proto, hash, equality and clone
-// follow from it (one codec per attribute *type*: see attr_text.h for text). Called computations are not attributes: they
-// are Instruction::called(), under the names of the op's row.
+// The attributes of each op, as values. A struct has one fields() list; printing, parsing, proto, hash, equality and
+// clone follow from it (one codec per attribute *type*: see attr_text.h for text). Called computations are not
+// attributes: they are Instruction::called(), under the names of the op's row.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -77,15 +77,21 @@ using OutputOperandAliasing = std::vector<OutputOperandAlias>;
 using SourceTargetPairs = std::vector<std::pair<int64_t, int64_t>>;  // {{0,1},{1,0}}
 
 enum class CompareDirection : uint8_t { Eq, Ne, Ge, Gt, Le, Lt };
-enum class CompareOrder : uint8_t { Default, Float, TotalOrder, Signed, Unsigned };  // type=TOTALORDER; Default: not printed
+enum class CompareOrder : uint8_t {
+  Default,
+  Float,
+  TotalOrder,
+  Signed,
+  Unsigned
+};  // type=TOTALORDER; Default: not printed
 enum class FftType : uint8_t { Fft, Ifft, Rfft, Irfft };
 enum class FusionKind : uint8_t { Loop, Input, Output, Custom };
-enum class RngDistribution : uint8_t { Invalid, Uniform, Normal };          // distribution=rng_uniform
-enum class RngAlgorithm : uint8_t { Default, ThreeFry, Philox };            // algorithm=rng_three_fry
+enum class RngDistribution : uint8_t { Invalid, Uniform, Normal };             // distribution=rng_uniform
+enum class RngAlgorithm : uint8_t { Default, ThreeFry, Philox };               // algorithm=rng_three_fry
 enum class TransposeA : uint8_t { Invalid, NoTranspose, Transpose, Adjoint };  // transpose_a=NO_TRANSPOSE
-enum class CustomCallSchedule : uint8_t { None, Latest, Earliest };         // SCHEDULE_LATEST
+enum class CustomCallSchedule : uint8_t { None, Latest, Earliest };            // SCHEDULE_LATEST
 enum class ApiVersion : uint8_t { Unspecified, Original, StatusReturning, StatusReturningUnified, TypedFfi };
-enum class PaddingType : uint8_t { Invalid, Valid, Same };                  // padding_type=PADDING_SAME
+enum class PaddingType : uint8_t { Invalid, Valid, Same };  // padding_type=PADDING_SAME
 
 // result_accuracy={tolerance={atol=0,rtol=0,ulps=10}} or {mode=highest}
 struct ResultAccuracy {
@@ -95,7 +101,8 @@ struct ResultAccuracy {
   bool operator==(const ResultAccuracy&) const = default;
 };
 
-// A word that HLO writes without quotes (algorithm=dot_bf16_bf16_f32, mode=cross_replica); a plain std::string is quoted.
+// A word that HLO writes without quotes (algorithm=dot_bf16_bf16_f32, mode=cross_replica); a plain std::string is
+// quoted.
 struct Keyword : std::string {
   using std::string::string;
   using std::string::operator=;
@@ -132,7 +139,7 @@ enum class Presence : uint8_t { kRequired, kAlways, kOptional };
 template <class S, class M>
 struct Field {
   std::string_view name;
-  M S::*member;
+  M S::* member;
   Presence presence = Presence::kRequired;
 };
 template <class S, class M>
@@ -201,8 +208,7 @@ struct ParameterAttrs {  // parameter(number)
   int64_t number = 0;
   std::vector<bool> replicated_at_leaf_buffers;
   static constexpr auto fields() {
-    return std::tuple{
-        Field{"parameter_replication", &ParameterAttrs::replicated_at_leaf_buffers, Presence::kOptional}};
+    return std::tuple{Field{"parameter_replication", &ParameterAttrs::replicated_at_leaf_buffers, Presence::kOptional}};
   }
   STROP_ATTRS(ParameterAttrs);
 };
@@ -351,8 +357,7 @@ struct ScanAttrs {
   Verbatim is_associative;  // tri-state in XLA: unset, true, false
   static constexpr auto fields() {
     using A = ScanAttrs;
-    return std::tuple{Field{"dimensions", &A::dimensions},
-                      Field{"num_carries", &A::num_carries},
+    return std::tuple{Field{"dimensions", &A::dimensions}, Field{"num_carries", &A::num_carries},
                       Field{"is_reverse", &A::is_reverse, Presence::kOptional},
                       Field{"is_associative", &A::is_associative, Presence::kOptional}};
   }
@@ -392,9 +397,7 @@ struct BatchNormAttrs {
 
 struct CholeskyAttrs {
   bool lower = false;
-  static constexpr auto fields() {
-    return std::tuple{Field{"lower", &CholeskyAttrs::lower, Presence::kOptional}};
-  }
+  static constexpr auto fields() { return std::tuple{Field{"lower", &CholeskyAttrs::lower, Presence::kOptional}}; }
   STROP_ATTRS(CholeskyAttrs);
 };
 
@@ -465,9 +468,8 @@ struct CallAttrs {
   bool is_composite = false;
   OutputOperandAliasing output_to_operand_aliasing;
   static constexpr auto fields() {
-    return std::tuple{
-        Field{"is_composite", &CallAttrs::is_composite, Presence::kOptional},
-        Field{"output_to_operand_aliasing", &CallAttrs::output_to_operand_aliasing, Presence::kOptional}};
+    return std::tuple{Field{"is_composite", &CallAttrs::is_composite, Presence::kOptional},
+                      Field{"output_to_operand_aliasing", &CallAttrs::output_to_operand_aliasing, Presence::kOptional}};
   }
   STROP_ATTRS(CallAttrs);
 };
@@ -488,13 +490,13 @@ struct CustomCallAttrs {
   bool has_side_effect = false;
   OutputOperandAliasing output_to_operand_aliasing;
   PaddingType padding_type = PaddingType::Invalid;
-  std::vector<Literal> literal;           // at most one
+  std::vector<Literal> literal;  // at most one
   PrecisionConfig operand_precision;
   CustomCallSchedule schedule = CustomCallSchedule::None;
   ApiVersion api_version = ApiVersion::Original;
   std::string opaque;  // backend_config of a custom call: any bytes; printed as backend_config=
-  // operand_layout_constraints (which may be present and empty) stands after custom_call_target and is printed and parsed
-  // by hand; these follow the rule.
+  // operand_layout_constraints (which may be present and empty) stands after custom_call_target and is printed and
+  // parsed by hand; these follow the rule.
   static constexpr auto fields() {
     using A = CustomCallAttrs;
     return std::tuple{Field{"window", &A::window, Presence::kOptional},
@@ -590,12 +592,12 @@ struct ChannelAttrs {
 
 #undef STROP_ATTRS
 
-using Attrs = std::variant<
-    NoAttrs, AccuracyAttrs, DimensionsAttrs, ReducePrecisionAttrs, CompareAttrs, ConstantAttrs, IotaAttrs,
-    ParameterAttrs, CopyAttrs, DynamicSliceAttrs, GatherAttrs, ScatterAttrs, PadAttrs, ReshapeAttrs, SliceAttrs,
-    ConvolutionAttrs, DotAttrs, RaggedDotAttrs, WindowAttrs, ScanAttrs, SortAttrs, TopKAttrs, BatchNormAttrs,
-    CholeskyAttrs, FftAttrs, TriangularSolveAttrs, RngAttrs, RngBitGeneratorAttrs, RngStateAttrs, DomainAttrs,
-    GetTupleElementAttrs, AsyncAttrs, CallAttrs, ConditionalAttrs, CustomCallAttrs, FusionAttrs, CollectiveAttrs,
-    PermuteAttrs, InfeedAttrs, OutfeedAttrs, ChannelAttrs>;
+using Attrs =
+    std::variant<NoAttrs, AccuracyAttrs, DimensionsAttrs, ReducePrecisionAttrs, CompareAttrs, ConstantAttrs, IotaAttrs,
+                 ParameterAttrs, CopyAttrs, DynamicSliceAttrs, GatherAttrs, ScatterAttrs, PadAttrs, ReshapeAttrs,
+                 SliceAttrs, ConvolutionAttrs, DotAttrs, RaggedDotAttrs, WindowAttrs, ScanAttrs, SortAttrs, TopKAttrs,
+                 BatchNormAttrs, CholeskyAttrs, FftAttrs, TriangularSolveAttrs, RngAttrs, RngBitGeneratorAttrs,
+                 RngStateAttrs, DomainAttrs, GetTupleElementAttrs, AsyncAttrs, CallAttrs, ConditionalAttrs,
+                 CustomCallAttrs, FusionAttrs, CollectiveAttrs, PermuteAttrs, InfeedAttrs, OutfeedAttrs, ChannelAttrs>;
 
 }  // namespace strop

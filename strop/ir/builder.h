@@ -1,5 +1,5 @@
-// Builder: makes instructions with inferred shapes. The first error sticks: after it, every call returns null and Build()
-// returns the error, so that a chain of calls needs one check at the end.
+// Builder: makes instructions with inferred shapes. The first error sticks: after it, every call returns null and
+// Build() returns the error, so that a chain of calls needs one check at the end.
 //
 //   Module m("f");  Builder b(m.AddComputation("main"));
 //   Instruction* x = b.Parameter(0, f32_2x3);
@@ -10,9 +10,10 @@
 
 namespace strop {
 
-// The result shape of an op, or InvalidArgument in the user's words. Operands' layouts are ignored; the result has none.
-// Ops whose shape is not a function of the operands (iota, broadcast, reshape, convert, bitcast, constant, custom-call, rng,
-// infeed, recv, ...) take it from `declared`, which is then checked; pass nullptr to be told when one is needed.
+// The result shape of an op, or InvalidArgument in the user's words. Operands' layouts are ignored; the result has
+// none. Ops whose shape is not a function of the operands (iota, broadcast, reshape, convert, bitcast, constant,
+// custom-call, rng, infeed, recv, ...) take it from `declared`, which is then checked; pass nullptr to be told when one
+// is needed.
 Result<Shape> InferShape(Op op, std::span<const Shape* const> operands, const Attrs& attrs,
                          std::span<Computation* const> called, const Shape* declared);
 // Does the instruction hold what InferShape promises? Used by the verifier.

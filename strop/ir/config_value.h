@@ -8,8 +8,8 @@
 
 namespace strop {
 
-// The value at a path of keys separated by dots: the contents of a string, the text of anything else ("64", "[1,2]", "{...}").
-// Nullopt if the text is no object or has no such value. Keys are quoted or not, followed by ':' or '='.
+// The value at a path of keys separated by dots: the contents of a string, the text of anything else ("64", "[1,2]",
+// "{...}"). Nullopt if the text is no object or has no such value. Keys are quoted or not, followed by ':' or '='.
 std::optional<std::string> ConfigValue(std::string_view config, std::string_view path);
 
 }  // namespace strop

@@ -1,5 +1,6 @@
-// Instruction: one class for all ops. Op, shape, operands and called computations, immutable attributes, where it comes from.
-// Instructions live in their Computation (module.h) and keep their address; use edges are kept both ways, O(1) to change.
+// Instruction: one class for all ops. Op, shape, operands and called computations, immutable attributes, where it comes
+// from. Instructions live in their Computation (module.h) and keep their address; use edges are kept both ways, O(1) to
+// change.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -45,7 +46,7 @@ class Instruction {
   Op op() const { return op_; }
   const Shape& shape() const { return shape_; }
   void set_shape(Shape shape) { shape_ = std::move(shape); }
-  const std::string& name() const { return name_; }       // without %
+  const std::string& name() const { return name_; }  // without %
   void set_name(std::string name) { name_ = std::move(name); }
   // Unique within the module, in order of creation; dense enough to index side tables (see Module::id_bound()).
   int64_t id() const { return id_; }
@@ -66,8 +67,8 @@ class Instruction {
   void SetOperand(int64_t i, Instruction* value);
   void AppendOperand(Instruction* value);
   void RemoveOperand(int64_t i);  // keeps the order of the others
-  // Every use of this becomes a use of `other` (uses in `other` itself excepted), and if this is the root, `other` becomes it.
-  // `other` gets this one's metadata and frontend attributes if it has none.
+  // Every use of this becomes a use of `other` (uses in `other` itself excepted), and if this is the root, `other`
+  // becomes it. `other` gets this one's metadata and frontend attributes if it has none.
   void ReplaceAllUsesWith(Instruction* other);
 
   // ---- called computations, in the order of Info(op).callees
@@ -83,7 +84,9 @@ class Instruction {
   // ---- attributes
   // attrs<DotAttrs>() of an instruction whose row has that struct.
   template <class A>
-  const A& attrs() const { return std::get<A>(*attrs_); }
+  const A& attrs() const {
+    return std::get<A>(*attrs_);
+  }
   const Attrs& any_attrs() const { return *attrs_; }
   void set_attrs(Attrs attrs) { attrs_ = std::make_shared<const Attrs>(std::move(attrs)); }
   std::shared_ptr<const Attrs> shared_attrs() const { return attrs_; }
@@ -100,9 +103,13 @@ class Instruction {
   std::shared_ptr<const OpMetadata> shared_metadata() const { return extra_ ? extra_->metadata : nullptr; }
   const Sharding* sharding() const { return extra_ ? extra_->sharding.get() : nullptr; }  // null if none
   void set_sharding(Sharding sharding) { extra().sharding = std::make_shared<const Sharding>(std::move(sharding)); }
-  void clear_sharding() { if (extra_) extra_->sharding.reset(); }
+  void clear_sharding() {
+    if (extra_) extra_->sharding.reset();
+  }
   const FrontendAttributes& frontend_attributes() const;
-  void set_frontend_attribute(const std::string& key, std::string value) { extra().frontend_attributes[key] = std::move(value); }
+  void set_frontend_attribute(const std::string& key, std::string value) {
+    extra().frontend_attributes[key] = std::move(value);
+  }
   void set_frontend_attributes(FrontendAttributes attributes) { extra().frontend_attributes = std::move(attributes); }
   const std::string& backend_config() const;
   void set_backend_config(std::string config) { extra().backend_config = std::move(config); }
@@ -145,7 +152,7 @@ class Instruction {
     uint32_t use_index;  // position of this edge in value->uses_
   };
   InstructionExtra& extra();
-  void Unlink(int64_t i);                  // removes edge i from its operand's uses
+  void Unlink(int64_t i);  // removes edge i from its operand's uses
   void Link(int64_t i, Instruction* value);
 
   Op op_ = Op::kEnd;

@@ -58,15 +58,16 @@ class Computation {
   Range instructions() const { return Range{first_}; }
   Instruction* first() const { return first_; }
   Instruction* last() const { return last_; }
-  // Operands before users, control predecessors before successors; ties in list order. Includes instructions that the root
-  // does not reach. Iterative: depth of the graph does not matter.
+  // Operands before users, control predecessors before successors; ties in list order. Includes instructions that the
+  // root does not reach. Iterative: depth of the graph does not matter.
   std::vector<Instruction*> PostOrder() const;
   // Puts the list into post order (after a pass that inserted carelessly).
   void SortTopologically();
 
   // ---- making and removing
-  // Appends (or inserts before `before`). The name is made from the op ("add.12") unless given; a taken name gets a suffix.
-  // Nothing is checked here: see Builder for shape inference, VerifyModule for the rest. Parameters register themselves.
+  // Appends (or inserts before `before`). The name is made from the op ("add.12") unless given; a taken name gets a
+  // suffix. Nothing is checked here: see Builder for shape inference, VerifyModule for the rest. Parameters register
+  // themselves.
   Instruction* Add(Op op, Shape shape, std::span<Instruction* const> operands, Attrs attrs, std::string name = {},
                    Instruction* before = nullptr);
   Instruction* Add(Op op, Shape shape, std::initializer_list<Instruction*> operands, Attrs attrs = NoAttrs{},
@@ -76,8 +77,8 @@ class Computation {
   }
   Instruction* AddConstant(Literal literal, Instruction* before = nullptr);
   Instruction* AddParameter(int64_t number, Shape shape, std::string name = {});
-  // A copy of `original` (of this module or another) with other operands and optionally another shape; attributes, extras and
-  // callees kept (callees remapped through `callee_map` if given).
+  // A copy of `original` (of this module or another) with other operands and optionally another shape; attributes,
+  // extras and callees kept (callees remapped through `callee_map` if given).
   Instruction* AddClone(const Instruction& original, const Shape& shape, std::span<Instruction* const> operands,
                         const std::map<const Computation*, Computation*>* callee_map = nullptr,
                         Instruction* before = nullptr);
@@ -144,16 +145,23 @@ struct BufferDonor {
   bool operator==(const BufferDonor&) const = default;
 };
 
-// The tables at the top of a module with stack_frame_id metadata; ids are 1-based, a parent_frame_id of 0 is none. (The text
-// writes parent_frame_id one higher, as XLA does.)
+// The tables at the top of a module with stack_frame_id metadata; ids are 1-based, a parent_frame_id of 0 is none. (The
+// text writes parent_frame_id one higher, as XLA does.)
 struct StackFrames {
-  struct FileLocation { int64_t file_name_id = 0, function_name_id = 0, line = 0, end_line = 0, column = 0, end_column = 0;
-    bool operator==(const FileLocation&) const = default; };
-  struct Frame { int64_t file_location_id = 0, parent_frame_id = 0; bool operator==(const Frame&) const = default; };
+  struct FileLocation {
+    int64_t file_name_id = 0, function_name_id = 0, line = 0, end_line = 0, column = 0, end_column = 0;
+    bool operator==(const FileLocation&) const = default;
+  };
+  struct Frame {
+    int64_t file_location_id = 0, parent_frame_id = 0;
+    bool operator==(const Frame&) const = default;
+  };
   std::vector<std::string> file_names, function_names;
   std::vector<FileLocation> file_locations;
   std::vector<Frame> frames;
-  bool empty() const { return file_names.empty() && function_names.empty() && file_locations.empty() && frames.empty(); }
+  bool empty() const {
+    return file_names.empty() && function_names.empty() && file_locations.empty() && frames.empty();
+  }
   bool operator==(const StackFrames&) const = default;
 };
 
@@ -171,9 +179,11 @@ struct ModuleConfig {
   std::vector<BufferDonor> buffer_donors;
   FrontendAttributes frontend_attributes;
   StackFrames stack_frames;
-  // Header attributes that nothing here reads, in order: kept and printed as they came ("alias_passthrough_params", "true").
+  // Header attributes that nothing here reads, in order: kept and printed as they came ("alias_passthrough_params",
+  // "true").
   std::vector<std::pair<std::string, std::string>> other_attributes;
-  // What PJRT needs to know of each entry parameter and result leaf: memory kinds ("device", "pinned_host"), layout modes
+  // What PJRT needs to know of each entry parameter and result leaf: memory kinds ("device", "pinned_host"), layout
+  // modes
   // ("default", "auto", "{0,1}"); empty vectors mean all default.
   std::vector<std::string> parameter_memory_kinds, result_memory_kinds;
   std::vector<std::string> parameter_layout_modes, result_layout_modes;
@@ -226,7 +236,7 @@ class Module {
   Stage stage_ = Stage::Imported;
   Computation* entry_ = nullptr;
   std::vector<Computation*> computations_;
-  std::deque<Instruction> instruction_pool_;   // stable addresses; freed with the module
+  std::deque<Instruction> instruction_pool_;  // stable addresses; freed with the module
   std::deque<Computation> computation_pool_;
   // Instructions and computations have name spaces of their own, as in HLO. Looked up, never iterated.
   struct NameSpace {

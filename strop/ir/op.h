@@ -4,9 +4,8 @@
 // compile time; forgetting an op is an error that names it:
 //
 //   using VerifyFn = Status (*)(const Instruction&);
-//   constexpr OpColumn<VerifyFn> kVerify(/*unary*/ &VerifyUnary, /*binary*/ &VerifyBinary, ..., {{Op::Dot, &VerifyDot}});
-//   STROP_COMPLETE(kVerify);
-//   error: ... HasNoMissingOp<strop::Op::Cosh> ...
+//   constexpr OpColumn<VerifyFn> kVerify(/*unary*/ &VerifyUnary, /*binary*/ &VerifyBinary, ..., {{Op::Dot,
+//   &VerifyDot}}); STROP_COMPLETE(kVerify); error: ... HasNoMissingOp<strop::Op::Cosh> ...
 #pragma once
 #include <array>
 #include <cstdint>
@@ -18,16 +17,16 @@ namespace strop {
 
 enum Traits : uint32_t {
   kNone = 0,
-  kUnary = 1,         // elementwise, one operand
-  kBinary = 2,        // elementwise, two operands
-  kTernary = 4,       // elementwise, three operands (clamp, select)
+  kUnary = 1,    // elementwise, one operand
+  kBinary = 2,   // elementwise, two operands
+  kTernary = 4,  // elementwise, three operands (clamp, select)
   kElementwise = kUnary | kBinary | kTernary,
   kCommutative = 8,
-  kFloatMath = 16,    // a transcendental or root: float and complex only
-  kChangesType = 32,  // result type is not the operand's
-  kDataMovement = 64, // every result element is an operand element (or a padding value), unchanged
-  kSideEffect = 128,  // neither removed nor merged nor reordered against other effects
-  kControlFlow = 256, // callee is a computation of its own, not a scalar function
+  kFloatMath = 16,     // a transcendental or root: float and complex only
+  kChangesType = 32,   // result type is not the operand's
+  kDataMovement = 64,  // every result element is an operand element (or a padding value), unchanged
+  kSideEffect = 128,   // neither removed nor merged nor reordered against other effects
+  kControlFlow = 256,  // callee is a computation of its own, not a scalar function
   kCollective = 512,
   kAsync = 1024,
 };

@@ -7,12 +7,12 @@
 namespace strop {
 
 struct PrintOptions {
-  bool sigils = true;                  // %names and the `(p: shape) -> shape` signature of computations
-  bool operand_shapes = false;         // convert(s8[3,2]{1,0} %p)
+  bool sigils = true;           // %names and the `(p: shape) -> shape` signature of computations
+  bool operand_shapes = false;  // convert(s8[3,2]{1,0} %p)
   bool result_shape = true;
   bool metadata = true;
   bool backend_config = true;
-  bool large_constants = true;         // otherwise constants of more than ten elements print as {...}
+  bool large_constants = true;  // otherwise constants of more than ten elements print as {...}
   bool layouts = true;
   bool control_predecessors = true;
   bool sharding = true;
@@ -20,8 +20,8 @@ struct PrintOptions {
   bool canonical_names = false;
 
   static PrintOptions Default() { return {}; }
-  static PrintOptions Short();         // no sigils, no operand shapes: `add(x, y)`
-  static PrintOptions Fingerprint();   // canonical, no metadata: equal text == equal program
+  static PrintOptions Short();        // no sigils, no operand shapes: `add(x, y)`
+  static PrintOptions Fingerprint();  // canonical, no metadata: equal text == equal program
 };
 
 std::string PrintModule(const Module& module, const PrintOptions& options = {});

@@ -1,5 +1,5 @@
-// Offsets in the arena: groups in order of their first position take the best fitting gap among the groups that are alive.
-// Linear in the number of groups but for the search in the ordered free list.
+// Offsets in the arena: groups in order of their first position take the best fitting gap among the groups that are
+// alive. Linear in the number of groups but for the search in the ordered free list.
 #include <algorithm>
 #include <map>
 

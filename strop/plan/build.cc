@@ -1,9 +1,9 @@
-// BuildPlan: walks the scheduled module and writes down programs of steps over values; then coalesces values, places them,
-// and turns values into slots.
+// BuildPlan: walks the scheduled module and writes down programs of steps over values; then coalesces values, places
+// them, and turns values into slots.
 //
-// Tuples vanish here: an instruction has one value per leaf, and tuple, get-tuple-element, reshape, bitcast, copy and barriers
-// only pass values on. A loop's carries become values that its body rewrites; a carry that the body passes on unchanged is
-// the initial value itself.
+// Tuples vanish here: an instruction has one value per leaf, and tuple, get-tuple-element, reshape, bitcast, copy and
+// barriers only pass values on. A loop's carries become values that its body rewrites; a carry that the body passes on
+// unchanged is the initial value itself.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -39,9 +39,10 @@ std::pair<const Instruction*, int64_t> ResolveLeaf(const Instruction* i, int64_t
         i = i->operand(k);
         break;
       }
-      case Op::OptimizationBarrier: case Op::Domain: case Op::Copy: case Op::AddDependency:
-        i = i->operand(0);
-        break;
+      case Op::OptimizationBarrier:
+      case Op::Domain:
+      case Op::Copy:
+      case Op::AddDependency: i = i->operand(0); break;
       default: return {i, leaf};
     }
   }
@@ -190,9 +191,12 @@ class PlanBuilder {
         int64_t first = LeafOffset(i.operand(0)->shape(), i.tuple_index());
         return Leaves(tuple.begin() + first, tuple.begin() + first + i.shape().num_leaves());
       }
-      case Op::Reshape: case Op::Bitcast: case Op::Copy: case Op::OptimizationBarrier: case Op::Domain:
-      case Op::AddDependency:
-        return of.at(i.operand(0));
+      case Op::Reshape:
+      case Op::Bitcast:
+      case Op::Copy:
+      case Op::OptimizationBarrier:
+      case Op::Domain:
+      case Op::AddDependency: return of.at(i.operand(0));
       case Op::AfterAll: return Leaves{Fresh(0, &i)};
       case Op::Call: {
         std::vector<Leaves> arguments;
@@ -235,9 +239,7 @@ class PlanBuilder {
         AddStep(program, &i, CustomCallStep{}, operands, &results).is_custom_call = true;
         ShareCustomCallOperands(i);
         break;
-      default:
-        AddStep(program, &i, HostStep{}, operands, &results).is_kernel = true;
-        ShareKernelOperands(i);
+      default: AddStep(program, &i, HostStep{}, operands, &results).is_kernel = true; ShareKernelOperands(i);
     }
     return results;
   }
@@ -288,8 +290,10 @@ class PlanBuilder {
     const ProtoStep& step = g_.steps[at];
     int32_t operand = step.args[operand_arg].first, result = step.args[result_arg].first;
     if (handover) g_.handovers.insert({operand, result});
-    if (required) g_.must_share.push_back({at, operand_arg, result_arg});
-    else if (handover) g_.reuse_wishes.push_back({operand, result});
+    if (required)
+      g_.must_share.push_back({at, operand_arg, result_arg});
+    else if (handover)
+      g_.reuse_wishes.push_back({operand, result});
   }
 
   Result<Leaves> Constant(const Instruction& i) {
@@ -313,8 +317,8 @@ class PlanBuilder {
     const int64_t room = data.size + kBufferAlignment;
     auto storage = std::shared_ptr<uint8_t[]>(new (std::nothrow) uint8_t[room]);
     if (!storage) return ResourceExhausted("out of memory: ", room, " bytes for constant %", i.name());
-    uint8_t* aligned = reinterpret_cast<uint8_t*>(
-        (reinterpret_cast<uintptr_t>(storage.get()) + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment);
+    uint8_t* aligned = reinterpret_cast<uint8_t*>((reinterpret_cast<uintptr_t>(storage.get()) + kBufferAlignment - 1) /
+                                                  kBufferAlignment * kBufferAlignment);
     if (data.size > 0) std::memcpy(aligned, bytes.data(), bytes.size());
     data.data = aligned;
     data.owner = storage;
@@ -463,7 +467,8 @@ class PlanBuilder {
     return result;
   }
 
-  // ---- outputs --------------------------------------------------------------------------------------------------------
+  // ---- outputs
+  // --------------------------------------------------------------------------------------------------------
 
   static int64_t FlatLeaf(const Shape& shape, const Dims& index) {
     int64_t n = 0;
@@ -486,7 +491,8 @@ class PlanBuilder {
     const auto& kinds = module_.config().result_memory_kinds;
     std::map<int64_t, std::pair<int64_t, bool>> donated;  // output -> parameter, must
     for (const InputOutputAlias& a : module_.config().input_output_alias)
-      donated[FlatLeaf(layout.result, a.output_index)] = {FlatParameter(layout, a.parameter, a.parameter_index), a.must_alias};
+      donated[FlatLeaf(layout.result, a.output_index)] = {FlatParameter(layout, a.parameter, a.parameter_index),
+                                                          a.must_alias};
     for (size_t o = 0; o < g_.outputs.size(); ++o) {
       OutputSpec spec;
       spec.shape = o < shapes.size() ? shapes[o] : Shape();
@@ -527,7 +533,8 @@ class PlanBuilder {
     }
   }
 
-  // ---- slots ----------------------------------------------------------------------------------------------------------
+  // ---- slots
+  // ----------------------------------------------------------------------------------------------------------
 
   int32_t SlotOf(int32_t v) {
     const Value& value = g_.values[v];
@@ -535,10 +542,22 @@ class PlanBuilder {
     Slot slot;
     slot.size = value.size;
     switch (group.base) {
-      case Base::Parameter: slot.kind = SlotKind::kParameter; slot.index = group.index; break;
-      case Base::Constant: slot.kind = SlotKind::kConstant; slot.index = group.index; break;
-      case Base::Output: slot.kind = SlotKind::kOutput; slot.index = group.index; break;
-      case Base::None: slot.kind = SlotKind::kTemp; slot.offset = group.offset; break;
+      case Base::Parameter:
+        slot.kind = SlotKind::kParameter;
+        slot.index = group.index;
+        break;
+      case Base::Constant:
+        slot.kind = SlotKind::kConstant;
+        slot.index = group.index;
+        break;
+      case Base::Output:
+        slot.kind = SlotKind::kOutput;
+        slot.index = group.index;
+        break;
+      case Base::None:
+        slot.kind = SlotKind::kTemp;
+        slot.offset = group.offset;
+        break;
     }
     auto key = std::make_tuple(slot.kind, slot.index, slot.offset, slot.size);
     auto [it, added] = slots_.emplace(key, static_cast<int32_t>(plan_.spec.slots.size()));

@@ -99,8 +99,8 @@ void CopyBeforeOverwriting(Graph& g, const Graph::MustShare& m) {
   g.steps.push_back(std::move(before));
 }
 
-// A donated parameter is memory that may be written, as long as that is the output's memory: it joins the output's group, or
-// stays what it was.
+// A donated parameter is memory that may be written, as long as that is the output's memory: it joins the output's
+// group, or stays what it was.
 void MergeDonation(Graph& g, const Graph::Donation& d) {
   Group& group = g.groups[g.values[d.parameter_value].group];
   if (group.base != Base::Parameter) return;

@@ -1,13 +1,15 @@
 // Fusion: which instructions are computed inside the kernel of their users, and never written to memory.
 //
-// One walk from the last instruction to the first decides for each: it becomes the root of a kernel, or it is inlined into the
-// kernels of all its users. Nothing is inlined into more kernels than it is cheap to compute again, so the work and the
-// size of the program stay linear; since a kernel is one root and its inlined ancestors, no cycle can arise.
+// One walk from the last instruction to the first decides for each: it becomes the root of a kernel, or it is inlined
+// into the kernels of all its users. Nothing is inlined into more kernels than it is cheap to compute again, so the
+// work and the size of the program stay linear; since a kernel is one root and its inlined ancestors, no cycle can
+// arise.
 //
 //   %e = exponential(%x); %s = add(%e, %y)   ->   %s = fusion(%x, %y), calls={ exponential, add }
 //
 // An instruction is inlined if
-//   - it computes an element from a bounded number of operand elements (elementwise, data movement, iota, scalar constant);
+//   - it computes an element from a bounded number of operand elements (elementwise, data movement, iota, scalar
+//   constant);
 //   - every user is a kernel root that takes inlined operands there, or is itself inlined;
 //   - it would be computed once per element, or is cheap: a broadcast repeats its operand, two kernels repeat it twice.
 #include <algorithm>
@@ -19,24 +21,32 @@
 namespace strop {
 namespace {
 
-constexpr int kMaxKernelSize = 160;       // instructions in a fused computation
-constexpr int kMaxCheapKernels = 8;       // kernels that repeat a cheap instruction
+constexpr int kMaxKernelSize = 160;  // instructions in a fused computation
+constexpr int kMaxCheapKernels = 8;  // kernels that repeat a cheap instruction
 
 // How often computing this op again may be tolerated.
 enum class Cost : uint8_t { Free, Cheap, Expensive };
 
 Cost CostOf(const Instruction& i) {
   switch (i.op()) {
-    case Op::Constant: case Op::Iota: case Op::Broadcast: case Op::Reshape: case Op::Bitcast: case Op::Parameter:
-    case Op::Slice: case Op::Transpose: case Op::Reverse:
-      return Cost::Free;
-    case Op::Divide: case Op::Remainder: case Op::Gather: case Op::Concatenate: case Op::Clz: case Op::Mulhi:
-    case Op::StochasticConvert:
-      return Cost::Expensive;
-    case Op::Multiply:
-      return IsComplex(i.shape().type()) ? Cost::Expensive : Cost::Cheap;
-    default:
-      return Is(i.op(), kFloatMath) ? Cost::Expensive : Cost::Cheap;
+    case Op::Constant:
+    case Op::Iota:
+    case Op::Broadcast:
+    case Op::Reshape:
+    case Op::Bitcast:
+    case Op::Parameter:
+    case Op::Slice:
+    case Op::Transpose:
+    case Op::Reverse: return Cost::Free;
+    case Op::Divide:
+    case Op::Remainder:
+    case Op::Gather:
+    case Op::Concatenate:
+    case Op::Clz:
+    case Op::Mulhi:
+    case Op::StochasticConvert: return Cost::Expensive;
+    case Op::Multiply: return IsComplex(i.shape().type()) ? Cost::Expensive : Cost::Cheap;
+    default: return Is(i.op(), kFloatMath) ? Cost::Expensive : Cost::Cheap;
   }
 }
 
@@ -44,9 +54,17 @@ bool IsInlinable(const Instruction& i) {
   if (!i.shape().IsArray() || !i.control_predecessors().empty() || !i.control_successors().empty()) return false;
   switch (i.op()) {
     case Op::Constant: return i.shape().num_elements() == 1;
-    case Op::Iota: case Op::Broadcast: case Op::Reshape: case Op::Transpose: case Op::Slice: case Op::Pad:
-    case Op::Concatenate: case Op::Reverse: case Op::DynamicSlice: case Op::Gather: case Op::BitcastConvert:
-      return true;
+    case Op::Iota:
+    case Op::Broadcast:
+    case Op::Reshape:
+    case Op::Transpose:
+    case Op::Slice:
+    case Op::Pad:
+    case Op::Concatenate:
+    case Op::Reverse:
+    case Op::DynamicSlice:
+    case Op::Gather:
+    case Op::BitcastConvert: return true;
     default: return IsElementwise(i.op());
   }
 }
@@ -54,9 +72,15 @@ bool IsInlinable(const Instruction& i) {
 // No step and no memory of its own: the same bytes as its operand.
 bool IsAlias(const Instruction& i) {
   switch (i.op()) {
-    case Op::Reshape: case Op::Bitcast: case Op::Copy: case Op::GetTupleElement: case Op::Tuple:
-    case Op::OptimizationBarrier: case Op::AddDependency: case Op::AfterAll: case Op::Domain:
-      return true;
+    case Op::Reshape:
+    case Op::Bitcast:
+    case Op::Copy:
+    case Op::GetTupleElement:
+    case Op::Tuple:
+    case Op::OptimizationBarrier:
+    case Op::AddDependency:
+    case Op::AfterAll:
+    case Op::Domain: return true;
     default: return false;
   }
 }
@@ -79,15 +103,20 @@ Decision TakesInlined(const Instruction& root, int64_t k) {
 int64_t RepeatFactor(const Instruction& user, int64_t k) {
   const int64_t in = std::max<int64_t>(user.operand(k)->shape().num_elements(), 1);
   switch (user.op()) {
-    case Op::Broadcast: case Op::Gather: case Op::DynamicSlice: case Op::DynamicUpdateSlice:
+    case Op::Broadcast:
+    case Op::Gather:
+    case Op::DynamicSlice:
+    case Op::DynamicUpdateSlice:
       if (user.op() == Op::DynamicUpdateSlice && k == 1) return 1;
       return std::max<int64_t>(1, user.shape().num_elements() / in);
     case Op::ReduceWindow: {
       int64_t n = 1;
-      for (const WindowDim& d : user.attrs<WindowAttrs>().window.dims) n = SaturatingMultiply(n, std::max<int64_t>(d.size, 1));
+      for (const WindowDim& d : user.attrs<WindowAttrs>().window.dims)
+        n = SaturatingMultiply(n, std::max<int64_t>(d.size, 1));
       return n;
     }
-    case Op::Clamp: case Op::Select:  // scalar bounds and predicates
+    case Op::Clamp:
+    case Op::Select:  // scalar bounds and predicates
       return std::max<int64_t>(1, user.shape().num_elements() / in);
     default: return 1;
   }
@@ -95,8 +124,8 @@ int64_t RepeatFactor(const Instruction& user, int64_t k) {
 
 struct Node {
   bool inlined = false;
-  int64_t repeat = 1;             // times that an element is computed, over the worst path to a root
-  std::vector<int32_t> kernels;   // roots (numbers of nodes) that compute it; a root has itself
+  int64_t repeat = 1;            // times that an element is computed, over the worst path to a root
+  std::vector<int32_t> kernels;  // roots (numbers of nodes) that compute it; a root has itself
 };
 
 class Fuser {
@@ -147,7 +176,8 @@ class Fuser {
       const Node& at = nodes_[number_.at(use.user)];
       if (!at.inlined) {
         if (IsAlias(user)) return Decision::No("%", user.name(), " passes it on");
-        if (Decision d = TakesInlined(user, use.operand_number); !d) return Decision::No("%", user.name(), ": ", d.why_not());
+        if (Decision d = TakesInlined(user, use.operand_number); !d)
+          return Decision::No("%", user.name(), ": ", d.why_not());
         if (target_.supports && !target_.supports(user)) return Decision::No("%", user.name(), " is not compiled");
       }
       int64_t repeat = SaturatingMultiply(at.repeat, RepeatFactor(user, use.operand_number));
@@ -178,7 +208,7 @@ class Fuser {
     for (int64_t k = 0; k < i.operand_count(); ++k) {
       const Instruction& o = *i.operand(k);
       if (!IsInlinable(o) || CostOf(o) == Cost::Expensive) continue;  // will be in memory
-      if (o.use_count() > 1) continue;                                 // judged on its own
+      if (o.use_count() > 1) continue;                                // judged on its own
       if (!OnlyCheapOperands(o, depth + 1)) return false;
     }
     return true;
@@ -221,8 +251,8 @@ class Fuser {
         auto it = inside.find(o);
         // The buffer that is overwritten is a parameter apart from one that is read elsewhere: the plan will copy.
         if (it == inside.end() || (m == root && k == 0 && separate_buffer)) {
-          Instruction* p = fused->AddParameter(static_cast<int64_t>(operands.size()), o->shape(),
-                                               StrCat("param_", operands.size()));
+          Instruction* p =
+              fused->AddParameter(static_cast<int64_t>(operands.size()), o->shape(), StrCat("param_", operands.size()));
           operands.push_back(o);
           inside[o] = p;
           args.push_back(p);
@@ -248,8 +278,8 @@ class Fuser {
     return OkStatus();
   }
 
-  // Do the members read the buffer that `root` (a dynamic-update-slice) updates only where, and when, it is overwritten:
-  // through a dynamic-slice of the same window whose elements reach the update one by one?
+  // Do the members read the buffer that `root` (a dynamic-update-slice) updates only where, and when, it is
+  // overwritten: through a dynamic-slice of the same window whose elements reach the update one by one?
   static bool ReadsOnlyTheUpdatedWindow(const Instruction& root, const std::vector<Instruction*>& members) {
     const Instruction* buffer = root.operand(0);
     const Shape& update = root.operand(1)->shape();
@@ -259,7 +289,8 @@ class Fuser {
       const Instruction* reader = use.user;
       if (reader == &root && use.operand_number == 0) continue;
       if (!member.count(reader)) continue;
-      if (reader->op() != Op::DynamicSlice || use.operand_number != 0 || !reader->shape().SameDims(update)) return false;
+      if (reader->op() != Op::DynamicSlice || use.operand_number != 0 || !reader->shape().SameDims(update))
+        return false;
       for (int64_t k = 1; k < reader->operand_count(); ++k)
         if (reader->operand(k) != root.operand(k + 1)) return false;
       std::vector<const Instruction*> stack = {reader};

@@ -33,8 +33,7 @@ InPlace FusionReuse(const Instruction& kernel, int64_t operand, int64_t leaf) {
   const Instruction* root = fused.root();
   if (root->op() == Op::Tuple) root = root->operand(leaf);
   const Instruction* parameter = fused.parameter(operand);
-  if (root->op() == Op::DynamicUpdateSlice)
-    return root->operand(0) == parameter ? InPlace::Required : InPlace::No;
+  if (root->op() == Op::DynamicUpdateSlice) return root->operand(0) == parameter ? InPlace::Required : InPlace::No;
   if (fused.root()->op() == Op::Tuple || !IsElementwise(root->op())) return InPlace::No;
   if (!SameElements(parameter->shape(), root->shape())) return InPlace::No;
   return ReadOnlyAtTheResultIndex(*parameter, *root) ? InPlace::Allowed : InPlace::No;

@@ -1,7 +1,9 @@
-// Plan: everything that is decided before code is generated: which programs of which steps, where each value lives, what is
-// copied. Immutable once built, printable. The backend fills the kernels' bodies in, which makes it an ExecutableSpec.
+// Plan: everything that is decided before code is generated: which programs of which steps, where each value lives,
+// what is copied. Immutable once built, printable. The backend fills the kernels' bodies in, which makes it an
+// ExecutableSpec.
 //
-//   module (Stage::Scheduled, flat tuples only around control flow) --BuildPlan--> Plan --Backend::Compile--> Executable
+//   module (Stage::Scheduled, flat tuples only around control flow) --BuildPlan--> Plan --Backend::Compile-->
+//   Executable
 #pragma once
 #include <memory>
 #include <string>
@@ -40,15 +42,15 @@ struct Plan {
 // The module must outlive the plan.
 Result<Plan> BuildPlan(const Module& module, const TargetInfo& target);
 
-// Turns groups of instructions into Op::Fusion instructions; the module gets Stage::Fused. `why_not`, if given, collects a
-// line per edge that could have been fused and was not.
+// Turns groups of instructions into Op::Fusion instructions; the module gets Stage::Fused. `why_not`, if given,
+// collects a line per edge that could have been fused and was not.
 Status FuseModule(Module& module, const TargetInfo& target, std::vector<std::string>* why_not = nullptr);
 
 // Orders each computation's list to keep few bytes alive; the module gets Stage::Scheduled and is_scheduled.
 Status ScheduleModule(Module& module);
 
-// May the memory of operand `k` serve as that of result leaf `r` of this kernel? Required: it must (the plan copies first
-// if it cannot).
+// May the memory of operand `k` serve as that of result leaf `r` of this kernel? Required: it must (the plan copies
+// first if it cannot).
 enum class InPlace : uint8_t { No, Allowed, Required };
 InPlace CanReuseOperand(const Instruction& kernel, int64_t operand, int64_t result_leaf);
 

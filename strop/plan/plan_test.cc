@@ -51,7 +51,8 @@ struct LoopModule {
     Instruction* p = condition->AddParameter(0, state);
     Instruction* i = Gte(condition, p, 0);
     Instruction* limit = condition->AddConstant(Literal::Scalar<int32_t>(100));
-    condition->set_root(condition->Add(Op::Compare, Shape::Scalar(ElementType::Pred), {i, limit}, CompareAttrs{CompareDirection::Lt, {}}));
+    condition->set_root(condition->Add(Op::Compare, Shape::Scalar(ElementType::Pred), {i, limit},
+                                       CompareAttrs{CompareDirection::Lt, {}}));
     m.set_entry(entry);
   }
   static Instruction* Gte(Computation* c, Instruction* tuple, int64_t index) {
@@ -84,8 +85,8 @@ TEST(Plan, LoopUpdatesInPlace) {
     l.body->set_root(l.body->Add(Op::Tuple, l.state, {next, u}));
     l.Finish(donate);
     Plan plan = MakePlan(l.m);
-    // The counter's start is a constant, and (not donated) the caller's array may not be written: one copy each, none in
-    // the body.
+    // The counter's start is a constant, and (not donated) the caller's array may not be written: one copy each, none
+    // in the body.
     EXPECT_EQ(Copies(plan), donate ? 1 : 2) << plan.ToString();
     for (size_t n = 1; n < plan.spec.programs.size(); ++n)
       for (const Step& s : plan.spec.programs[n].steps) EXPECT_NE(s.kind(), StepKind::kCopy) << plan.ToString();

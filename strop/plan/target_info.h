@@ -1,4 +1,5 @@
-// TargetInfo: what the plan must know of a target to decide layout, fusion, schedule and buffers. A backend fills it in.
+// TargetInfo: what the plan must know of a target to decide layout, fusion, schedule and buffers. A backend fills it
+// in.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -10,19 +11,20 @@
 namespace strop {
 
 struct TargetInfo {
-  std::string name;                      // "cpu"
-  std::string description;               // "x86-64 avx512f avx512_bf16 ..., 2 threads"
-  int64_t buffer_alignment = 64;         // of every value in memory, in bytes
+  std::string name;               // "cpu"
+  std::string description;        // "x86-64 avx512f avx512_bf16 ..., 2 threads"
+  int64_t buffer_alignment = 64;  // of every value in memory, in bytes
   int64_t l2_bytes = 1 << 20;
   int64_t l3_bytes = 32 << 20;
   int vector_bytes = 16;
-  int64_t inline_cost = 200000;          // a program of less work (flops + bytes) runs on the caller's thread
+  int64_t inline_cost = 200000;  // a program of less work (flops + bytes) runs on the caller's thread
 
   // Can the backend compile this instruction as a kernel (alone or as the root of a fusion)? No: it is interpreted.
   std::function<Decision(const Instruction&)> supports;
-  // May `producer` be computed inside the kernel of `consumer_root`, at `user` (its user inside that kernel)? Asked after
-  // the plan's own rules said yes. Null: the plan's rules alone decide.
-  std::function<Decision(const Instruction& producer, const Instruction& user, const Instruction& consumer_root)> can_fuse;
+  // May `producer` be computed inside the kernel of `consumer_root`, at `user` (its user inside that kernel)? Asked
+  // after the plan's own rules said yes. Null: the plan's rules alone decide.
+  std::function<Decision(const Instruction& producer, const Instruction& user, const Instruction& consumer_root)>
+      can_fuse;
 };
 
 }  // namespace strop

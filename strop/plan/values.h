@@ -1,8 +1,8 @@
 // Inside the plan: values (array leaves with a life time) and groups (values that share memory).
 //
-// Time is a line of positions: steps are numbered in the order in which they are walked, loop bodies and branches in place.
-// A value is written at live.begin and last read at live.end. A value from outside that a loop reads lives to the end of
-// the loop, since the next trip reads it again.
+// Time is a line of positions: steps are numbered in the order in which they are walked, loop bodies and branches in
+// place. A value is written at live.begin and last read at live.end. A value from outside that a loop reads lives to
+// the end of the loop, since the next trip reads it again.
 #pragma once
 #include <cstdint>
 #include <set>
@@ -22,7 +22,7 @@ struct Value {
   const Instruction* def = nullptr;  // for names
   int64_t begin = 0;
   int64_t end = 0;
-  int32_t loop = -1;                 // innermost loop that contains the definition
+  int32_t loop = -1;  // innermost loop that contains the definition
   int32_t group = -1;
 };
 
@@ -37,10 +37,10 @@ enum class Base : uint8_t { None, Parameter, Constant, Output };
 struct Group {
   std::vector<int32_t> values;
   Base base = Base::None;
-  int32_t index = -1;           // of the parameter, constant or output
+  int32_t index = -1;  // of the parameter, constant or output
 
   int64_t size = 0;
-  int64_t offset = 0;           // in the arena, for Base::None
+  int64_t offset = 0;  // in the arena, for Base::None
 };
 
 // A step before slots are known: args are values.
@@ -49,10 +49,10 @@ struct ProtoStep {
   int64_t position = 0;
   const Instruction* instruction = nullptr;
   StepBody body;
-  bool is_kernel = false;       // body comes from the backend
+  bool is_kernel = false;  // body comes from the backend
   bool is_custom_call = false;
   std::vector<std::pair<int32_t, Access>> args;
-  int32_t num_operands = 0;     // leading args
+  int32_t num_operands = 0;  // leading args
 };
 
 // Two values that may share memory although one ends where the other begins: an operand overwritten in place, a copy.
@@ -80,13 +80,13 @@ struct Graph {
     int32_t operand_arg, result_arg;
   };
   std::vector<MustShare> must_share;
-  std::vector<int32_t> outputs;        // value of each output leaf
+  std::vector<int32_t> outputs;  // value of each output leaf
   std::vector<std::string> copy_reasons;
   int64_t end_position = 0;
 
   int32_t NewValue(int64_t size, const Instruction* def, int64_t begin, int32_t loop);
   // A group of its own for every value that has none.
-  bool Merge(int32_t a, int32_t b);    // by value; false if they interfere
+  bool Merge(int32_t a, int32_t b);  // by value; false if they interfere
   bool Interfere(const Value& a, int32_t na, const Value& b, int32_t nb) const;
 };
 

@@ -45,7 +45,8 @@ Result<int64_t> Arguments::TakeInt(std::string_view name, int64_t fallback) {
   return *value;
 }
 
-Result<std::vector<std::string>> Arguments::Files(std::vector<std::string_view> known, size_t at_least, size_t at_most) {
+Result<std::vector<std::string>> Arguments::Files(std::vector<std::string_view> known, size_t at_least,
+                                                  size_t at_most) {
   std::vector<std::string> files;
   for (std::string_view word : words_) {
     if (word.size() > 1 && word[0] == '-') {
@@ -56,7 +57,8 @@ Result<std::vector<std::string>> Arguments::Files(std::vector<std::string_view> 
     }
     files.emplace_back(word);
   }
-  if (files.size() < at_least) return InvalidArgument("expected ", at_least == 1 ? "a file" : "files", "; - is standard input");
+  if (files.size() < at_least)
+    return InvalidArgument("expected ", at_least == 1 ? "a file" : "files", "; - is standard input");
   if (files.size() > at_most) return InvalidArgument("unexpected argument \"", files[at_most], "\"");
   return files;
 }
@@ -78,7 +80,8 @@ Status WriteFile(const std::string& path, std::string_view contents) {
   if (!file) return FailedPrecondition("cannot write ", path, ": ", std::strerror(errno));
   bool ok = std::fwrite(contents.data(), 1, contents.size(), file) == contents.size();
   ok &= (file == stdout ? std::fflush(file) : std::fclose(file)) == 0;
-  if (!ok) return FailedPrecondition("cannot write ", path.empty() ? "standard output" : path, ": ", std::strerror(errno));
+  if (!ok)
+    return FailedPrecondition("cannot write ", path.empty() ? "standard output" : path, ": ", std::strerror(errno));
   return OkStatus();
 }
 

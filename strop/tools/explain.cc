@@ -29,8 +29,9 @@ Status RunExplain(Arguments& arguments) {
               static_cast<long long>(e.num_steps(StepKind::kKernel) + e.num_steps(StepKind::kHost)),
               static_cast<long long>(e.num_steps(StepKind::kCopy)), static_cast<long long>(e.spec().temp_bytes),
               static_cast<long long>(e.spec().code_bytes));
-  std::printf("work: %lld flops, %lld transcendentals, %lld bytes accessed\n", static_cast<long long>(program->cost.flops),
-              static_cast<long long>(program->cost.transcendentals), static_cast<long long>(program->cost.bytes_accessed));
+  std::printf("work: %lld flops, %lld transcendentals, %lld bytes accessed\n",
+              static_cast<long long>(program->cost.flops), static_cast<long long>(program->cost.transcendentals),
+              static_cast<long long>(program->cost.bytes_accessed));
   for (const Timing& t : program->timings) std::printf("time: %-8s %8.3f ms\n", t.phase.c_str(), t.milliseconds);
   PrintList("interpreted", program->explanation.interpreted);
   PrintList("not fused", program->explanation.not_fused);

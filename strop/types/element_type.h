@@ -100,19 +100,20 @@ std::optional<ElementType> ElementTypeFromNumber(int64_t number);
 struct FloatFormat {
   int bits;
   int exponent_bits;
-  int mantissa_bits;     // stored, without the implicit one
+  int mantissa_bits;  // stored, without the implicit one
   int bias;
   bool has_infinity;
   bool has_nan;
   bool has_negative_zero;  // false for the FNUZ formats, where the code of -0 is NaN, and for unsigned e8m0
   bool has_sign = true;
-  bool has_zero = true;    // false for e8m0
+  bool has_zero = true;  // false for e8m0
 };
 const FloatFormat& FormatOf(ElementType t);  // t must be a float type
 
 // Exact value of a code of format t; `code` holds Bits(t) bits.
 double DecodeFloat(ElementType t, uint64_t code);
-// The code nearest to `value`, ties to even; overflow gives infinity, or NaN where the format has no infinity (XLA's rule).
+// The code nearest to `value`, ties to even; overflow gives infinity, or NaN where the format has no infinity (XLA's
+// rule).
 uint64_t EncodeFloat(ElementType t, double value);
 
 }  // namespace strop

@@ -22,7 +22,8 @@ class Literal {
   static Result<Literal> FromBytes(const Shape& shape, std::span<const uint8_t> bytes);
   static Literal Tuple(std::vector<Literal> elements);
   static Literal Token();
-  // A shape whose values are not known (an elided constant); no element may be read. The verifier refuses such constants.
+  // A shape whose values are not known (an elided constant); no element may be read. The verifier refuses such
+  // constants.
   static Literal WithoutValues(Shape shape);
   bool has_values() const;
 
@@ -52,9 +53,9 @@ class Literal {
   }
 
   // Element access in row-major order, converted; for printing, folding and tests. `linear` < num_elements().
-  double GetDouble(int64_t linear) const;   // real part of complex; pred as 0/1
+  double GetDouble(int64_t linear) const;  // real part of complex; pred as 0/1
   double GetImag(int64_t linear) const;
-  int64_t GetInt(int64_t linear) const;     // u64 above INT64_MAX keeps its bits
+  int64_t GetInt(int64_t linear) const;  // u64 above INT64_MAX keeps its bits
   std::complex<double> GetComplex(int64_t linear) const;
   void SetDouble(int64_t linear, double value);  // rounds to the element type
   void SetInt(int64_t linear, int64_t value);
@@ -73,8 +74,8 @@ class Literal {
   bool AllElementsEqual() const;          // bitwise splat, at least one element
   uint64_t Hash() const;
 
-  // HLO constant text without the shape, exactly as XLA writes it on one line: "{1, 2}", "{ { 1, 2 }, { 3, 4 } }", "(1, 2)"
-  // for complex, "true" for a pred (but "{1, 0}" inside an array), "( 1, {2, 3} )" for a tuple.
+  // HLO constant text without the shape, exactly as XLA writes it on one line: "{1, 2}", "{ { 1, 2 }, { 3, 4 } }", "(1,
+  // 2)" for complex, "true" for a pred (but "{1, 0}" inside an array), "( 1, {2, 3} )" for a tuple.
   std::string ToString() const;
   void AppendText(std::string& out) const;
 
@@ -84,27 +85,42 @@ class Literal {
   std::vector<Literal> elements_;
 };
 
-// Text of one element as XLA prints it in constants ("1", "0.1", "1e+10", "inf", "-nan", "nan(0x1)" for a NaN with a payload,
+// Text of one element as XLA prints it in constants ("1", "0.1", "1e+10", "inf", "-nan", "nan(0x1)" for a NaN with a
+// payload,
 // "(re, im)", "true"); it reads back to the same bits.
 std::string ElementToString(const Literal& literal, int64_t linear);
 
 // The element type of a C++ type (bool is pred; uint16_t is u16, use bytes for f16 and bf16).
 template <class T>
 constexpr ElementType ElementTypeOf() {
-  if constexpr (std::is_same_v<T, bool>) return ElementType::Pred;
-  else if constexpr (std::is_same_v<T, int8_t>) return ElementType::S8;
-  else if constexpr (std::is_same_v<T, int16_t>) return ElementType::S16;
-  else if constexpr (std::is_same_v<T, int32_t>) return ElementType::S32;
-  else if constexpr (std::is_same_v<T, int64_t>) return ElementType::S64;
-  else if constexpr (std::is_same_v<T, uint8_t>) return ElementType::U8;
-  else if constexpr (std::is_same_v<T, uint16_t>) return ElementType::U16;
-  else if constexpr (std::is_same_v<T, uint32_t>) return ElementType::U32;
-  else if constexpr (std::is_same_v<T, uint64_t>) return ElementType::U64;
-  else if constexpr (std::is_same_v<T, float>) return ElementType::F32;
-  else if constexpr (std::is_same_v<T, double>) return ElementType::F64;
-  else if constexpr (std::is_same_v<T, std::complex<float>>) return ElementType::C64;
-  else if constexpr (std::is_same_v<T, std::complex<double>>) return ElementType::C128;
-  else return ElementType::Invalid;
+  if constexpr (std::is_same_v<T, bool>)
+    return ElementType::Pred;
+  else if constexpr (std::is_same_v<T, int8_t>)
+    return ElementType::S8;
+  else if constexpr (std::is_same_v<T, int16_t>)
+    return ElementType::S16;
+  else if constexpr (std::is_same_v<T, int32_t>)
+    return ElementType::S32;
+  else if constexpr (std::is_same_v<T, int64_t>)
+    return ElementType::S64;
+  else if constexpr (std::is_same_v<T, uint8_t>)
+    return ElementType::U8;
+  else if constexpr (std::is_same_v<T, uint16_t>)
+    return ElementType::U16;
+  else if constexpr (std::is_same_v<T, uint32_t>)
+    return ElementType::U32;
+  else if constexpr (std::is_same_v<T, uint64_t>)
+    return ElementType::U64;
+  else if constexpr (std::is_same_v<T, float>)
+    return ElementType::F32;
+  else if constexpr (std::is_same_v<T, double>)
+    return ElementType::F64;
+  else if constexpr (std::is_same_v<T, std::complex<float>>)
+    return ElementType::C64;
+  else if constexpr (std::is_same_v<T, std::complex<double>>)
+    return ElementType::C128;
+  else
+    return ElementType::Invalid;
 }
 
 template <class T>

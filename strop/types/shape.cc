@@ -50,8 +50,10 @@ std::string Layout::ToString() const {
       out += '(';
       for (size_t i = 0; i < tile.dims.size(); ++i) {
         if (i) out += ',';
-        if (tile.dims[i] == Tile::kCombineDimension) out += '*';
-        else StrAppend(out, tile.dims[i]);
+        if (tile.dims[i] == Tile::kCombineDimension)
+          out += '*';
+        else
+          StrAppend(out, tile.dims[i]);
       }
       out += ')';
     }
@@ -86,8 +88,10 @@ Shape Shape::Tuple(std::vector<Shape> elements) {
 
 void Shape::set_dynamic(int64_t i, bool dynamic) {
   if (i >= 64) return;  // Validate() refuses such ranks
-  if (dynamic) dynamic_ |= uint64_t{1} << i;
-  else dynamic_ &= ~(uint64_t{1} << i);
+  if (dynamic)
+    dynamic_ |= uint64_t{1} << i;
+  else
+    dynamic_ &= ~(uint64_t{1} << i);
 }
 
 bool Shape::IsStatic() const {
@@ -141,8 +145,10 @@ int64_t Shape::num_elements() const {
   int64_t n = 1;
   bool zero = false;
   for (int64_t d : dims_) {
-    if (d <= 0) zero = true;  // unbounded counts as nothing known
-    else n = SaturatingMultiply(n, d);
+    if (d <= 0)
+      zero = true;  // unbounded counts as nothing known
+    else
+      n = SaturatingMultiply(n, d);
   }
   return zero ? 0 : n;
 }
@@ -171,9 +177,7 @@ int64_t Shape::num_leaves() const {
   return n;
 }
 
-bool Shape::Compatible(const Shape& other) const {
-  return type_ == other.type_ && CompatibleIgnoringType(other);
-}
+bool Shape::Compatible(const Shape& other) const { return type_ == other.type_ && CompatibleIgnoringType(other); }
 
 bool Shape::CompatibleIgnoringType(const Shape& other) const {
   if (IsTuple() != other.IsTuple() || dims_ != other.dims_ || dynamic_ != other.dynamic_) return false;

@@ -2,7 +2,8 @@
 //
 // HLO text:  f32[2,<=3]{1,0}   dimensions in [], physical layout in {} (minor to major)
 //            (f32[], token[])  tuple
-//            b(f32[4])         array that is handed over in place: a buffer with an identity (custom calls "Pin", "Unpin")
+//            b(f32[4])         array that is handed over in place: a buffer with an identity (custom calls "Pin",
+//            "Unpin")
 // A Shape is an immutable-by-habit value; it compares by value. Element counts and byte sizes saturate instead of
 // overflowing, and Validate() refuses shapes whose size does not fit.
 #pragma once
@@ -40,14 +41,14 @@ struct SplitConfig {  // SC(dim:index,...)
 struct LayoutExtra {
   std::string dim_level_types;  // text inside D(...), kept verbatim
   std::vector<Tile> tiles;
-  int64_t element_size_in_bits = 0;          // E(4)
-  int64_t tail_padding_alignment = 1;        // L(n)
+  int64_t element_size_in_bits = 0;                           // E(4)
+  int64_t tail_padding_alignment = 1;                         // L(n)
   ElementType index_primitive_type = ElementType::Invalid;    // #(u32)
   ElementType pointer_primitive_type = ElementType::Invalid;  // *(u32)
-  int64_t memory_space = 0;                  // S(5)
-  std::vector<SplitConfig> split_configs;    // SC(...)
-  int64_t dynamic_shape_metadata_prefix_bytes = 0;  // M(n)
-  std::string physical_shape;                // text inside P(...), kept verbatim
+  int64_t memory_space = 0;                                   // S(5)
+  std::vector<SplitConfig> split_configs;                     // SC(...)
+  int64_t dynamic_shape_metadata_prefix_bytes = 0;            // M(n)
+  std::string physical_shape;                                 // text inside P(...), kept verbatim
   bool operator==(const LayoutExtra&) const = default;
 };
 

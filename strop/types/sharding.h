@@ -39,13 +39,11 @@ struct OpMetadata {
   bool preserve_layout = false;
   bool operator==(const OpMetadata&) const = default;
   // "file.py:12" or empty.
-  std::string Location() const {
-    return source_file.empty() ? std::string() : StrCat(source_file, ":", source_line);
-  }
+  std::string Location() const { return source_file.empty() ? std::string() : StrCat(source_file, ":", source_line); }
 };
 
-// `op_type="..." op_name="..." source_line=3`: what stands between the braces of metadata={...}. Empty if nothing that text
-// carries is set.
+// `op_type="..." op_name="..." source_line=3`: what stands between the braces of metadata={...}. Empty if nothing that
+// text carries is set.
 std::string MetadataText(const OpMetadata& metadata);
 // "{op_name=\"x\" source_line=3}" at the cursor; fields may be separated by commas.
 Result<OpMetadata> ParseMetadata(Cursor& at);
@@ -61,14 +59,14 @@ struct Sharding {
 
   // Tiled: tile_dims has the rank of the value, plus one per trailing subgroup.
   std::vector<int64_t> tile_dims;
-  std::vector<int64_t> devices;             // explicit list in row-major tile order; empty for an iota list
-  std::vector<int64_t> iota_reshape_dims;   // <=[...]
-  std::vector<int64_t> iota_transpose_perm; // T(...); empty for the identity
+  std::vector<int64_t> devices;              // explicit list in row-major tile order; empty for an iota list
+  std::vector<int64_t> iota_reshape_dims;    // <=[...]
+  std::vector<int64_t> iota_transpose_perm;  // T(...); empty for the identity
   bool replicate_on_last_tile_dim = false;
-  std::vector<SubgroupKind> last_tile_dims; // empty when replicate_on_last_tile_dim says it all
+  std::vector<SubgroupKind> last_tile_dims;  // empty when replicate_on_last_tile_dim says it all
 
-  std::vector<Sharding> elements;           // Tuple
-  std::string named;                        // Named: text between the outer braces, verbatim
+  std::vector<Sharding> elements;  // Tuple
+  std::string named;               // Named: text between the outer braces, verbatim
 
   std::vector<OpMetadata> metadata;
   enum class Group : uint8_t { None, ShardAs, ShardLike } group = Group::None;
@@ -100,9 +98,9 @@ Result<Sharding> ParseSharding(std::string_view text);
 struct ReplicaGroups {
   enum class Form : uint8_t { Lists, Iota, Mesh } form = Form::Lists;
   std::vector<std::vector<int64_t>> lists;
-  int64_t num_groups = 0, group_size = 0;      // Iota
+  int64_t num_groups = 0, group_size = 0;  // Iota
   std::vector<int64_t> iota_reshape_dims, iota_transpose_perm;
-  std::string mesh;                            // Mesh: text, verbatim
+  std::string mesh;  // Mesh: text, verbatim
   bool empty() const { return form == Form::Lists && lists.empty(); }
   // The groups as lists, whatever the form. Mesh text is interpreted.
   Result<std::vector<std::vector<int64_t>>> Expand() const;

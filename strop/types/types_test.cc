@@ -16,8 +16,10 @@ TEST(ElementType, EveryCodeOfEverySmallFloatRoundTrips) {
     for (uint64_t code = 0; code < (uint64_t{1} << Bits(t)); ++code) {
       double v = DecodeFloat(t, code);
       uint64_t back = EncodeFloat(t, v);
-      if (std::isnan(v)) EXPECT_TRUE(std::isnan(DecodeFloat(t, back))) << Name(t) << " " << code;
-      else EXPECT_EQ(back, code) << Name(t) << " " << v;
+      if (std::isnan(v))
+        EXPECT_TRUE(std::isnan(DecodeFloat(t, back))) << Name(t) << " " << code;
+      else
+        EXPECT_EQ(back, code) << Name(t) << " " << v;
     }
   }
 }

@@ -3,7 +3,8 @@
 //   x = n ln 2 + r, |r| <= ln 2 / 2;   e^r = 1 + r + r^2 p(r);   e^x = 2^n e^r
 //
 // n comes out of an addition of 1.5 * 2^(mantissa bits), which rounds to the nearest integer and leaves it in the low
-// bits. ln 2 is subtracted in two parts, the first with so few bits that n times it is exact. Coefficients: Remez exchange in multi-precision.
+// bits. ln 2 is subtracted in two parts, the first with so few bits that n times it is exact. Coefficients: Remez
+// exchange in multi-precision.
 #include "strop/codegen/math/math.h"
 
 namespace strop::math {

@@ -14,12 +14,16 @@ template <CombineKind kKind, class T>
 T Combine(T a, T b) {
   if constexpr (kKind == CombineKind::kReplace) return b;
   if constexpr (kKind == CombineKind::kAdd) {
-    if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) + static_cast<std::make_unsigned_t<T>>(b));
-    else return a + b;
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) + static_cast<std::make_unsigned_t<T>>(b));
+    else
+      return a + b;
   }
   if constexpr (kKind == CombineKind::kMultiply) {
-    if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-    else return a * b;
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+    else
+      return a * b;
   }
   if constexpr (std::is_floating_point_v<T>) {
     // NaN wins; of zeros, -0 is the smaller.
@@ -52,15 +56,19 @@ void Small(void* a_base, int64_t a, int64_t a_stride, const void* b_base, int64_
 }
 
 template <CombineKind kKind, class T>
-void ComplexPairs(void* a_base, int64_t a, int64_t a_stride, const void* b_base, int64_t b, int64_t b_stride, int64_t count) {
+void ComplexPairs(void* a_base, int64_t a, int64_t a_stride, const void* b_base, int64_t b, int64_t b_stride,
+                  int64_t count) {
   auto* to = static_cast<std::complex<T>*>(a_base) + a;
   auto* from = static_cast<const std::complex<T>*>(b_base) + b;
   for (int64_t i = 0; i < count; ++i) {
     std::complex<T>& at = to[i * a_stride];
     const std::complex<T> v = from[i * b_stride];
-    if constexpr (kKind == CombineKind::kReplace) at = v;
-    else if constexpr (kKind == CombineKind::kAdd) at = {at.real() + v.real(), at.imag() + v.imag()};
-    else at = {at.real() * v.real() - at.imag() * v.imag(), at.real() * v.imag() + at.imag() * v.real()};
+    if constexpr (kKind == CombineKind::kReplace)
+      at = v;
+    else if constexpr (kKind == CombineKind::kAdd)
+      at = {at.real() + v.real(), at.imag() + v.imag()};
+    else
+      at = {at.real() * v.real() - at.imag() * v.imag(), at.real() * v.imag() + at.imag() * v.real()};
   }
 }
 
@@ -69,7 +77,8 @@ CombineFn Find(ElementType type) {
   constexpr bool kBits = kKind == CombineKind::kAnd || kKind == CombineKind::kOr;
   constexpr bool kOrdered = kKind == CombineKind::kMinimum || kKind == CombineKind::kMaximum;
   switch (type) {
-    case ElementType::Pred: return kKind == CombineKind::kMultiply || kKind == CombineKind::kAdd ? nullptr : &Native<kKind, uint8_t>;
+    case ElementType::Pred:
+      return kKind == CombineKind::kMultiply || kKind == CombineKind::kAdd ? nullptr : &Native<kKind, uint8_t>;
     case ElementType::S8: return &Native<kKind, int8_t>;
     case ElementType::S16: return &Native<kKind, int16_t>;
     case ElementType::S32: return &Native<kKind, int32_t>;

@@ -25,18 +25,26 @@ int64_t InputIndex(const ConvSpatialDim& d, int64_t o, int64_t w) {
 template <class T>
 const MicroTable<T>& MicroOf() {
   const GemmIsa& isa = BestGemmIsa();
-  if constexpr (std::is_same_v<T, float>) return isa.f32;
-  else if constexpr (std::is_same_v<T, double>) return isa.f64;
-  else if constexpr (std::is_same_v<T, int32_t>) return isa.s32;
-  else return isa.s64;
+  if constexpr (std::is_same_v<T, float>)
+    return isa.f32;
+  else if constexpr (std::is_same_v<T, double>)
+    return isa.f64;
+  else if constexpr (std::is_same_v<T, int32_t>)
+    return isa.s32;
+  else
+    return isa.s64;
 }
 
 template <class T>
 constexpr ElementType TypeOf() {
-  if constexpr (std::is_same_v<T, float>) return ElementType::F32;
-  else if constexpr (std::is_same_v<T, double>) return ElementType::F64;
-  else if constexpr (std::is_same_v<T, int32_t>) return ElementType::S32;
-  else return ElementType::S64;
+  if constexpr (std::is_same_v<T, float>)
+    return ElementType::F32;
+  else if constexpr (std::is_same_v<T, double>)
+    return ElementType::F64;
+  else if constexpr (std::is_same_v<T, int32_t>)
+    return ElementType::S32;
+  else
+    return ElementType::S64;
 }
 
 // The taps of the kernel as one list.
@@ -61,10 +69,11 @@ struct Taps {
   }
 };
 
-// ---- implicit GEMM ------------------------------------------------------------------------------------------------------
+// ---- implicit GEMM
+// ------------------------------------------------------------------------------------------------------
 
-// Output positions that lie at a constant distance in memory form the rows of one product: the trailing spatial dimensions,
-// and the batch before them if its stride fits. What is left over is a loop around.
+// Output positions that lie at a constant distance in memory form the rows of one product: the trailing spatial
+// dimensions, and the batch before them if its stride fits. What is left over is a loop around.
 template <class T>
 class GemmConv final : public Conv {
  public:
@@ -90,7 +99,8 @@ class GemmConv final : public Conv {
     scratch_bytes_ = BlockScratchBytes(block_, micro_.mr, micro_.nr, sizeof(T));
   }
 
-  void Run(const void* input, const void* kernel, void* output, int64_t begin, int64_t end, void* scratch) const override {
+  void Run(const void* input, const void* kernel, void* output, int64_t begin, int64_t end,
+           void* scratch) const override {
     for (int64_t task = begin; task < end; ++task) {
       int64_t rest = task;
       const int64_t across = rest % across_;
@@ -98,8 +108,8 @@ class GemmConv final : public Conv {
       const int64_t down = rest % down_;
       rest /= down_;
       const int64_t outer = rest % outer_, group = rest / outer_;
-      Block(static_cast<const uint8_t*>(input), static_cast<const uint8_t*>(kernel), static_cast<uint8_t*>(output), group, outer,
-            down, across, scratch);
+      Block(static_cast<const uint8_t*>(input), static_cast<const uint8_t*>(kernel), static_cast<uint8_t*>(output),
+            group, outer, down, across, scratch);
     }
   }
 
@@ -112,8 +122,10 @@ class GemmConv final : public Conv {
              int64_t across, void* scratch) const {
     // Offset of this group and of the outer position.
     int64_t input_offset = 0, output_offset = group * features_ * p_.output_feature_stride;
-    if (p_.batch_groups > 1) input_offset = group * p_.batch * p_.input_batch_stride;
-    else input_offset = group * p_.in_features * p_.input_feature_stride;
+    if (p_.batch_groups > 1)
+      input_offset = group * p_.batch * p_.input_batch_stride;
+    else
+      input_offset = group * p_.in_features * p_.input_feature_stride;
     const int64_t kernel_offset = group * features_ * p_.kernel_out_stride;
     const int64_t first_position = outer * positions_;
     for (int d = first_merged_ - 1; d >= 0; --d) {
@@ -136,8 +148,8 @@ class GemmConv final : public Conv {
   }
 
   // dst[k][v]: element k = (tap, in_feature) of the patch of position first + v.
-  void PackPatches(const uint8_t* input, int64_t base, int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width,
-                   T* dst) const {
+  void PackPatches(const uint8_t* input, int64_t base, int64_t first, int64_t count, int64_t k0, int64_t kc,
+                   int64_t width, T* dst) const {
     int64_t at[64][10];
     for (int64_t v = 0; v < count; ++v) {  // positions, decoded once
       int64_t rest = first + v;
@@ -181,7 +193,8 @@ class GemmConv final : public Conv {
     return offset;
   }
 
-  void PackWeights(const uint8_t* kernel, int64_t base, int64_t count, int64_t k0, int64_t kc, int64_t width, T* dst) const {
+  void PackWeights(const uint8_t* kernel, int64_t base, int64_t count, int64_t k0, int64_t kc, int64_t width,
+                   T* dst) const {
     const T* typed = p_.kernel_type == TypeOf<T>() ? reinterpret_cast<const T*>(kernel) : nullptr;
     for (int64_t k = 0; k < kc; ++k) {
       const int64_t tap = (k0 + k) / p_.in_features, feature = (k0 + k) % p_.in_features;
@@ -206,15 +219,18 @@ class GemmConv final : public Conv {
   bool swapped_ = false;
 };
 
-// ---- depthwise ----------------------------------------------------------------------------------------------------------
+// ---- depthwise
+// ----------------------------------------------------------------------------------------------------------
 
-// One input feature a group, f32 or f64, channels contiguous: a task owns a run of positions and sums taps over all channels.
+// One input feature a group, f32 or f64, channels contiguous: a task owns a run of positions and sums taps over all
+// channels.
 template <class T>
 class DepthwiseConv final : public Conv {
  public:
   static bool Matches(const ConvProblem& p) {
     return p.feature_groups > 1 && p.in_features == 1 && p.out_features == p.feature_groups &&
-           p.input_type == TypeOf<T>() && p.kernel_type == TypeOf<T>() && p.output_type == TypeOf<T>() && p.spatial.size() <= 8;
+           p.input_type == TypeOf<T>() && p.kernel_type == TypeOf<T>() && p.output_type == TypeOf<T>() &&
+           p.spatial.size() <= 8;
   }
 
   explicit DepthwiseConv(const ConvProblem& p) : p_(p), taps_(p), micro_(MicroOf<T>()) {
@@ -222,19 +238,22 @@ class DepthwiseConv final : public Conv {
     // A line: one row of positions of one channel (channels first), or one position of all channels.
     for (const ConvSpatialDim& d : p.spatial) positions_ *= d.output;
     const ConvSpatialDim& row = p.spatial.back();
-    lines_ = channels_last_ ? p.batch * positions_ : p.batch * p.out_features * (positions_ / std::max<int64_t>(1, row.output));
+    lines_ = channels_last_ ? p.batch * positions_
+                            : p.batch * p.out_features * (positions_ / std::max<int64_t>(1, row.output));
     line_ = channels_last_ ? p.out_features : row.output;
     per_task_ = std::max<int64_t>(1, (int64_t{1} << 17) / std::max<int64_t>(1, line_ * taps_.count));
     num_tasks_ = CeilDiv(lines_, per_task_);
     scratch_bytes_ = line_ * static_cast<int64_t>(sizeof(T)) + 64;
   }
 
-  void Run(const void* input, const void* kernel, void* output, int64_t begin, int64_t end, void* scratch) const override {
+  void Run(const void* input, const void* kernel, void* output, int64_t begin, int64_t end,
+           void* scratch) const override {
     for (int64_t line = begin * per_task_; line < std::min(lines_, end * per_task_); ++line) {
       if (channels_last_)
         Position(static_cast<const T*>(input), static_cast<const T*>(kernel), static_cast<T*>(output), line);
       else
-        Row(static_cast<const T*>(input), static_cast<const T*>(kernel), static_cast<T*>(output), line, static_cast<T*>(scratch));
+        Row(static_cast<const T*>(input), static_cast<const T*>(kernel), static_cast<T*>(output), line,
+            static_cast<T*>(scratch));
     }
   }
 
@@ -285,8 +304,9 @@ class DepthwiseConv final : public Conv {
         inside = i >= 0;
         from += i * p_.spatial[d].input_stride;
       }
-      if (inside) TapOfRow(input + from, kernel[taps_.kernel_offset[tap] + channel * p_.kernel_out_stride],
-                           taps_.index[tap * rank + rank - 1], sums);
+      if (inside)
+        TapOfRow(input + from, kernel[taps_.kernel_offset[tap] + channel * p_.kernel_out_stride],
+                 taps_.index[tap * rank + rank - 1], sums);
     }
     if (!direct)
       for (int64_t o = 0; o < line_; ++o) output[out + o * row.output_stride] = sums[o];
@@ -325,14 +345,16 @@ std::shared_ptr<const Conv> Make(const ConvProblem& p) {
 }  // namespace
 
 Result<std::shared_ptr<const Conv>> Conv::Create(const ConvProblem& p) {
-  if (p.spatial.size() > 8) return Unimplemented("convolution with ", p.spatial.size(), " spatial dimensions; at most 8");
+  if (p.spatial.size() > 8)
+    return Unimplemented("convolution with ", p.spatial.size(), " spatial dimensions; at most 8");
   switch (GemmAccumulator(p.input_type, p.kernel_type, p.output_type)) {
     case ElementType::F32: return Make<float>(p);
     case ElementType::F64: return Make<double>(p);
     case ElementType::S32: return Make<int32_t>(p);
     case ElementType::S64: return Make<int64_t>(p);
     default:
-      return Unimplemented("convolution of ", Name(p.input_type), " and ", Name(p.kernel_type), " to ", Name(p.output_type));
+      return Unimplemented("convolution of ", Name(p.input_type), " and ", Name(p.kernel_type), " to ",
+                           Name(p.output_type));
   }
 }
 

@@ -1,9 +1,10 @@
 // Convolution as an implicit matrix product: C[position, out_feature] = sum over (tap, in_feature) of patch * kernel.
 //
-// Patches are never laid out in memory: they are gathered while GEMM packs its panels (gemm.h), so padding, strides, dilations,
-// reversal and any dimension order cost nothing but index arithmetic in the packing. Where a group has few output features
-// the roles are swapped and positions run along the vectors. Depthwise convolutions (one input feature a group) have no sum
-// over features to block for: they go through a direct loop over channels or over a row of positions.
+// Patches are never laid out in memory: they are gathered while GEMM packs its panels (gemm.h), so padding, strides,
+// dilations, reversal and any dimension order cost nothing but index arithmetic in the packing. Where a group has few
+// output features the roles are swapped and positions run along the vectors. Depthwise convolutions (one input feature
+// a group) have no sum over features to block for: they go through a direct loop over channels or over a row of
+// positions.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -24,9 +25,9 @@ struct ConvSpatialDim {
 
 struct ConvProblem {
   ElementType input_type = ElementType::F32, kernel_type = ElementType::F32, output_type = ElementType::F32;
-  int64_t batch = 1;           // of the output
-  int64_t in_features = 1;     // per feature group: the kernel's
-  int64_t out_features = 1;    // all
+  int64_t batch = 1;                             // of the output
+  int64_t in_features = 1;                       // per feature group: the kernel's
+  int64_t out_features = 1;                      // all
   int64_t feature_groups = 1, batch_groups = 1;  // at most one of them above 1
   int64_t input_batch_stride = 0, input_feature_stride = 0;
   int64_t kernel_in_stride = 0, kernel_out_stride = 0;
@@ -41,7 +42,8 @@ class Conv {
   virtual ~Conv() = default;
   int64_t num_tasks() const { return num_tasks_; }
   int64_t scratch_bytes() const { return scratch_bytes_; }
-  virtual void Run(const void* input, const void* kernel, void* output, int64_t begin, int64_t end, void* scratch) const = 0;
+  virtual void Run(const void* input, const void* kernel, void* output, int64_t begin, int64_t end,
+                   void* scratch) const = 0;
 
  protected:
   int64_t num_tasks_ = 0;

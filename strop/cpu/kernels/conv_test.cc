@@ -55,15 +55,18 @@ void Check(const Case& t, bool channels_last) {
   }
   p.input_batch_stride = input_n * t.in, p.output_batch_stride = output_n * t.out;
   p.input_feature_stride = channels_last ? 1 : input_n, p.output_feature_stride = channels_last ? 1 : output_n;
-  p.kernel_in_stride = channels_last ? t.out : kernel_n, p.kernel_out_stride = channels_last ? 1 : kernel_n * p.in_features;
+  p.kernel_in_stride = channels_last ? t.out : kernel_n,
+  p.kernel_out_stride = channels_last ? 1 : kernel_n * p.in_features;
   std::mt19937 rng(3);
-  Literal input = Random(t.type, t.batch * t.in * input_n, rng), kernel = Random(t.type, t.out * p.in_features * kernel_n, rng);
+  Literal input = Random(t.type, t.batch * t.in * input_n, rng),
+          kernel = Random(t.type, t.out * p.in_features * kernel_n, rng);
   Literal output = *Literal::Zeros(Shape::Array(t.result, {p.batch * t.out * output_n})), want = output;
   auto conv = Conv::Create(p);
   ASSERT_TRUE(conv.ok()) << conv.status().ToString();
   std::vector<uint8_t> scratch((*conv)->scratch_bytes());
   for (int64_t task = (*conv)->num_tasks(); task-- > 0;)
-    (*conv)->Run(input.bytes().data(), kernel.bytes().data(), output.mutable_bytes().data(), task, task + 1, scratch.data());
+    (*conv)->Run(input.bytes().data(), kernel.bytes().data(), output.mutable_bytes().data(), task, task + 1,
+                 scratch.data());
   const int64_t groups = std::max(t.feature_groups, t.batch_groups);
   for (int64_t n = 0; n < p.batch; ++n)
     for (int64_t f = 0; f < t.out; ++f)

@@ -16,7 +16,8 @@ ElementType GemmAccumulator(ElementType a, ElementType b, ElementType c) {
   return Bits(a) == 64 || Bits(b) == 64 || Bits(c) == 64 ? ElementType::S64 : ElementType::S32;
 }
 
-// ---- blocks -----------------------------------------------------------------------------------------------------------
+// ---- blocks
+// -----------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -33,8 +34,10 @@ BlockShape ChooseBlocks(int64_t m, int64_t n, int64_t k, int mr, int nr, int byt
   int64_t mb = 144, nb = 512;
   // Enough tasks for many threads, none below about a million multiply-adds: splitting costs packing.
   auto tasks = [&] { return batch * CeilDiv(m, mb) * CeilDiv(n, nb); };
-  while (tasks() < 16 && nb > 2 * nr && nb * std::min(m, mb) * k > (int64_t{1} << 21)) nb = std::max<int64_t>(nb / 2, nr);
-  while (tasks() < 16 && mb > 2 * mr && std::min(n, nb) * mb * k > (int64_t{1} << 21)) mb = std::max<int64_t>(mb / 2, mr);
+  while (tasks() < 16 && nb > 2 * nr && nb * std::min(m, mb) * k > (int64_t{1} << 21))
+    nb = std::max<int64_t>(nb / 2, nr);
+  while (tasks() < 16 && mb > 2 * mr && std::min(n, nb) * mb * k > (int64_t{1} << 21))
+    mb = std::max<int64_t>(mb / 2, mr);
   // Even blocks, whole tiles.
   block.mb = RoundUp(CeilDiv(m, CeilDiv(m, mb)), mr);
   block.nb = RoundUp(CeilDiv(n, CeilDiv(n, nb)), nr);
@@ -48,8 +51,8 @@ int64_t BlockScratchBytes(const BlockShape& block, int mr, int nr, int bytes) {
 }
 
 template <class T>
-void StoreTile(const StoreTarget& c, int64_t row, int64_t col, int64_t rows, int64_t cols, const T* tile, int64_t tile_stride,
-               bool accumulate) {
+void StoreTile(const StoreTarget& c, int64_t row, int64_t col, int64_t rows, int64_t cols, const T* tile,
+               int64_t tile_stride, bool accumulate) {
   constexpr ElementType kOwn = std::is_same_v<T, float>     ? ElementType::F32
                                : std::is_same_v<T, double>  ? ElementType::F64
                                : std::is_same_v<T, int32_t> ? ElementType::S32
@@ -65,8 +68,10 @@ void StoreTile(const StoreTarget& c, int64_t row, int64_t col, int64_t rows, int
     }
     T* to = reinterpret_cast<T*>(c.data) + base;
     if (c.col_stride == 1) {
-      if (accumulate) for (int64_t j = 0; j < cols; ++j) to[j] += from[j];
-      else std::memcpy(to, from, cols * sizeof(T));
+      if (accumulate)
+        for (int64_t j = 0; j < cols; ++j) to[j] += from[j];
+      else
+        std::memcpy(to, from, cols * sizeof(T));
     } else {
       for (int64_t j = 0; j < cols; ++j) {
         T& at = to[j * c.col_stride];
@@ -91,8 +96,8 @@ uint8_t* Align(void* p) { return reinterpret_cast<uint8_t*>((reinterpret_cast<ui
 }  // namespace
 
 template <class T>
-void RunBlock(const MicroTable<T>& micro, const BlockShape& block, int64_t m0, int64_t rows, int64_t n0, int64_t cols, int64_t k,
-              const PackFn<T>& pack_a, const PackFn<T>& pack_b, const StoreTarget& c, void* scratch) {
+void RunBlock(const MicroTable<T>& micro, const BlockShape& block, int64_t m0, int64_t rows, int64_t n0, int64_t cols,
+              int64_t k, const PackFn<T>& pack_a, const PackFn<T>& pack_b, const StoreTarget& c, void* scratch) {
   const int64_t mr = micro.mr, nr = micro.nr;
   uint8_t* at = Align(scratch);
   T* a_panels = reinterpret_cast<T*>(at);
@@ -126,8 +131,10 @@ void RunBlock(const MicroTable<T>& micro, const BlockShape& block, int64_t m0, i
       for (int64_t j = 0; j < cols; j += nr) {
         micro.kernel[height - 1](kc, a_panel, b_panels + j * kc, nr, tile);
         const int64_t width = std::min(nr, cols - j);
-        if (!split || in_place) StoreTile<T>(c, m0 + i, n0 + j, height, width, tile, nr, k0 > 0);
-        else StoreTile<T>(partial, i, j, height, width, tile, nr, k0 > 0);
+        if (!split || in_place)
+          StoreTile<T>(c, m0 + i, n0 + j, height, width, tile, nr, k0 > 0);
+        else
+          StoreTile<T>(partial, i, j, height, width, tile, nr, k0 > 0);
       }
     }
   }
@@ -135,7 +142,8 @@ void RunBlock(const MicroTable<T>& micro, const BlockShape& block, int64_t m0, i
     for (int64_t i = 0; i < rows; ++i) StoreTile<T>(c, m0 + i, n0, 1, cols, sums + i * block.nb, block.nb, false);
 }
 
-// ---- strided matrices ---------------------------------------------------------------------------------------------------
+// ---- strided matrices
+// ---------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -148,7 +156,8 @@ struct Bf16 {
 
 // Packs vectors with `vector_stride` between them and `k_stride` along them.
 template <class T, class S>
-void PackTyped(const S* base, int64_t vector_stride, int64_t k_stride, int64_t count, int64_t kc, int64_t width, T* dst) {
+void PackTyped(const S* base, int64_t vector_stride, int64_t k_stride, int64_t count, int64_t kc, int64_t width,
+               T* dst) {
   if (vector_stride == 1) {
     for (int64_t p = 0; p < kc; ++p) {
       const S* from = base + p * k_stride;
@@ -172,8 +181,8 @@ void PackTyped(const S* base, int64_t vector_stride, int64_t k_stride, int64_t c
 }
 
 template <class T>
-void PackStrided(ElementType type, const uint8_t* data, int64_t offset, int64_t vector_stride, int64_t k_stride, int64_t count,
-                 int64_t kc, int64_t width, T* dst) {
+void PackStrided(ElementType type, const uint8_t* data, int64_t offset, int64_t vector_stride, int64_t k_stride,
+                 int64_t count, int64_t kc, int64_t width, T* dst) {
   auto typed = [&]<class S>(S*) {
     PackTyped<T, S>(reinterpret_cast<const S*>(data) + offset, vector_stride, k_stride, count, kc, width, dst);
   };
@@ -203,18 +212,26 @@ struct Blocks {
 
 template <class T>
 const MicroTable<T>& MicroOf(const GemmIsa& isa) {
-  if constexpr (std::is_same_v<T, float>) return isa.f32;
-  else if constexpr (std::is_same_v<T, double>) return isa.f64;
-  else if constexpr (std::is_same_v<T, int32_t>) return isa.s32;
-  else return isa.s64;
+  if constexpr (std::is_same_v<T, float>)
+    return isa.f32;
+  else if constexpr (std::is_same_v<T, double>)
+    return isa.f64;
+  else if constexpr (std::is_same_v<T, int32_t>)
+    return isa.s32;
+  else
+    return isa.s64;
 }
 
 template <class T>
 constexpr ElementType TypeOf() {
-  if constexpr (std::is_same_v<T, float>) return ElementType::F32;
-  else if constexpr (std::is_same_v<T, double>) return ElementType::F64;
-  else if constexpr (std::is_same_v<T, int32_t>) return ElementType::S32;
-  else return ElementType::S64;
+  if constexpr (std::is_same_v<T, float>)
+    return ElementType::F32;
+  else if constexpr (std::is_same_v<T, double>)
+    return ElementType::F64;
+  else if constexpr (std::is_same_v<T, int32_t>)
+    return ElementType::S32;
+  else
+    return ElementType::S64;
 }
 
 // Few rows: B is read once and straight from its place, so that packing it would double the traffic.
@@ -238,7 +255,8 @@ class RealGemm final : public Gemm {
     } else {
       // Tasks of about half a megabyte of B.
       down_ = 1;
-      block_.nb = RoundUp(std::clamp<int64_t>((int64_t{1} << 19) / std::max<int64_t>(1, p.k * sizeof(T)), 1, p.n), micro_.nr);
+      block_.nb =
+          RoundUp(std::clamp<int64_t>((int64_t{1} << 19) / std::max<int64_t>(1, p.k * sizeof(T)), 1, p.n), micro_.nr);
       across_ = CeilDiv(p.n, block_.nb);
       scratch_bytes_ = (p.k * micro_.mr + p.k * micro_.nr + micro_.mr * micro_.nr) * sizeof(T) + 4 * 64;
     }
@@ -266,17 +284,18 @@ class RealGemm final : public Gemm {
   void Blocked(const uint8_t* a, const uint8_t* b, const StoreTarget& c, int64_t m0, int64_t n0, int64_t cols,
                void* scratch) const {
     PackFn<T> pack_a = [&](int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width, T* dst) {
-      PackStrided<T>(p_.a.type, a, first * p_.a.row_stride + k0 * p_.a.col_stride, p_.a.row_stride, p_.a.col_stride, count, kc,
-                     width, dst);
+      PackStrided<T>(p_.a.type, a, first * p_.a.row_stride + k0 * p_.a.col_stride, p_.a.row_stride, p_.a.col_stride,
+                     count, kc, width, dst);
     };
     PackFn<T> pack_b = [&](int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width, T* dst) {
-      PackStrided<T>(p_.b.type, b, first * p_.b.col_stride + k0 * p_.b.row_stride, p_.b.col_stride, p_.b.row_stride, count, kc,
-                     width, dst);
+      PackStrided<T>(p_.b.type, b, first * p_.b.col_stride + k0 * p_.b.row_stride, p_.b.col_stride, p_.b.row_stride,
+                     count, kc, width, dst);
     };
     RunBlock<T>(micro_, block_, m0, std::min(block_.mb, p_.m - m0), n0, cols, p_.k, pack_a, pack_b, c, scratch);
   }
 
-  void FewRowsDirect(const uint8_t* a, const uint8_t* b, const StoreTarget& c, int64_t n0, int64_t cols, void* scratch) const {
+  void FewRowsDirect(const uint8_t* a, const uint8_t* b, const StoreTarget& c, int64_t n0, int64_t cols,
+                     void* scratch) const {
     T* a_panel = reinterpret_cast<T*>(Align(scratch));
     T* tile = reinterpret_cast<T*>(Align(a_panel + p_.k * p_.m));
     T* b_panel = reinterpret_cast<T*>(Align(tile + micro_.mr * micro_.nr));
@@ -326,8 +345,10 @@ class ComplexGemm final : public Gemm {
     down_ = CeilDiv(p.m, block_.mb * 4);
     across_ = CeilDiv(p.n, block_.nb);
     num_tasks_ = p.batch * down_ * across_;
-    scratch_bytes_ = (2 * block_.mb * block_.kb + 2 * RoundUp(block_.nb, micro_.nr) * block_.kb + 4 * micro_.mr * micro_.nr) *
-                         static_cast<int64_t>(sizeof(T)) + 8 * 64;
+    scratch_bytes_ =
+        (2 * block_.mb * block_.kb + 2 * RoundUp(block_.nb, micro_.nr) * block_.kb + 4 * micro_.mr * micro_.nr) *
+            static_cast<int64_t>(sizeof(T)) +
+        8 * 64;
   }
 
   void Run(const void* a, const void* b, void* c, int64_t begin, int64_t end, void* scratch) const override {
@@ -342,12 +363,14 @@ class ComplexGemm final : public Gemm {
 
  private:
   // One part of a complex (or real) matrix, packed.
-  void Pack(const StridedMatrix& m, const uint8_t* data, bool rows, bool imag, int64_t first, int64_t count, int64_t width,
-            T* dst) const {
+  void Pack(const StridedMatrix& m, const uint8_t* data, bool rows, bool imag, int64_t first, int64_t count,
+            int64_t width, T* dst) const {
     const int64_t vs = rows ? m.row_stride : m.col_stride, ks = rows ? m.col_stride : m.row_stride;
     if (!IsComplex(m.type)) {
-      if (imag) std::memset(dst, 0, p_.k * width * sizeof(T));
-      else PackStrided<T>(m.type, data, first * vs, vs, ks, count, p_.k, width, dst);
+      if (imag)
+        std::memset(dst, 0, p_.k * width * sizeof(T));
+      else
+        PackStrided<T>(m.type, data, first * vs, vs, ks, count, p_.k, width, dst);
       return;
     }
     PackStrided<T>(ComplexPart(m.type), data, 2 * first * vs + imag, 2 * vs, 2 * ks, count, p_.k, width, dst);
@@ -433,11 +456,11 @@ Result<std::shared_ptr<const Gemm>> Gemm::Create(const GemmProblem& problem) {
 
 template void RunBlock<float>(const MicroTable<float>&, const BlockShape&, int64_t, int64_t, int64_t, int64_t, int64_t,
                               const PackFn<float>&, const PackFn<float>&, const StoreTarget&, void*);
-template void RunBlock<double>(const MicroTable<double>&, const BlockShape&, int64_t, int64_t, int64_t, int64_t, int64_t,
-                               const PackFn<double>&, const PackFn<double>&, const StoreTarget&, void*);
-template void RunBlock<int32_t>(const MicroTable<int32_t>&, const BlockShape&, int64_t, int64_t, int64_t, int64_t, int64_t,
-                                const PackFn<int32_t>&, const PackFn<int32_t>&, const StoreTarget&, void*);
-template void RunBlock<int64_t>(const MicroTable<int64_t>&, const BlockShape&, int64_t, int64_t, int64_t, int64_t, int64_t,
-                                const PackFn<int64_t>&, const PackFn<int64_t>&, const StoreTarget&, void*);
+template void RunBlock<double>(const MicroTable<double>&, const BlockShape&, int64_t, int64_t, int64_t, int64_t,
+                               int64_t, const PackFn<double>&, const PackFn<double>&, const StoreTarget&, void*);
+template void RunBlock<int32_t>(const MicroTable<int32_t>&, const BlockShape&, int64_t, int64_t, int64_t, int64_t,
+                                int64_t, const PackFn<int32_t>&, const PackFn<int32_t>&, const StoreTarget&, void*);
+template void RunBlock<int64_t>(const MicroTable<int64_t>&, const BlockShape&, int64_t, int64_t, int64_t, int64_t,
+                                int64_t, const PackFn<int64_t>&, const PackFn<int64_t>&, const StoreTarget&, void*);
 
 }  // namespace strop::cpu

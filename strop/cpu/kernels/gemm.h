@@ -1,10 +1,10 @@
 // GEMM: C[b] = A[b] * B[b] for any strides and element types, cut into independent tasks.
 //
-// The classic scheme (Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008): a block of A and a
-// block of B are packed into panels that the inner kernel (gemm_micro.h) reads straight through, with the tile of C in
-// registers. Each task owns a block of C and packs for itself, so tasks share nothing; the sum over k runs in the same order
-// whatever the number of tasks or threads. Packing takes any strides, so no operand is ever transposed in memory, and converts
-// elements: f16, bf16 and f8 are summed in f32, small integers in s32.
+// The classic scheme (Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008): a block of A
+// and a block of B are packed into panels that the inner kernel (gemm_micro.h) reads straight through, with the tile of
+// C in registers. Each task owns a block of C and packs for itself, so tasks share nothing; the sum over k runs in the
+// same order whatever the number of tasks or threads. Packing takes any strides, so no operand is ever transposed in
+// memory, and converts elements: f16, bf16 and f8 are summed in f32, small integers in s32.
 //
 // GemmSource is where packing reads from: a strided matrix here, the patches of an image in conv.h.
 #pragma once
@@ -31,7 +31,8 @@ struct GemmProblem {
   StridedMatrix a, b, c;  // a is m x k, b is k x n, c is m x n; c's strides must address each element once
 };
 
-// The type in which products of these types are summed: f32, f64, s32, s64, or c64, c128. Invalid if dot is not defined.
+// The type in which products of these types are summed: f32, f64, s32, s64, or c64, c128. Invalid if dot is not
+// defined.
 ElementType GemmAccumulator(ElementType a, ElementType b, ElementType c);
 
 // How a problem is cut: fixed by the problem alone.
@@ -51,10 +52,11 @@ class Gemm {
   int64_t scratch_bytes_ = 0;
 };
 
-// ---- building blocks, shared with convolution ----------------------------------------------------------------------------
+// ---- building blocks, shared with convolution
+// ----------------------------------------------------------------------------
 
-// Packs `count` vectors (rows of A or columns of B) starting at `first`, elements [k0, k0 + kc) of each, as dst[kc][width]; the
-// vectors from `count` to `width` are filled with zeros.
+// Packs `count` vectors (rows of A or columns of B) starting at `first`, elements [k0, k0 + kc) of each, as
+// dst[kc][width]; the vectors from `count` to `width` are filled with zeros.
 template <class T>
 using PackFn = std::function<void(int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width, T* dst)>;
 
@@ -66,8 +68,8 @@ struct StoreTarget {
 };
 // C[r][c] = (accumulate ? C[r][c] : 0) + tile[r][c]; `accumulate` only if C's type is T.
 template <class T>
-void StoreTile(const StoreTarget& c, int64_t row, int64_t col, int64_t rows, int64_t cols, const T* tile, int64_t tile_stride,
-               bool accumulate);
+void StoreTile(const StoreTarget& c, int64_t row, int64_t col, int64_t rows, int64_t cols, const T* tile,
+               int64_t tile_stride, bool accumulate);
 
 // Block of C owned by a task.
 struct BlockShape {
@@ -77,8 +79,8 @@ BlockShape ChooseBlocks(int64_t m, int64_t n, int64_t k, int mr, int nr, int acc
 
 // C[m0.., n0..] of a task: packs panel by panel and calls the micro kernel. `scratch` holds BlockScratchBytes().
 template <class T>
-void RunBlock(const MicroTable<T>& micro, const BlockShape& block, int64_t m0, int64_t rows, int64_t n0, int64_t cols, int64_t k,
-              const PackFn<T>& pack_a, const PackFn<T>& pack_b, const StoreTarget& c, void* scratch);
+void RunBlock(const MicroTable<T>& micro, const BlockShape& block, int64_t m0, int64_t rows, int64_t n0, int64_t cols,
+              int64_t k, const PackFn<T>& pack_a, const PackFn<T>& pack_b, const StoreTarget& c, void* scratch);
 int64_t BlockScratchBytes(const BlockShape& block, int mr, int nr, int accumulator_bytes);
 
 // Reads element i of a buffer of `type` as T (f32, f64, s32 or s64).

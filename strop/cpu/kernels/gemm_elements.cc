@@ -12,7 +12,7 @@ float Bf16ToF32(uint16_t code) { return std::bit_cast<float>(static_cast<uint32_
 uint16_t F32ToBf16(float v) {
   uint32_t bits = std::bit_cast<uint32_t>(v);
   if ((bits & 0x7fffffff) > 0x7f800000) return static_cast<uint16_t>((bits >> 16) | 0x40);  // quiet NaN
-  bits += 0x7fff + ((bits >> 16) & 1);  // ties to even
+  bits += 0x7fff + ((bits >> 16) & 1);                                                      // ties to even
   return static_cast<uint16_t>(bits >> 16);
 }
 
@@ -47,8 +47,12 @@ T LoadAs(ElementType type, const void* data, int64_t i) {
     case ElementType::BF16: return static_cast<T>(Bf16ToF32(Load<uint16_t>(data, i)));
     case ElementType::F16: return static_cast<T>(F16ToF32(Load<uint16_t>(data, i)));
     case ElementType::Pred: return static_cast<T>(Load<uint8_t>(data, i) != 0);
-    case ElementType::S2: case ElementType::S4: case ElementType::S8: return static_cast<T>(Load<int8_t>(data, i));
-    case ElementType::U2: case ElementType::U4: case ElementType::U8: return static_cast<T>(Load<uint8_t>(data, i));
+    case ElementType::S2:
+    case ElementType::S4:
+    case ElementType::S8: return static_cast<T>(Load<int8_t>(data, i));
+    case ElementType::U2:
+    case ElementType::U4:
+    case ElementType::U8: return static_cast<T>(Load<uint8_t>(data, i));
     case ElementType::S16: return static_cast<T>(Load<int16_t>(data, i));
     case ElementType::U16: return static_cast<T>(Load<uint16_t>(data, i));
     case ElementType::S32: return static_cast<T>(Load<int32_t>(data, i));
@@ -67,16 +71,20 @@ void StoreAs(ElementType type, void* data, int64_t i, T value) {
     case ElementType::BF16: return Store(data, i, F32ToBf16(static_cast<float>(value)));
     case ElementType::F16: return Store(data, i, static_cast<uint16_t>(EncodeFloat(type, static_cast<double>(value))));
     case ElementType::Pred: return Store(data, i, static_cast<uint8_t>(value != 0));
-    case ElementType::S8: case ElementType::U8: return Store(data, i, static_cast<uint8_t>(static_cast<int64_t>(value)));
-    case ElementType::S4: return Store(data, i, static_cast<int8_t>(static_cast<int8_t>(static_cast<int64_t>(value) << 4) >> 4));
+    case ElementType::S8:
+    case ElementType::U8: return Store(data, i, static_cast<uint8_t>(static_cast<int64_t>(value)));
+    case ElementType::S4:
+      return Store(data, i, static_cast<int8_t>(static_cast<int8_t>(static_cast<int64_t>(value) << 4) >> 4));
     case ElementType::U4: return Store(data, i, static_cast<uint8_t>(static_cast<int64_t>(value) & 15));
-    case ElementType::S2: return Store(data, i, static_cast<int8_t>(static_cast<int8_t>(static_cast<int64_t>(value) << 6) >> 6));
+    case ElementType::S2:
+      return Store(data, i, static_cast<int8_t>(static_cast<int8_t>(static_cast<int64_t>(value) << 6) >> 6));
     case ElementType::U2: return Store(data, i, static_cast<uint8_t>(static_cast<int64_t>(value) & 3));
-    case ElementType::S16: case ElementType::U16:
-      return Store(data, i, static_cast<uint16_t>(static_cast<int64_t>(value)));
-    case ElementType::S32: case ElementType::U32:
-      return Store(data, i, static_cast<uint32_t>(static_cast<int64_t>(value)));
-    case ElementType::S64: case ElementType::U64: return Store(data, i, static_cast<int64_t>(value));
+    case ElementType::S16:
+    case ElementType::U16: return Store(data, i, static_cast<uint16_t>(static_cast<int64_t>(value)));
+    case ElementType::S32:
+    case ElementType::U32: return Store(data, i, static_cast<uint32_t>(static_cast<int64_t>(value)));
+    case ElementType::S64:
+    case ElementType::U64: return Store(data, i, static_cast<int64_t>(value));
     default: return Store(data, i, static_cast<uint8_t>(EncodeFloat(type, static_cast<double>(value))));
   }
 }

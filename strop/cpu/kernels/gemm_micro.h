@@ -1,17 +1,17 @@
-// The inner loops of GEMM, one table per instruction set. gemm_micro.inc is compiled once for each with its own flags; those
-// files include nothing that could emit an inline function for the wrong processor.
+// The inner loops of GEMM, one table per instruction set. gemm_micro.inc is compiled once for each with its own flags;
+// those files include nothing that could emit an inline function for the wrong processor.
 #pragma once
 #include <cstdint>
 
 namespace strop::cpu {
 
-// tile[mr][nr] = sum over k of a[k][mr] * b[k][nr], where a and b are packed panels (b_stride: distance of the rows of b, nr when
-// packed). The sum runs over k in order, one fused multiply-add per term where the processor has it.
+// tile[mr][nr] = sum over k of a[k][mr] * b[k][nr], where a and b are packed panels (b_stride: distance of the rows of
+// b, nr when packed). The sum runs over k in order, one fused multiply-add per term where the processor has it.
 template <class T>
 using MicroKernel = void (*)(int64_t k, const T* a, const T* b, int64_t b_stride, T* tile);
 
-// out[r] = sum over k of x[k] * rows[r][k], for `count` <= 4 rows with distance row_stride; the sum runs over lanes first, so it
-// is another order than MicroKernel's, but always the same.
+// out[r] = sum over k of x[k] * rows[r][k], for `count` <= 4 rows with distance row_stride; the sum runs over lanes
+// first, so it is another order than MicroKernel's, but always the same.
 template <class T>
 using DotKernel = void (*)(int64_t k, const T* x, const T* rows, int64_t row_stride, int count, T* out);
 

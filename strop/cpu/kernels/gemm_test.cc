@@ -57,7 +57,8 @@ void Check(const Case& t) {
         for (int64_t k = 0; k < t.k; ++k) sum += a.GetComplex(at(p.a, n, i, k)) * b.GetComplex(at(p.b, n, k, j));
         want.SetComplex(at(p.c, n, i, j), sum);
       }
-  EXPECT_TRUE(c == want) << Name(t.a) << " " << Name(t.c) << " " << t.m << "x" << t.n << "x" << t.k << " " << t.ta << t.tb << t.tc;
+  EXPECT_TRUE(c == want) << Name(t.a) << " " << Name(t.c) << " " << t.m << "x" << t.n << "x" << t.k << " " << t.ta
+                         << t.tb << t.tc;
   // Tasks one by one, backwards.
   Literal again = *Literal::Zeros(c.shape());
   for (int64_t task = (*gemm)->num_tasks(); task-- > 0;)
@@ -67,17 +68,41 @@ void Check(const Case& t) {
 
 TEST(Gemm, Types) {
   using enum ElementType;
-  for (auto [a, b, c] : std::vector<std::array<ElementType, 3>>{{F32, F32, F32}, {F64, F64, F64}, {BF16, BF16, F32},
-           {BF16, BF16, BF16}, {F16, F16, F16}, {S8, S8, S32}, {U8, S8, S32}, {S32, S32, S32}, {S64, S64, S64}, {U32, U32, U32},
-           {S8, BF16, BF16}, {F8E4M3FN, F8E4M3FN, F32}, {C64, C64, C64}, {C128, C128, C128}, {S4, S4, S32}, {F32, F64, F64}})
-    for (int bits = 0; bits < 8; ++bits) Check({2, 19, 37, 23, a, b, c, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0});
+  for (auto [a, b, c] : std::vector<std::array<ElementType, 3>>{{F32, F32, F32},
+                                                                {F64, F64, F64},
+                                                                {BF16, BF16, F32},
+                                                                {BF16, BF16, BF16},
+                                                                {F16, F16, F16},
+                                                                {S8, S8, S32},
+                                                                {U8, S8, S32},
+                                                                {S32, S32, S32},
+                                                                {S64, S64, S64},
+                                                                {U32, U32, U32},
+                                                                {S8, BF16, BF16},
+                                                                {F8E4M3FN, F8E4M3FN, F32},
+                                                                {C64, C64, C64},
+                                                                {C128, C128, C128},
+                                                                {S4, S4, S32},
+                                                                {F32, F64, F64}})
+    for (int bits = 0; bits < 8; ++bits)
+      Check({2, 19, 37, 23, a, b, c, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0});
 }
 
 TEST(Gemm, Sizes) {
-  for (auto [m, n, k] : std::vector<std::array<int64_t, 3>>{{1, 1, 1}, {1, 100, 50}, {100, 1, 50}, {3, 70, 300}, {12, 32, 256},
-           {13, 33, 257}, {145, 513, 20}, {300, 200, 700}, {5, 5, 0}, {2, 3, 1000}, {7, 1000, 9}})
+  for (auto [m, n, k] : std::vector<std::array<int64_t, 3>>{{1, 1, 1},
+                                                            {1, 100, 50},
+                                                            {100, 1, 50},
+                                                            {3, 70, 300},
+                                                            {12, 32, 256},
+                                                            {13, 33, 257},
+                                                            {145, 513, 20},
+                                                            {300, 200, 700},
+                                                            {5, 5, 0},
+                                                            {2, 3, 1000},
+                                                            {7, 1000, 9}})
     for (int bits = 0; bits < 8; ++bits)
-      Check({1, m, n, k, ElementType::F32, ElementType::F32, ElementType::F32, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0});
+      Check({1, m, n, k, ElementType::F32, ElementType::F32, ElementType::F32, (bits & 1) != 0, (bits & 2) != 0,
+             (bits & 4) != 0});
 }
 
 TEST(Gemm, RefusesWhatHasNoProduct) {

@@ -29,8 +29,10 @@ void RunScatter(const ScatterProblem& p, void* operand, const void* indices, con
   const size_t rank = p.operand_dims.size(), windows = p.window_dims.size(), scatters = p.scatter_dims.size();
   std::vector<int64_t> operand_strides(rank, 1);
   for (size_t d = rank; d-- > 1;) operand_strides[d - 1] = operand_strides[d] * p.operand_dims[d];
-  for (int64_t s : p.scatter_dims) if (s == 0) return;
-  for (int64_t w : p.window_dims) if (w == 0) return;
+  for (int64_t s : p.scatter_dims)
+    if (s == 0) return;
+  for (int64_t w : p.window_dims)
+    if (w == 0) return;
   std::vector<int64_t> s(scatters, 0), w(windows, 0), start(rank);
   do {
     std::fill(start.begin(), start.end(), 0);
@@ -42,7 +44,8 @@ void RunScatter(const ScatterProblem& p, void* operand, const void* indices, con
     for (size_t c = 0; c < p.index_operand_dims.size(); ++c)
       start[p.index_operand_dims[c]] =
           LoadAs<int64_t>(p.index_type, indices, index_at + static_cast<int64_t>(c) * p.index_component_stride);
-    for (size_t b = 0; b < p.batch_scatter_dims.size(); ++b) start[p.batch_operand_dims[b]] = s[p.batch_scatter_dims[b]];
+    for (size_t b = 0; b < p.batch_scatter_dims.size(); ++b)
+      start[p.batch_operand_dims[b]] = s[p.batch_scatter_dims[b]];
     // Dimensions that no window walks along are checked once, the innermost window dimension by cutting its run.
     std::fill(w.begin(), w.end(), 0);
     const size_t outer = windows == 0 ? 0 : windows - 1;
@@ -69,7 +72,8 @@ void RunScatter(const ScatterProblem& p, void* operand, const void* indices, con
           combine(operand, to, 1, updates, from, 1, 1);
         } else {
           const int64_t d = p.window_operand_dims[outer];
-          const int64_t first = std::max<int64_t>(0, -at[d]), end = std::min(p.window_dims[outer], p.operand_dims[d] - at[d]);
+          const int64_t first = std::max<int64_t>(0, -at[d]),
+                        end = std::min(p.window_dims[outer], p.operand_dims[d] - at[d]);
           if (first < end)
             combine(operand, to + first * operand_strides[d], operand_strides[d], updates,
                     from + first * p.window_update_strides[outer], p.window_update_strides[outer], end - first);

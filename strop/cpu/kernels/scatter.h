@@ -1,6 +1,6 @@
-// Scatter: operand[start(s) + w] = operand[...] combined with update[s, w], for every scatter position s in row-major order and every
-// element w of its window; elements outside the operand are left out. One after the other, so that repeated indices combine in
-// a fixed order.
+// Scatter: operand[start(s) + w] = operand[...] combined with update[s, w], for every scatter position s in row-major
+// order and every element w of its window; elements outside the operand are left out. One after the other, so that
+// repeated indices combine in a fixed order.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -32,14 +32,16 @@ struct Reader {
   ElementType type;
   const void* data;
   T operator()(int64_t i) const {
-    if constexpr (kNative) return static_cast<const T*>(data)[i];
-    else return LoadAs<T>(type, data, i);
+    if constexpr (kNative)
+      return static_cast<const T*>(data)[i];
+    else
+      return LoadAs<T>(type, data, i);
   }
 };
 
 template <class T, bool kNative>
-void Run(const SelectAndScatterProblem& p, const void* input, const void* source, const void* init, void* output, int64_t begin,
-         int64_t end) {
+void Run(const SelectAndScatterProblem& p, const void* input, const void* source, const void* init, void* output,
+         int64_t begin, int64_t end) {
   const size_t rank = p.dims.size();
   const CombineFn combine = FindCombine(p.type, p.combine);
   const int64_t width = Bytes(p.type);
@@ -51,7 +53,8 @@ void Run(const SelectAndScatterProblem& p, const void* input, const void* source
   }
   const bool sliced = IndependentAlongFirst(p);
   const int64_t slice = rank == 0 ? 1 : in_strides[0] * (sliced ? 1 : p.dims[0].input);
-  for (int64_t i = begin * slice; i < end * slice; ++i) std::memcpy(static_cast<uint8_t*>(output) + i * width, init, width);
+  for (int64_t i = begin * slice; i < end * slice; ++i)
+    std::memcpy(static_cast<uint8_t*>(output) + i * width, init, width);
   std::vector<int64_t> at(rank, 0), w(rank, 0);
   int64_t first = 0, last = 1;
   if (rank > 0) {
@@ -113,10 +116,12 @@ Status CheckSelectAndScatter(const SelectAndScatterProblem& p) {
   return OkStatus();
 }
 
-int64_t SelectAndScatterTasks(const SelectAndScatterProblem& p) { return IndependentAlongFirst(p) ? std::max<int64_t>(1, p.dims[0].input) : 1; }
+int64_t SelectAndScatterTasks(const SelectAndScatterProblem& p) {
+  return IndependentAlongFirst(p) ? std::max<int64_t>(1, p.dims[0].input) : 1;
+}
 
-void RunSelectAndScatter(const SelectAndScatterProblem& p, const void* input, const void* source, const void* init, void* output,
-                         int64_t begin, int64_t end) {
+void RunSelectAndScatter(const SelectAndScatterProblem& p, const void* input, const void* source, const void* init,
+                         void* output, int64_t begin, int64_t end) {
   switch (p.type) {
     case ElementType::F32: return Run<float, true>(p, input, source, init, output, begin, end);
     case ElementType::F64: return Run<double, true>(p, input, source, init, output, begin, end);

@@ -1,8 +1,8 @@
-// SelectAndScatter: for each window of `input`, finds the element that a comparison selects, and combines the window's `source`
-// element into the output there; the output starts as `init` everywhere. The gradient of max pooling.
+// SelectAndScatter: for each window of `input`, finds the element that a comparison selects, and combines the window's
+// `source` element into the output there; the output starts as `init` everywhere. The gradient of max pooling.
 //
-// Of two candidates the earlier one (row-major order in the window) stays if compare(earlier, later) holds. Padding is no
-// candidate; a window that lies in the padding altogether scatters nothing.
+// Of two candidates the earlier one (row-major order in the window) stays if compare(earlier, later) holds. Padding is
+// no candidate; a window that lies in the padding altogether scatters nothing.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -31,7 +31,7 @@ struct SelectAndScatterProblem {
 Status CheckSelectAndScatter(const SelectAndScatterProblem& problem);
 // Slices along the first dimension that share no window: 1 if that dimension has windows.
 int64_t SelectAndScatterTasks(const SelectAndScatterProblem& problem);
-void RunSelectAndScatter(const SelectAndScatterProblem& problem, const void* input, const void* source, const void* init, void* output,
-                         int64_t task_begin, int64_t task_end);
+void RunSelectAndScatter(const SelectAndScatterProblem& problem, const void* input, const void* source,
+                         const void* init, void* output, int64_t task_begin, int64_t task_end);
 
 }  // namespace strop::cpu

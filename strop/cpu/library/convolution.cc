@@ -18,7 +18,8 @@ Result<ConvProblem> ProblemOf(const Instruction& conv) {
     return Unimplemented("convolution with dimensions that have no label");
   for (const Shape* s : {&input, &kernel, &output})
     if (IsComplex(s->type()) || IsPred(s->type()))
-      return Unimplemented("convolution of ", Name(input.type()), " and ", Name(kernel.type()), " to ", Name(output.type()));
+      return Unimplemented("convolution of ", Name(input.type()), " and ", Name(kernel.type()), " to ",
+                           Name(output.type()));
   const Int64Vector is = input.Strides(), ks = kernel.Strides(), os = output.Strides();
   ConvProblem p;
   p.input_type = input.type();

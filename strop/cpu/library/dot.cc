@@ -1,5 +1,5 @@
-// dot -> GEMM. The dimensions of each role (batch, contracting, free) must lie in memory like one dimension; the strides say
-// the rest, so that transposed operands need no transpose.
+// dot -> GEMM. The dimensions of each role (batch, contracting, free) must lie in memory like one dimension; the
+// strides say the rest, so that transposed operands need no transpose.
 #include <algorithm>
 #include <optional>
 
@@ -21,8 +21,10 @@ std::optional<Merged> Merge(const Shape& shape, const Dims& dims) {
   for (size_t i = dims.size(); i-- > 0;) {
     const int64_t size = shape.dim(dims[i]);
     if (size == 1) continue;
-    if (m.size == 1) m.stride = strides[dims[i]];
-    else if (strides[dims[i]] != m.stride * m.size) return std::nullopt;
+    if (m.size == 1)
+      m.stride = strides[dims[i]];
+    else if (strides[dims[i]] != m.stride * m.size)
+      return std::nullopt;
     m.size *= size;
   }
   return m;

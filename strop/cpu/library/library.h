@@ -1,5 +1,5 @@
-// Kernels that are not generated for the program but bound to one problem of the kernel library (strop/cpu/kernels): one row
-// an op in library.cc, one file an op here that reads the instruction and makes the library's problem of it.
+// Kernels that are not generated for the program but bound to one problem of the kernel library (strop/cpu/kernels):
+// one row an op in library.cc, one file an op here that reads the instruction and makes the library's problem of it.
 #pragma once
 #include "strop/backend/backend.h"
 
@@ -10,7 +10,8 @@ Decision LibrarySupports(const Instruction& instruction);
 // InvalidArgument or Internal only; call it for what LibrarySupports() agreed to.
 Result<CompiledKernel> MakeLibraryKernel(const KernelSpec& spec);
 
-// ---- one pair an op -----------------------------------------------------------------------------------------------------
+// ---- one pair an op
+// -----------------------------------------------------------------------------------------------------
 Decision SupportsDot(const Instruction& dot);
 Result<CompiledKernel> MakeDot(const KernelSpec& spec);
 Decision SupportsConvolution(const Instruction& convolution);

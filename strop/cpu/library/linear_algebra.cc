@@ -10,7 +10,10 @@ namespace {
 
 Decision IsLapackType(ElementType type) {
   switch (type) {
-    case ElementType::F32: case ElementType::F64: case ElementType::C64: case ElementType::C128: return Decision::Yes();
+    case ElementType::F32:
+    case ElementType::F64:
+    case ElementType::C64:
+    case ElementType::C128: return Decision::Yes();
     default: return Decision::No("linear algebra in ", Name(type));
   }
 }

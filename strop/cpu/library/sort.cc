@@ -79,7 +79,8 @@ Decision SupportsTopK(const Instruction& i) {
   const ElementType type = i.operand(0)->shape().type();
   if (!i.attrs<TopKAttrs>().largest) return Decision::No("topk of the smallest elements");
   if (IsComplex(type) || IsSubByte(type)) return Decision::No("topk of ", Name(type));
-  if (!i.shape().IsTuple() || i.shape().element(1).type() != ElementType::S32) return Decision::No("topk without s32 indices");
+  if (!i.shape().IsTuple() || i.shape().element(1).type() != ElementType::S32)
+    return Decision::No("topk without s32 indices");
   return Decision::Yes();
 }
 
@@ -98,7 +99,10 @@ Result<CompiledKernel> MakeTopK(const KernelSpec& spec) {
 Decision SupportsFft(const Instruction& i) {
   const ElementType type = i.operand(0)->shape().type();
   switch (type) {
-    case ElementType::F32: case ElementType::F64: case ElementType::C64: case ElementType::C128: break;
+    case ElementType::F32:
+    case ElementType::F64:
+    case ElementType::C64:
+    case ElementType::C128: break;
     default: return Decision::No("fft of ", Name(type));
   }
   const size_t rank = i.attrs<FftAttrs>().length.size();

@@ -140,7 +140,8 @@ Result<Literal> CollectiveResult(Evaluator& evaluator, const Instruction& instru
   return Literal::Tuple(std::move(results));
 }
 
-Result<Literal> PermuteResult(const Instruction& instruction, std::span<const Literal> own, const std::vector<Literal>* sent) {
+Result<Literal> PermuteResult(const Instruction& instruction, std::span<const Literal> own,
+                              const std::vector<Literal>* sent) {
   if (!instruction.attrs<PermuteAttrs>().slice_sizes.empty())
     return Unimplemented(Name(instruction.op()), " in place (with slice_sizes) in the interpreter");
   std::vector<Literal> results;

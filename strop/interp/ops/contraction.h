@@ -84,7 +84,8 @@ struct SumTypes {
   using Element = T;
   using Total = Sum;
 };
-// Calls f(SumTypes<...>{}) with the host types in which products of lhs and rhs are summed for a result of type `result`.
+// Calls f(SumTypes<...>{}) with the host types in which products of lhs and rhs are summed for a result of type
+// `result`.
 template <class F>
 Status WithSumTypes(ElementType lhs, ElementType rhs, ElementType result, F&& f) {
   if (IsComplex(lhs) || IsComplex(rhs) || IsComplex(result)) return f(SumTypes<std::complex<double>, ComplexSum>{});

@@ -59,7 +59,8 @@ class Convolution {
     const std::vector<T> input = LoadAs<T>(call_.in(0)), kernel = PackKernel<T>();
     const int64_t batches = call_.shape.dim(labels_.output_batch), outputs = call_.shape.dim(labels_.output_feature);
     const int64_t features = call_.in(1).shape().dim(labels_.kernel_input_feature);
-    const int64_t in_batch = Stride(in_strides_, labels_.input_batch), in_feature = Stride(in_strides_, labels_.input_feature);
+    const int64_t in_batch = Stride(in_strides_, labels_.input_batch),
+                  in_feature = Stride(in_strides_, labels_.input_feature);
     // A group is a run of output features that see the same input features (or the same batches).
     const int64_t groups = a_.feature_group_count * a_.batch_group_count, group_size = outputs / groups;
     std::vector<Meeting> points;
@@ -71,11 +72,13 @@ class Convolution {
       for (int64_t n = 0; n < batches; ++n) {
         std::fill(sums.begin(), sums.end(), Sum{});
         for (int64_t g = 0; g < groups; ++g) {
-          const int64_t feature_group = a_.batch_group_count > 1 ? 0 : g, batch_group = a_.batch_group_count > 1 ? g : 0;
+          const int64_t feature_group = a_.batch_group_count > 1 ? 0 : g,
+                        batch_group = a_.batch_group_count > 1 ? g : 0;
           const T* in = input.data() + (n + batch_group * batches) * in_batch + feature_group * features * in_feature;
           for (const Meeting& p : points)
             for (int64_t i = 0; i < features; ++i)
-              AddProducts(in[p.input_offset + i * in_feature], kernel.data() + (p.kernel_offset + i) * outputs + g * group_size,
+              AddProducts(in[p.input_offset + i * in_feature],
+                          kernel.data() + (p.kernel_offset + i) * outputs + g * group_size,
                           sums.data() + g * group_size, group_size);
         }
         Store(result, sums, cells, y.offset(0) + n * Stride(out_strides_, labels_.output_batch));

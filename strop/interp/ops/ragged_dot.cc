@@ -103,8 +103,10 @@ class RaggedDot {
     for (int64_t b = 0; b < left_.batch; ++b)
       for (int64_t i = 0; i < left_.rows; ++i) {
         const int64_t g = table[static_cast<size_t>(b * left_.rows + i)];
-        if (g >= 0) PutRow(left_.Row(b, i), right[static_cast<size_t>(g)], b);
-        else next_ += right[0].inner;
+        if (g >= 0)
+          PutRow(left_.Row(b, i), right[static_cast<size_t>(g)], b);
+        else
+          next_ += right[0].inner;
       }
     return OkStatus();
   }
@@ -116,7 +118,8 @@ class RaggedDot {
       for (int64_t b = 0; b < left_.batch; ++b)
         for (int64_t i = 0; i < left_.rows; ++i) {
           for (int64_t k = 0; k < left_.inner; ++k)
-            part[static_cast<size_t>(k)] = table[static_cast<size_t>(b * left_.inner + k)] == g ? left_.Row(b, i)[k] : T{};
+            part[static_cast<size_t>(k)] =
+                table[static_cast<size_t>(b * left_.inner + k)] == g ? left_.Row(b, i)[k] : T{};
           PutRow(part.data(), right, b);
         }
     return OkStatus();
