@@ -31,6 +31,7 @@ def build_targets(preset, targets=()):
     # Objects do not depend on where the tree lies: a second work tree, or the copy that tests/howto makes, finds them in the cache.
     environment.setdefault("CCACHE_BASEDIR", str(ROOT))
     environment.setdefault("CCACHE_NOHASHDIR", "1")
+    environment.setdefault("CCACHE_SLOPPINESS", "pch_defines,time_macros,include_file_mtime,include_file_ctime")  # precompiled headers
     with Step(f"building ({preset})"):
         run(["ninja", "-C", folder(preset), *targets], "the build failed; the first error is above", env=environment)
 
