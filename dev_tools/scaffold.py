@@ -173,9 +173,7 @@ namespace strop {{
 namespace {{
 
 // True if it changed the instruction. May replace it; its operands come before it and have been seen.
-bool Rewrite(Instruction* instruction) {{
-  return false;
-}}
+bool Rewrite(Instruction* instruction) {{ return false; }}
 
 struct {struct} final : Pass {{
   Result<bool> Run(Module& module, PassContext& context) override {{
