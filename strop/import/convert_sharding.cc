@@ -204,6 +204,7 @@ Status ApplyExtras(ModuleImporter& module, std::span<const MlirNamedAttr> attrs,
                    const MlirAttr* loc) {
   for (const MlirNamedAttr& a : attrs) {
     if (a.name == "mhlo.sharding" && a.value->kind == MlirAttrKind::String) {
+      if (a.value->text.empty()) continue;  // not sharded, as JAX's exporter wrote it
       Result<Sharding> sharding = ParseSharding(a.value->text);
       if (!sharding.ok())
         return InvalidArgument("mhlo.sharding = \"", a.value->text, "\": ", sharding.status().message())

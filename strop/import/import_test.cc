@@ -207,6 +207,13 @@ TEST(Import, Shardings) {
   }
 }
 
+TEST(Import, AnEmptyShardingIsNone) {
+  Result<std::unique_ptr<Module>> m =
+      Import("func.func @f(%x: tensor<4xf32> {mhlo.sharding = \"\"}) -> tensor<4xf32> { return %x : tensor<4xf32> }");
+  ASSERT_TRUE(m.ok()) << m.status().ToString();
+  EXPECT_FALSE((*m)->entry()->parameter(0)->sharding());
+}
+
 TEST(Import, ManualComputation) {
   constexpr std::string_view kText = R"(module attributes {mhlo.num_partitions = %N : i32} { sdy.mesh @mesh = <["a"=%N]>
     func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
