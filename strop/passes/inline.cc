@@ -41,15 +41,42 @@ void InlineInPlaceOf(Instruction* caller, const Computation& callee, std::span<I
   into->Remove(caller);
 }
 
+namespace {
+
+void CountCallers(const Instruction& i, std::vector<int32_t>& counts) {
+  for (const Computation* callee : i.called()) {
+    if (static_cast<int64_t>(counts.size()) <= callee->id()) counts.resize(callee->id() + 1, 0);
+    ++counts[callee->id()];
+  }
+}
+
+}  // namespace
+
 std::vector<int32_t> CallerCounts(const Module& module) {
   std::vector<int32_t> counts;
   for (const Computation* c : module.computations())
-    for (const Instruction* i : c->instructions())
-      for (const Computation* callee : i->called()) {
-        if (static_cast<int64_t>(counts.size()) <= callee->id()) counts.resize(callee->id() + 1, 0);
-        ++counts[callee->id()];
-      }
+    for (const Instruction* i : c->instructions()) CountCallers(*i, counts);
   return counts;
+}
+
+void OwnCallee(Instruction* caller, int64_t k, std::vector<int32_t>& callers, Effects& effects) {
+  Computation* original = caller->called(k);
+  if (original->id() >= static_cast<int64_t>(callers.size()) || callers[original->id()] <= 1) return;
+  Computation* copy = caller->module()->AddComputation(original->name());
+  std::unordered_map<const Instruction*, Instruction*> map;
+  std::vector<Instruction*> operands;
+  for (const Instruction* i : original->instructions()) {
+    operands.clear();
+    for (int64_t n = 0; n < i->operand_count(); ++n) operands.push_back(map.at(i->operand(n)));
+    map[i] = copy->AddClone(*i, i->shape(), operands);
+    for (Instruction* p : i->control_predecessors()) map[i]->AddControlPredecessor(map.at(p));
+    CountCallers(*i, callers);
+  }
+  copy->set_root(map.at(original->root()));
+  copy->set_execution_thread(original->execution_thread());
+  effects.Inherit(*original, *copy);
+  --callers[original->id()];
+  caller->SetCalled(k, copy);
 }
 
 }  // namespace strop

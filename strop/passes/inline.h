@@ -3,6 +3,7 @@
 #include <span>
 
 #include "strop/ir/module.h"
+#include "strop/passes/effects.h"
 
 namespace strop {
 
@@ -15,5 +16,9 @@ void InlineInPlaceOf(Instruction* caller, const Computation& callee, std::span<I
 
 // How many instructions call each computation, by Computation::id().
 std::vector<int32_t> CallerCounts(const Module& module);
+
+// Makes `caller` the only one that calls its k-th callee, by a copy if need be, so that the callee can be changed.
+// Callees of the callee are shared with the copy; `callers` is kept up to date.
+void OwnCallee(Instruction* caller, int64_t k, std::vector<int32_t>& callers, Effects& effects);
 
 }  // namespace strop

@@ -19,11 +19,25 @@ constexpr int kRounds = 8;
 }  // namespace
 
 void AddSimplification(PassPipeline& p, int optimization_level) {
+  const int rounds = optimization_level == 0 ? 1 : kRounds;
   // First: calls hide what every other pass wants to see, and layouts mean something only until here.
+  p.Add(PassId::Synchronizer);
   p.Add(PassId::CallInliner);
   p.Add(PassId::SingleDevice);
   p.Add(PassId::LayoutNormalization);
-  p.AddRepeated(kSimplify, optimization_level == 0 ? 1 : kRounds);
+  p.AddRepeated(kSimplify, rounds);
+  // What expands comes once the program is small, so that dead code is not expanded; then its own algebra is
+  // simplified.
+  p.Add(PassId::BatchNormExpander);
+  // Before invariants leave their loops: a transpose that folds into a dot costs nothing where it is.
+  p.Add(PassId::DotCanonicalizer);
+  p.Add(PassId::ConvolutionCanonicalizer);
+  if (optimization_level > 0) p.Add(PassId::LoopInvariantCodeMotion);
+  p.AddRepeated(kSimplify, rounds);
+  // Simplification may have brought transposes and dots together.
+  p.Add(PassId::DotCanonicalizer);
+  p.Add(PassId::ConvolutionCanonicalizer);
+  p.Add(PassId::Dce);
 }
 
 }  // namespace strop

@@ -14,7 +14,6 @@
 //   4. count   the trip count is recorded; none: the loop is its initial state; one: the body stands in its place
 // Each is linear in the loop. Dead loops themselves are dce's.
 #include <algorithm>
-#include <unordered_map>
 
 #include "strop/ir/builder.h"
 #include "strop/passes/effects.h"
@@ -88,7 +87,7 @@ class Simplifier {
     const bool tuple = loop->shape().IsTuple() && ReadsElementsOnly(*loop->condition()->parameter(0)) &&
                        ReadsElementsOnly(*loop->body()->parameter(0)) && loop->body()->root()->shape().IsTuple();
     if (tuple) {
-      Own(loop);
+      for (int64_t k = 0; k < 2; ++k) OwnCallee(loop, k, callers_, effects_);
       Loop l{loop, loop->operand(0), loop->body()->root()};
       if (l.next->op() != Op::Tuple) {
         l.next = Explicit(l.next, nullptr, l.body());
@@ -102,39 +101,6 @@ class Simplifier {
       Shrink(l);
     }
     CountTrips(loop);
-  }
-
-  // ---- own ----------------------------------------------------------------------------------------------------------
-
-  void Own(Instruction* loop) {
-    for (int64_t k = 0; k < 2; ++k) {
-      Computation* c = loop->called(k);
-      const bool shared = c->id() < static_cast<int64_t>(callers_.size()) && callers_[c->id()] > 1;
-      if (!shared) continue;
-      --callers_[c->id()];
-      Computation* copy = module_.AddComputation(c->name());
-      CloneShallow(*c, copy);
-      effects_.Inherit(*c, *copy);
-      loop->SetCalled(k, copy);
-    }
-  }
-
-  // Instructions only: callees are shared with the original, and counted as such.
-  void CloneShallow(const Computation& from, Computation* to) {
-    std::unordered_map<const Instruction*, Instruction*> map;
-    std::vector<Instruction*> operands;
-    for (const Instruction* i : from.instructions()) {
-      operands.clear();
-      for (int64_t k = 0; k < i->operand_count(); ++k) operands.push_back(map.at(i->operand(k)));
-      map[i] = to->AddClone(*i, i->shape(), operands);
-      for (Instruction* p : i->control_predecessors()) map[i]->AddControlPredecessor(map.at(p));
-      for (Computation* callee : i->called()) {
-        if (static_cast<int64_t>(callers_.size()) <= callee->id()) callers_.resize(callee->id() + 1, 0);
-        ++callers_[callee->id()];
-      }
-    }
-    to->set_root(map.at(from.root()));
-    to->set_execution_thread(from.execution_thread());
   }
 
   // ---- sink ---------------------------------------------------------------------------------------------------------

@@ -1,0 +1,206 @@
+// Moves what a while body computes anew in every trip, from state that never changes, in front of the loop.
+//
+//   body: %w = get-tuple-element(%s), index=2     (passed through unchanged)
+//         %t = f32[64,64] transpose(%w)           before the loop: %t; state element 5; body: get-tuple-element(%s),
+//         index=5
+//
+// Worth it only for what costs something and holds no more than it is made from: the loop would carry it. Sources
+// (constants, iotas, broadcasts, reshapes) are cheaper to make again than to carry; they are cloned where something
+// that moves needs them. Only effect-free instructions move: a loop of no trips then computes something in vain,
+// nothing else.
+#include <algorithm>
+#include <map>
+
+#include "strop/ir/builder.h"
+#include "strop/passes/effects.h"
+#include "strop/passes/inline.h"
+#include "strop/passes/pass.h"
+
+namespace strop {
+namespace {
+
+constexpr int64_t kMinElements = 16;  // fewer are not worth a place in the state
+
+bool IsCheap(const Instruction& i) {
+  switch (i.op()) {
+    case Op::Constant:
+    case Op::Iota:
+    case Op::Broadcast:
+    case Op::Reshape:
+    case Op::Bitcast:
+    case Op::Tuple:
+    case Op::GetTupleElement: return true;
+    default: return false;
+  }
+}
+
+bool ReadsElementsOnly(const Instruction& tuple) {
+  return std::all_of(tuple.uses().begin(), tuple.uses().end(),
+                     [](const Use& u) { return u.user->op() == Op::GetTupleElement; });
+}
+
+class Mover {
+ public:
+  Mover(Instruction* loop, const Effects& effects)
+      : loop_(loop), body_(loop->body()), root_(loop->body()->root()), effects_(effects) {}
+
+  // How many values moved; the loop is replaced if any.
+  int64_t Run() {
+    FindInvariant();
+    std::vector<Instruction*> moved = Boundary();
+    if (moved.empty()) return 0;
+    std::vector<Instruction*> outside;
+    for (Instruction* i : moved) outside.push_back(Clone(i));
+    Extend(moved, outside);
+    return static_cast<int64_t>(moved.size());
+  }
+
+ private:
+  bool MayMove(const Instruction& i) const {
+    if (i.IsParameter() || effects_.Has(i) || Is(i.op(), kAsync | kSideEffect | kCollective)) return false;
+    if (i.op() == Op::OptimizationBarrier || i.op() == Op::AfterAll || i.op() == Op::AddDependency) return false;
+    return i.control_predecessors().empty() && i.control_successors().empty();
+  }
+
+  // Instructions of the body whose value is the same in every trip.
+  void FindInvariant() {
+    invariant_.assign(body_->module()->id_bound(), false);
+    for (const Instruction* i : body_->instructions()) {
+      if (i->op() == Op::GetTupleElement && i->operand(0) == body_->parameter(0)) {
+        invariant_[i->id()] = root_->operand(i->tuple_index()) == i;
+        continue;
+      }
+      bool all = MayMove(*i);
+      for (int64_t k = 0; all && k < i->operand_count(); ++k) all = invariant_[i->operand(k)->id()];
+      invariant_[i->id()] = all;
+    }
+  }
+
+  static bool IsWorthCarrying(const Instruction& i) {
+    if (IsCheap(i) || !i.shape().IsArray() || !i.shape().IsStatic() || i.shape().num_elements() < kMinElements)
+      return false;
+    int64_t made_from = 0;
+    for (int64_t k = 0; k < i.operand_count(); ++k)
+      if (i.operand(k)->shape().IsArray() && i.operand(k)->op() != Op::Broadcast)
+        made_from = SaturatingAdd(made_from, i.operand(k)->shape().byte_size());
+    return i.shape().byte_size() <= made_from;
+  }
+
+  // The last invariant values: those that something variant, or the root, uses.
+  std::vector<Instruction*> Boundary() const {
+    std::vector<Instruction*> boundary;
+    for (Instruction* i : body_->instructions()) {
+      if (!invariant_[i->id()] || !IsWorthCarrying(*i)) continue;
+      const bool used = std::any_of(i->uses().begin(), i->uses().end(),
+                                    [&](const Use& u) { return !invariant_[u.user->id()] || !CanLeave(*u.user); });
+      if (used) boundary.push_back(i);
+    }
+    return boundary;
+  }
+
+  // Will this invariant user move out as well? Not if it is no worth carrying and nothing that moves needs it.
+  static bool CanLeave(const Instruction& user) { return IsWorthCarrying(user); }
+
+  // The value of `i` before the loop.
+  Instruction* Clone(Instruction* i) {
+    std::vector<Instruction*> stack = {i};
+    while (!stack.empty()) {
+      Instruction* at = stack.back();
+      if (outside_.count(at)) {
+        stack.pop_back();
+        continue;
+      }
+      if (at->op() == Op::GetTupleElement && at->operand(0) == body_->parameter(0)) {
+        outside_[at] = loop_->operand(0)->operand(at->tuple_index());
+        stack.pop_back();
+        continue;
+      }
+      std::vector<Instruction*> operands;
+      for (int64_t k = 0; k < at->operand_count(); ++k) {
+        auto it = outside_.find(at->operand(k));
+        if (it == outside_.end())
+          stack.push_back(at->operand(k));
+        else
+          operands.push_back(it->second);
+      }
+      if (static_cast<int64_t>(operands.size()) < at->operand_count()) continue;
+      outside_[at] = loop_->parent()->AddClone(*at, at->shape(), operands, nullptr, loop_);
+      stack.pop_back();
+    }
+    return outside_.at(i);
+  }
+
+  void Extend(const std::vector<Instruction*>& moved, const std::vector<Instruction*>& outside) {
+    std::vector<Instruction*> init = loop_->operand(0)->operands(), next = root_->operands();
+    const int64_t first = static_cast<int64_t>(init.size());
+    init.insert(init.end(), outside.begin(), outside.end());
+    std::vector<Shape> elements;
+    for (const Instruction* i : init) elements.push_back(i->shape().WithoutLayout());
+    const Shape state = Shape::Tuple(std::move(elements));
+    Computation* around = loop_->parent();
+    Instruction* new_init = around->Add(Op::Tuple, state, init, NoAttrs{}, {}, loop_);
+    for (Computation* c : {loop_->condition(), body_}) {
+      c->parameter(0)->set_shape(state);
+      c->parameter(0)->clear_sharding();
+    }
+    for (size_t k = 0; k < moved.size(); ++k) {
+      Instruction* read = body_->Add(Op::GetTupleElement, moved[k]->shape(), {body_->parameter(0)},
+                                     GetTupleElementAttrs{first + static_cast<int64_t>(k)}, {}, moved[k]);
+      next.push_back(read);
+      moved[k]->ReplaceAllUsesWith(read);
+      for (Instruction*& n : next)
+        if (n == moved[k]) n = read;
+    }
+    Instruction* new_root = body_->Add(Op::Tuple, state, next, NoAttrs{});
+    Instruction* old_root = root_;
+    body_->set_root(new_root);
+    body_->Remove(old_root);
+    Instruction* loop = around->AddClone(*loop_, state, {&new_init, 1}, nullptr, loop_);
+    loop->clear_sharding();
+    for (const Use& use : std::vector<Use>(loop_->uses().begin(), loop_->uses().end()))
+      use.user->SetOperand(use.operand_number, loop);
+    Instruction* old_init = loop_->operand(0);
+    around->Remove(loop_);
+    if (old_init->use_count() == 0 && !old_init->IsRoot()) around->Remove(old_init);
+  }
+
+  Instruction* loop_;
+  Computation* body_;
+  Instruction* root_;
+  const Effects& effects_;
+  std::vector<bool> invariant_;
+  std::map<const Instruction*, Instruction*> outside_;
+};
+
+// State, body and uses are in the form that while-simplifier leaves.
+bool IsPlain(const Instruction& loop) {
+  return loop.shape().IsTuple() && loop.operand(0)->op() == Op::Tuple && loop.body()->root()->op() == Op::Tuple &&
+         loop.body()->root()->use_count() == 0 && !loop.IsRoot() && ReadsElementsOnly(loop) &&
+         ReadsElementsOnly(*loop.condition()->parameter(0)) && ReadsElementsOnly(*loop.body()->parameter(0)) &&
+         loop.control_predecessors().empty() && loop.control_successors().empty();
+}
+
+struct LoopInvariantCodeMotion final : Pass {
+  Result<bool> Run(Module& module, PassContext& context) override {
+    Effects effects(module);
+    std::vector<int32_t> callers = CallerCounts(module);
+    int64_t moved = 0;
+    for (Computation* c : module.PostOrder()) {
+      std::vector<Instruction*> loops;
+      for (Instruction* i : c->instructions())
+        if (i->op() == Op::While && IsPlain(*i)) loops.push_back(i);
+      for (Instruction* loop : loops) {
+        for (int64_t k = 0; k < 2; ++k) OwnCallee(loop, k, callers, effects);
+        moved += Mover(loop, effects).Run();
+      }
+    }
+    context.Count("loop-invariant-code-motion.moved", moved);
+    return moved > 0;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> MakeLoopInvariantCodeMotion() { return std::make_unique<LoopInvariantCodeMotion>(); }
+
+}  // namespace strop
