@@ -179,7 +179,7 @@ Result<Literal> Build(const Shape& shape, F&& next) {
 
 // Puts the arrays of an .npz into the order of the parameters.
 Status OrderByName(const Module& module, std::vector<NpyArray>* arrays) {
-  std::map<std::string_view, size_t> by_name;
+  std::map<std::string, size_t> by_name;  // owns its keys: the arrays move away below
   for (size_t i = 0; i < arrays->size(); ++i) by_name[(*arrays)[i].name] = i;
   std::vector<std::string> names, numbers;
   for (const Instruction* p : module.entry()->parameters()) {
