@@ -6,10 +6,8 @@
 // unchanged is the initial value itself.
 #include <algorithm>
 #include <cstring>
-#include <map>
 #include <unordered_map>
 
-#include "strop/analysis/cost.h"
 #include "strop/plan/plan.h"
 #include "strop/plan/values.h"
 
@@ -18,12 +16,6 @@ namespace {
 
 using namespace plan_internal;
 using Leaves = std::vector<int32_t>;
-
-int64_t LeafOffset(const Shape& tuple, int64_t element) {
-  int64_t n = 0;
-  for (int64_t k = 0; k < element; ++k) n += tuple.element(k).num_leaves();
-  return n;
-}
 
 // Follows a leaf through tuples and barriers to the instruction that defines it.
 std::pair<const Instruction*, int64_t> ResolveLeaf(const Instruction* i, int64_t leaf) {
@@ -64,7 +56,7 @@ class PlanBuilder {
         Group& group = g_.groups[g_.values[v].group];
         group.base = Base::Parameter;
         group.index = static_cast<int32_t>(plan_.spec.parameters.size());
-        parameter_values_.push_back(v);
+        g_.parameter_values.push_back(v);
         plan_.spec.parameters.push_back({leaf, ParameterMemory(plan_.spec.parameters.size())});
         leaves.push_back(v);
       }
@@ -75,13 +67,13 @@ class PlanBuilder {
     g_.end_position = position_;
     for (int32_t v : results) Read(v);
     g_.outputs = results;
-    PlaceOutputs(layout);
+    PlaceOutputs(module_, g_, plan_);
     FinishLiveness();
     Coalesce(g_);
     plan_.copy_reasons = std::move(g_.copy_reasons);
-    BindOutputs();
+    BindOutputs(g_, plan_);
     plan_.spec.temp_bytes = AssignArena(g_, target_.buffer_alignment);
-    Assemble();
+    Assemble(g_, target_, plan_);
     return std::move(plan_);
   }
 
@@ -96,11 +88,6 @@ class PlanBuilder {
   MemoryKind ParameterMemory(size_t leaf) const {
     const auto& kinds = module_.config().parameter_memory_kinds;
     return leaf < kinds.size() ? KindOf(kinds[leaf]) : MemoryKind::kDevice;
-  }
-  static MemoryKind KindOf(const std::string& name) {
-    if (name == "pinned_host") return MemoryKind::kPinnedHost;
-    if (name == "unpinned_host") return MemoryKind::kUnpinnedHost;
-    return MemoryKind::kDevice;
   }
 
   // Notes a read of v at the current position; inside a loop that does not contain v's definition, at the loop's end.
@@ -467,156 +454,6 @@ class PlanBuilder {
     return result;
   }
 
-  // ---- outputs
-  // --------------------------------------------------------------------------------------------------------
-
-  static int64_t FlatLeaf(const Shape& shape, const Dims& index) {
-    int64_t n = 0;
-    const Shape* at = &shape;
-    for (int64_t d : index) {
-      n += LeafOffset(*at, d);
-      at = &at->element(d);
-    }
-    return n;
-  }
-  static int64_t FlatParameter(const EntryLayout& layout, int64_t parameter, const Dims& index) {
-    int64_t n = 0;
-    for (int64_t p = 0; p < parameter; ++p) n += layout.parameters[p].num_leaves();
-    return n + FlatLeaf(layout.parameters[parameter], index);
-  }
-
-  // An output gets memory of its own before anything is merged, so that whatever computes it writes there directly.
-  void PlaceOutputs(const EntryLayout& layout) {
-    std::vector<Shape> shapes = layout.result.Leaves();
-    const auto& kinds = module_.config().result_memory_kinds;
-    std::map<int64_t, std::pair<int64_t, bool>> donated;  // output -> parameter, must
-    for (const InputOutputAlias& a : module_.config().input_output_alias)
-      donated[FlatLeaf(layout.result, a.output_index)] = {FlatParameter(layout, a.parameter, a.parameter_index),
-                                                          a.must_alias};
-    for (size_t o = 0; o < g_.outputs.size(); ++o) {
-      OutputSpec spec;
-      spec.shape = o < shapes.size() ? shapes[o] : Shape();
-      if (o < kinds.size()) spec.memory = KindOf(kinds[o]);
-      plan_.spec.outputs.push_back(spec);
-      const int32_t v = g_.outputs[o];
-      Group& group = g_.groups[g_.values[v].group];
-      if (group.base != Base::None) continue;  // a parameter, a constant, or an output already
-      group.base = Base::Output;
-      group.index = static_cast<int32_t>(o);
-      auto it = donated.find(static_cast<int64_t>(o));
-      if (it == donated.end()) continue;
-      const int32_t parameter = static_cast<int32_t>(it->second.first);
-      g_.donations.push_back({parameter_values_[parameter], v, parameter, group.index, it->second.second});
-    }
-  }
-
-  void BindOutputs() {
-    for (const Graph::Donation& d : g_.donations) {
-      if (g_.values[d.parameter_value].group != g_.values[d.output_value].group) continue;
-      plan_.spec.outputs[d.output].source = OutputSource::kAliasParameter;
-      plan_.spec.outputs[d.output].index = d.parameter;
-      plan_.spec.outputs[d.output].must_alias = d.must;
-    }
-    for (size_t o = 0; o < g_.outputs.size(); ++o) {
-      const Group& group = g_.groups[g_.values[g_.outputs[o]].group];
-      OutputSpec& spec = plan_.spec.outputs[o];
-      if (group.base == Base::Parameter) {
-        spec.source = OutputSource::kForwardParameter;
-        spec.index = group.index;
-      } else if (group.base == Base::Constant) {
-        spec.source = OutputSource::kForwardConstant;
-        spec.index = group.index;
-      } else if (group.base == Base::Output && group.index != static_cast<int32_t>(o)) {
-        spec.source = OutputSource::kForwardOutput;
-        spec.index = group.index;
-      }
-    }
-  }
-
-  // ---- slots
-  // ----------------------------------------------------------------------------------------------------------
-
-  int32_t SlotOf(int32_t v) {
-    const Value& value = g_.values[v];
-    const Group& group = g_.groups[value.group];
-    Slot slot;
-    slot.size = value.size;
-    switch (group.base) {
-      case Base::Parameter:
-        slot.kind = SlotKind::kParameter;
-        slot.index = group.index;
-        break;
-      case Base::Constant:
-        slot.kind = SlotKind::kConstant;
-        slot.index = group.index;
-        break;
-      case Base::Output:
-        slot.kind = SlotKind::kOutput;
-        slot.index = group.index;
-        break;
-      case Base::None:
-        slot.kind = SlotKind::kTemp;
-        slot.offset = group.offset;
-        break;
-    }
-    auto key = std::make_tuple(slot.kind, slot.index, slot.offset, slot.size);
-    auto [it, added] = slots_.emplace(key, static_cast<int32_t>(plan_.spec.slots.size()));
-    if (added) plan_.spec.slots.push_back(slot);
-    return it->second;
-  }
-
-  void Assemble() {
-    std::stable_sort(g_.steps.begin(), g_.steps.end(),
-                     [](const ProtoStep& a, const ProtoStep& b) { return a.position < b.position; });
-    for (const std::string& name : g_.programs) plan_.spec.programs.push_back(Program{name, {}});
-    int64_t work = 0;
-    bool loops = false;
-    for (ProtoStep& proto : g_.steps) {
-      const bool copy = std::holds_alternative<CopyStep>(proto.body);
-      if (copy) {
-        const Value& from = g_.values[proto.args[0].first];
-        if (from.size == 0 || from.group == g_.values[proto.args[1].first].group) continue;
-      }
-      Step step;
-      step.body = std::move(proto.body);
-      for (auto [v, access] : proto.args) step.args.push_back({SlotOf(v), access});
-      const Instruction& i = *proto.instruction;
-      step.info.name = i.name();
-      step.info.op = std::string(Name(i.op()));
-      step.info.op_name = i.metadata().op_name;
-      step.info.source = i.metadata().Location();
-      if (proto.is_kernel || proto.is_custom_call) {
-        step.info.flops = Flops(i);
-        step.info.bytes = BytesAccessed(i);
-      } else if (copy) {
-        step.info.bytes = 2 * g_.values[proto.args[0].first].size;
-      }
-      work += step.info.flops + step.info.bytes;
-      loops |= std::holds_alternative<WhileStep>(step.body);
-      Program& program = plan_.spec.programs[proto.program];
-      const int32_t index = static_cast<int32_t>(program.steps.size());
-      if (proto.is_kernel) plan_.kernels.push_back({proto.program, index, &i, InPlaceArgs(proto)});
-      if (proto.is_custom_call) {
-        std::get<CustomCallStep>(step.body).num_operands = proto.num_operands;
-        plan_.custom_calls.push_back({proto.program, index, &i});
-      }
-      program.steps.push_back(std::move(step));
-    }
-    plan_.spec.entry = 0;
-    plan_.spec.run_inline = !loops && work < target_.inline_cost;
-  }
-
-  std::vector<int> InPlaceArgs(const ProtoStep& proto) const {
-    std::vector<int> in_place;
-    for (size_t r = proto.num_operands; r < proto.args.size(); ++r) {
-      int operand = -1;
-      for (int32_t k = 0; k < proto.num_operands; ++k)
-        if (g_.values[proto.args[k].first].group == g_.values[proto.args[r].first].group) operand = k;
-      in_place.push_back(operand);
-    }
-    return in_place;
-  }
-
   const Module& module_;
   const TargetInfo& target_;
   Plan plan_;
@@ -624,10 +461,8 @@ class PlanBuilder {
   int64_t position_ = 0;
   int32_t loop_ = -1;
   int depth_ = 0;
-  std::vector<int32_t> parameter_values_;
   std::vector<std::pair<int32_t, int32_t>> loop_reads_;
   std::unordered_map<const Instruction*, Leaves> constants_;
-  std::map<std::tuple<SlotKind, int32_t, int64_t, int64_t>, int32_t> slots_;
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "strop/ir/module.h"
+#include "strop/plan/plan.h"
 #include "strop/runtime/executable.h"
 
 namespace strop::plan_internal {
@@ -80,7 +81,8 @@ struct Graph {
     int32_t operand_arg, result_arg;
   };
   std::vector<MustShare> must_share;
-  std::vector<int32_t> outputs;  // value of each output leaf
+  std::vector<int32_t> parameter_values;  // value of each parameter leaf
+  std::vector<int32_t> outputs;           // value of each output leaf
   std::vector<std::string> copy_reasons;
   int64_t end_position = 0;
 
@@ -94,5 +96,15 @@ struct Graph {
 void Coalesce(Graph& graph);
 // Puts groups without a base into the arena; returns its size.
 int64_t AssignArena(Graph& graph, int64_t alignment);
+
+// Leaves of a tuple before those of `element`.
+int64_t LeafOffset(const Shape& tuple, int64_t element);
+MemoryKind KindOf(const std::string& name);
+// An output gets memory of its own before anything is merged, so that whatever computes it writes there directly.
+void PlaceOutputs(const Module& module, Graph& graph, Plan& plan);
+// Says where each output is found after values were merged.
+void BindOutputs(const Graph& graph, Plan& plan);
+// Slots, programs and steps. The graph gives up its steps' bodies.
+void Assemble(Graph& graph, const TargetInfo& target, Plan& plan);
 
 }  // namespace strop::plan_internal

@@ -1,0 +1,189 @@
+// The ends of BuildPlan: what the outputs are, before and after values share memory; then slots and steps of a graph
+// whose values have their places.
+#include <algorithm>
+#include <map>
+
+#include "strop/analysis/cost.h"
+#include "strop/plan/plan.h"
+#include "strop/plan/values.h"
+
+namespace strop::plan_internal {
+namespace {
+
+int64_t FlatLeaf(const Shape& shape, const Dims& index) {
+  int64_t n = 0;
+  const Shape* at = &shape;
+  for (int64_t d : index) {
+    n += LeafOffset(*at, d);
+    at = &at->element(d);
+  }
+  return n;
+}
+int64_t FlatParameter(const EntryLayout& layout, int64_t parameter, const Dims& index) {
+  int64_t n = 0;
+  for (int64_t p = 0; p < parameter; ++p) n += layout.parameters[p].num_leaves();
+  return n + FlatLeaf(layout.parameters[parameter], index);
+}
+
+class Assembler {
+ public:
+  Assembler(Graph& graph, const TargetInfo& target, Plan& plan) : graph_(graph), target_(target), plan_(plan) {}
+
+  void Run() {
+    std::stable_sort(graph_.steps.begin(), graph_.steps.end(),
+                     [](const ProtoStep& a, const ProtoStep& b) { return a.position < b.position; });
+    for (const std::string& name : graph_.programs) plan_.spec.programs.push_back(Program{name, {}});
+    for (ProtoStep& proto : graph_.steps)
+      if (!CopiesNothing(proto)) Add(proto);
+    plan_.spec.entry = 0;
+    plan_.spec.run_inline = !loops_ && work_ < target_.inline_cost;
+  }
+
+ private:
+  bool CopiesNothing(const ProtoStep& proto) const {
+    if (!std::holds_alternative<CopyStep>(proto.body)) return false;
+    const Value& from = graph_.values[proto.args[0].first];
+    return from.size == 0 || from.group == graph_.values[proto.args[1].first].group;
+  }
+
+  void Add(ProtoStep& proto) {
+    const Instruction& i = *proto.instruction;
+    Step step;
+    step.body = std::move(proto.body);
+    for (auto [v, access] : proto.args) step.args.push_back({SlotOf(v), access});
+    step.info.name = i.name();
+    step.info.op = std::string(Name(i.op()));
+    step.info.op_name = i.metadata().op_name;
+    step.info.source = i.metadata().Location();
+    if (proto.is_kernel || proto.is_custom_call) {
+      step.info.flops = Flops(i);
+      step.info.bytes = BytesAccessed(i);
+    } else if (std::holds_alternative<CopyStep>(step.body)) {
+      step.info.bytes = 2 * graph_.values[proto.args[0].first].size;
+    }
+    work_ += step.info.flops + step.info.bytes;
+    loops_ |= std::holds_alternative<WhileStep>(step.body);
+    Program& program = plan_.spec.programs[proto.program];
+    const int32_t index = static_cast<int32_t>(program.steps.size());
+    if (proto.is_kernel) plan_.kernels.push_back({proto.program, index, &i, InPlaceArgs(proto)});
+    if (proto.is_custom_call) {
+      std::get<CustomCallStep>(step.body).num_operands = proto.num_operands;
+      plan_.custom_calls.push_back({proto.program, index, &i});
+    }
+    program.steps.push_back(std::move(step));
+  }
+
+  int32_t SlotOf(int32_t v) {
+    const Value& value = graph_.values[v];
+    const Group& group = graph_.groups[value.group];
+    Slot slot;
+    slot.size = value.size;
+    switch (group.base) {
+      case Base::Parameter:
+        slot.kind = SlotKind::kParameter;
+        slot.index = group.index;
+        break;
+      case Base::Constant:
+        slot.kind = SlotKind::kConstant;
+        slot.index = group.index;
+        break;
+      case Base::Output:
+        slot.kind = SlotKind::kOutput;
+        slot.index = group.index;
+        break;
+      case Base::None:
+        slot.kind = SlotKind::kTemp;
+        slot.offset = group.offset;
+        break;
+    }
+    auto key = std::make_tuple(slot.kind, slot.index, slot.offset, slot.size);
+    auto [it, added] = slots_.emplace(key, static_cast<int32_t>(plan_.spec.slots.size()));
+    if (added) plan_.spec.slots.push_back(slot);
+    return it->second;
+  }
+
+  std::vector<int> InPlaceArgs(const ProtoStep& proto) const {
+    std::vector<int> in_place;
+    for (size_t r = proto.num_operands; r < proto.args.size(); ++r) {
+      int operand = -1;
+      for (int32_t k = 0; k < proto.num_operands; ++k)
+        if (graph_.values[proto.args[k].first].group == graph_.values[proto.args[r].first].group) operand = k;
+      in_place.push_back(operand);
+    }
+    return in_place;
+  }
+
+  Graph& graph_;
+  const TargetInfo& target_;
+  Plan& plan_;
+  int64_t work_ = 0;
+  bool loops_ = false;
+  std::map<std::tuple<SlotKind, int32_t, int64_t, int64_t>, int32_t> slots_;
+};
+
+}  // namespace
+
+int64_t LeafOffset(const Shape& tuple, int64_t element) {
+  int64_t n = 0;
+  for (int64_t k = 0; k < element; ++k) n += tuple.element(k).num_leaves();
+  return n;
+}
+
+MemoryKind KindOf(const std::string& name) {
+  if (name == "pinned_host") return MemoryKind::kPinnedHost;
+  if (name == "unpinned_host") return MemoryKind::kUnpinnedHost;
+  return MemoryKind::kDevice;
+}
+
+// An output gets memory of its own before anything is merged, so that whatever computes it writes there directly.
+void PlaceOutputs(const Module& module, Graph& g, Plan& plan) {
+  const EntryLayout layout = module.EffectiveEntryLayout();
+  std::vector<Shape> shapes = layout.result.Leaves();
+  const auto& kinds = module.config().result_memory_kinds;
+  std::map<int64_t, std::pair<int64_t, bool>> donated;  // output -> parameter, must
+  for (const InputOutputAlias& a : module.config().input_output_alias)
+    donated[FlatLeaf(layout.result, a.output_index)] = {FlatParameter(layout, a.parameter, a.parameter_index),
+                                                        a.must_alias};
+  for (size_t o = 0; o < g.outputs.size(); ++o) {
+    OutputSpec spec;
+    spec.shape = o < shapes.size() ? shapes[o] : Shape();
+    if (o < kinds.size()) spec.memory = KindOf(kinds[o]);
+    plan.spec.outputs.push_back(spec);
+    const int32_t v = g.outputs[o];
+    Group& group = g.groups[g.values[v].group];
+    if (group.base != Base::None) continue;  // a parameter, a constant, or an output already
+    group.base = Base::Output;
+    group.index = static_cast<int32_t>(o);
+    auto it = donated.find(static_cast<int64_t>(o));
+    if (it == donated.end()) continue;
+    const int32_t parameter = static_cast<int32_t>(it->second.first);
+    g.donations.push_back({g.parameter_values[parameter], v, parameter, group.index, it->second.second});
+  }
+}
+
+void BindOutputs(const Graph& g, Plan& plan) {
+  for (const Graph::Donation& d : g.donations) {
+    if (g.values[d.parameter_value].group != g.values[d.output_value].group) continue;
+    plan.spec.outputs[d.output].source = OutputSource::kAliasParameter;
+    plan.spec.outputs[d.output].index = d.parameter;
+    plan.spec.outputs[d.output].must_alias = d.must;
+  }
+  for (size_t o = 0; o < g.outputs.size(); ++o) {
+    const Group& group = g.groups[g.values[g.outputs[o]].group];
+    OutputSpec& spec = plan.spec.outputs[o];
+    if (group.base == Base::Parameter) {
+      spec.source = OutputSource::kForwardParameter;
+      spec.index = group.index;
+    } else if (group.base == Base::Constant) {
+      spec.source = OutputSource::kForwardConstant;
+      spec.index = group.index;
+    } else if (group.base == Base::Output && group.index != static_cast<int32_t>(o)) {
+      spec.source = OutputSource::kForwardOutput;
+      spec.index = group.index;
+    }
+  }
+}
+
+void Assemble(Graph& graph, const TargetInfo& target, Plan& plan) { Assembler(graph, target, plan).Run(); }
+
+}  // namespace strop::plan_internal
