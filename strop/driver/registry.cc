@@ -22,7 +22,8 @@ Result<const Backend*> FindBackend(std::string_view name) {
     names.push_back(b->name());
   }
   std::string_view near = Nearest(name, names);
-  if (!near.empty()) return NotFound("no backend is called \"", name, "\"; did you mean \"", near, "\"?");
+  if (!near.empty())
+    return NotFound("no backend is called \"", name, "\"; did you mean \"", near, "\"? there are: ", Join(names, ", "));
   return NotFound("no backend is called \"", name, "\"; there are: ", Join(names, ", "));
 }
 

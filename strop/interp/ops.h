@@ -11,7 +11,8 @@ STROP_EVAL(Select);
 // movement.cc
 STROP_EVAL(Constant);
 STROP_EVAL(Iota);
-STROP_EVAL(Copy);  // and everything else that hands its operand on: bitcast, reshape, domain, opt-barrier, shuffle
+STROP_EVAL(Copy);  // and everything else that hands its operand on: bitcast, reshape, domain, opt-barrier
+STROP_EVAL(Shuffle);
 STROP_EVAL(Bitcast);
 STROP_EVAL(Broadcast);
 STROP_EVAL(Transpose);

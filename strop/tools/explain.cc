@@ -14,10 +14,9 @@ void PrintList(const char* title, const std::vector<std::string>& lines) {
 }  // namespace
 
 Status RunExplain(Arguments& arguments) {
-  STROP_ASSIGN(std::string backend_name, arguments.TakeValue("--backend", "cpu"));
   const bool plan = arguments.TakeFlag("--plan");
-  STROP_ASSIGN(std::vector<std::string> files, arguments.Files({"--backend", "--plan"}, 1, 1));
-  STROP_ASSIGN(const Backend* backend, FindBackend(backend_name));
+  STROP_ASSIGN(std::vector<std::string> files, arguments.Files({"--plan"}, 1, 1));
+  STROP_ASSIGN(const Backend* backend, FindBackend(arguments.options().backend));
   STROP_ASSIGN(std::unique_ptr<Module> module, LoadFile(files[0]));
   const int64_t before = module->instruction_count();
   CompileSettings settings = SettingsFrom(arguments.options());
@@ -25,7 +24,7 @@ Status RunExplain(Arguments& arguments) {
   STROP_ASSIGN(std::shared_ptr<const CompiledProgram> program, Compile(std::move(module), *backend, settings));
   const Executable& e = *program->executable;
   std::printf("%s on %s: %lld instructions, %lld kernels, %lld copies, %lld bytes of temporaries, %lld bytes of code\n",
-              e.name().c_str(), backend_name.c_str(), static_cast<long long>(before),
+              e.name().c_str(), backend->name().data(), static_cast<long long>(before),
               static_cast<long long>(e.num_steps(StepKind::kKernel) + e.num_steps(StepKind::kHost)),
               static_cast<long long>(e.num_steps(StepKind::kCopy)), static_cast<long long>(e.spec().temp_bytes),
               static_cast<long long>(e.spec().code_bytes));

@@ -30,7 +30,6 @@ void PrintReport(const PassContext& context, bool timing, bool explain) {
 
 Status RunOpt(Arguments& arguments) {
   STROP_ASSIGN(std::string passes, arguments.TakeValue("--passes"));
-  STROP_ASSIGN(std::string backend_name, arguments.TakeValue("--backend", "cpu"));
   STROP_ASSIGN(std::string disabled_passes, arguments.TakeValue("--disable-pass"));
   STROP_ASSIGN(std::string disabled_rules, arguments.TakeValue("--disable-rule"));
   STROP_ASSIGN(int64_t rule_limit, arguments.TakeInt("--rule-limit", -1));
@@ -39,8 +38,8 @@ Status RunOpt(Arguments& arguments) {
   const bool timing = arguments.TakeFlag("--timing");
   const bool explain = arguments.TakeFlag("--explain");
   STROP_ASSIGN(std::vector<std::string> files,
-               arguments.Files({"--passes", "--backend", "--disable-pass", "--disable-rule", "--rule-limit",
-                                "--print-changed", "--verify-each", "--timing", "--explain"},
+               arguments.Files({"--passes", "--disable-pass", "--disable-rule", "--rule-limit", "--print-changed",
+                                "--verify-each", "--timing", "--explain"},
                                1, 1));
   STROP_ASSIGN(std::unique_ptr<Module> module, LoadFile(files[0]));
 
@@ -54,7 +53,7 @@ Status RunOpt(Arguments& arguments) {
   for (const std::string& name : options.disabled_passes) STROP_TRY(FindPass(name));
   PassPipeline pipeline("opt");
   if (passes.empty()) {
-    STROP_ASSIGN(const Backend* backend, FindBackend(backend_name));
+    STROP_ASSIGN(const Backend* backend, FindBackend(arguments.options().backend));
     pipeline = CompilePipeline(*backend, SettingsFrom(arguments.options()));
   } else {
     STROP_ASSIGN(pipeline, PassPipeline::FromNames(passes));

@@ -133,7 +133,7 @@ Status Report(const RunResult& result, const RunSettings& settings, std::string_
 
 Result<RunSettings> TakeSettings(Arguments& arguments) {
   RunSettings s;
-  STROP_ASSIGN(s.backend, arguments.TakeValue("--backend", "cpu"));
+  s.backend = arguments.options().backend;
   if (arguments.TakeFlag("--interpret")) s.backend = "interp";
   for (std::string_view flag : {"--in", "--npz"})
     for (;;) {
@@ -166,8 +166,8 @@ Result<RunSettings> TakeSettings(Arguments& arguments) {
 Status RunRun(Arguments& arguments) {
   STROP_ASSIGN(RunSettings settings, TakeSettings(arguments));
   STROP_ASSIGN(std::vector<std::string> files,
-               arguments.Files({"--backend", "--interpret", "--in", "--npz", "--out", "--random-inputs", "--check",
-                                "--time", "--runs", "--max-loop-iterations"},
+               arguments.Files({"--interpret", "--in", "--npz", "--out", "--random-inputs", "--check", "--time",
+                                "--runs", "--max-loop-iterations"},
                                1, 1));
   STROP_ASSIGN(std::string bytes, ReadFile(files[0]));
   STROP_ASSIGN(std::vector<std::unique_ptr<Module>> modules, LoadPrograms(bytes, files[0]));

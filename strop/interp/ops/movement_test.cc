@@ -106,6 +106,11 @@ TEST_F(MovementTest, ScatterSkipsWhatDoesNotFit) {
             Vector(kS32, {0, 3, 4}));
 }
 
+TEST_F(MovementTest, AnOpWithoutSemanticsIsRefused) {
+  const Result<Literal> shuffled = TryEval(Op::Shuffle, {Iota(kS32, {4})}, DimensionsAttrs{{0}});
+  EXPECT_EQ(shuffled.status().code(), StatusCode::kUnimplemented) << shuffled.status().ToString();
+}
+
 TEST_F(MovementTest, BoundedSizes) {
   Shape bounded = Shape::Array(kS32, {5});
   bounded.set_dynamic(0, true);
