@@ -403,9 +403,7 @@ Decision CanEmitElement(const Instruction& i) {
   }
   if (i.op() == Op::BitcastConvert || i.op() == Op::Bitcast) {
     const ElementType from = i.operand(0)->shape().type(), to = i.shape().type();
-    if (from != to && Bits(from) != Bits(to) && (IsComplex(from) || IsComplex(to)))
-      return Decision::No("bitcast between complex types of different sizes");
-    if (Bits(from) != Bits(to) && (IsSubByte(from) || IsSubByte(to)))
+    if (from != to && (IsComplex(from) || IsComplex(to)))
       return Decision::No("bitcast of ", Name(from), " to ", Name(to));
   }
   for (const Computation* c : i.called()) {

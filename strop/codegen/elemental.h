@@ -32,12 +32,12 @@ Decision CanEmitElement(const Instruction& instruction);
 Decision CanInline(const Computation& computation);
 
 // What a combiner is, as far as evaluation order matters.
-struct Combiner {
+struct LaneCombiner {
   const Computation* computation = nullptr;
   bool reorderable = false;  // lanes may accumulate apart: associative and commutative, or a selection such as argmax
   Op op = Op::kEnd;          // the one binary op that it consists of, or kEnd
 };
-Combiner RecognizeCombiner(const Computation& computation);
+LaneCombiner RecognizeCombiner(const Computation& computation);
 
 class ElementalEmitter {
  public:
@@ -69,6 +69,10 @@ class ElementalEmitter {
   // start_indices of dynamic-slice and -update-slice as subscripts, clamped so that a window of `sizes` fits.
   std::vector<LaneIndex> EmitStarts(const Instruction& i, int64_t first_operand, std::span<const int64_t> dims,
                                     std::span<const int64_t> sizes);
+  // One component of the index vectors of gather or scatter, at a position of the batch (the dimensions of the index
+  // array without `index_vector_dim`); -1 or less and too large as they are (of u64 beyond the range of s64: negative).
+  LaneIndex EmitIndexComponent(const Instruction* indices, int64_t index_vector_dim, std::span<const LaneIndex> batch,
+                               int64_t component);
   // Where a dynamic-update-slice puts the element `at` of its update.
   ArrayIndex WindowPosition(const Instruction& update, const ArrayIndex& at);
   Val Load(const ElementBuilder::Memory& memory, ElementType type, const ArrayIndex& index);
@@ -80,6 +84,7 @@ class ElementalEmitter {
   // f() with loads and stores limited to the lanes in `condition`.
   Vals WithMask(const Condition& condition, const std::function<Vals()>& f);
   Condition InRange(const LaneIndex& x, int64_t bound);  // 0 <= x < bound
+  Condition Both(const Condition& a, const Condition& b);
 
   // The first failure (an op that has no rule, code that grows without bound); everything emitted after it is void.
   const Status& status() const { return status_; }
@@ -98,8 +103,9 @@ class ElementalEmitter {
   // `uniform`: neither depends on the lane.
   Vals Choose(const Condition& inside, bool uniform, const std::function<Vals()>& then,
               const std::function<Vals()>& otherwise);
-  Condition Both(const Condition& a, const Condition& b);
   ArrayIndex SelectGroups(const Instruction& i, const ArrayIndex& index);
+  V ToBits(const Val& value);
+  Val FromBits(ElementType type, V bits);
   const Instruction* Resolve(const Instruction* i) const;  // through aliases
   bool BindFusion(const Instruction& fusion);
 
@@ -134,9 +140,9 @@ class ElementalEmitter {
   // Pieces of reductions (elemental_reduce.cc).
   struct Accumulation;
   Vals AccumulateLoops(const Accumulation& a, size_t group, ArrayIndex& position, Vals accumulators);
-  Vals CombineInto(const Combiner& combiner, const Vals& accumulators, const Vals& values, V mask);
-  std::optional<Val> Identity(const Combiner& combiner, ElementType type);
-  Vals AcrossLanes(const Combiner& combiner, Vals accumulators, int64_t position);
+  Vals CombineInto(const LaneCombiner& combiner, const Vals& accumulators, const Vals& values, V mask);
+  std::optional<Val> Identity(const LaneCombiner& combiner, ElementType type);
+  Vals AcrossLanes(const LaneCombiner& combiner, Vals accumulators, int64_t position);
   int64_t PositionInput(const Instruction& i, int64_t inputs) const;
   Vals LoopOver(const char* name, V begin, V end, int64_t step, const Vals& init,
                 const std::function<Vals(V i, const Vals& carried)>& body);

@@ -209,6 +209,21 @@ ArrayIndex ElementalEmitter::WindowPosition(const Instruction& i, const ArrayInd
   return position;
 }
 
+LaneIndex ElementalEmitter::EmitIndexComponent(const Instruction* indices, int64_t index_vector_dim,
+                                               std::span<const LaneIndex> batch, int64_t component) {
+  ArrayIndex at;
+  size_t next = 0;
+  for (int64_t d = 0; d < indices->shape().rank(); ++d) {
+    at.digits.push_back(d == index_vector_dim ? indices_.Constant(component) : batch[next++]);
+    at.sizes.push_back(indices->shape().dim(d));
+  }
+  const Val value = Emit(indices, at);
+  const int level = LevelOf(at);
+  V wide = scopes_.At(
+      level, [&] { return IsSigned(value.type) ? b_.SExtOrTrunc(value.re, 64) : b_.ZExtOrTrunc(value.re, 64); });
+  return indices_.FromLanes(wide, level);
+}
+
 Vals ElementalEmitter::Gather(const Instruction& i, const ArrayIndex& index) {
   const GatherAttrs& a = i.attrs<GatherAttrs>();
   const Shape& operand = i.operand(0)->shape();
@@ -220,15 +235,6 @@ Vals ElementalEmitter::Gather(const Instruction& i, const ArrayIndex& index) {
   // Result dimensions are batch dimensions (positions in `indices`, without index_vector_dim) and window dimensions.
   std::vector<LaneIndex> batch, window;
   for (int64_t d = 0; d < i.shape().rank(); ++d) (contains(a.offset_dims, d) ? window : batch).push_back(at.digits[d]);
-  const auto position = [&](int64_t component) {
-    ArrayIndex p;
-    size_t next = 0;
-    for (int64_t d = 0; d < indices.rank(); ++d) {
-      p.digits.push_back(d == a.index_vector_dim ? indices_.Constant(component) : batch[next++]);
-      p.sizes.push_back(indices.dim(d));
-    }
-    return p;
-  };
   ArrayIndex inner;
   size_t next_window = 0;
   for (int64_t d = 0; d < operand.rank(); ++d) {
@@ -244,20 +250,36 @@ Vals ElementalEmitter::Gather(const Instruction& i, const ArrayIndex& index) {
     const auto mapped = std::find(a.start_index_map.begin(), a.start_index_map.end(), d);
     const int64_t room = operand.dim(d) - a.slice_sizes[d];
     if (mapped != a.start_index_map.end() && room > 0) {
-      const ArrayIndex p = position(mapped - a.start_index_map.begin());
-      const Val start = Emit(i.operand(1), p);
-      const int level = LevelOf(p);
-      V clamped = scopes_.At(level, [&] {
-        V v = IsSigned(start.type) ? b_.SExtOrTrunc(start.re, 64) : b_.ZExtOrTrunc(start.re, 64);
-        if (start.type == ElementType::U64) v = b_.Select(b_.SLt(v, b_.Zero(v)), b_.I(INT64_MAX, v), v);
+      const LaneIndex start =
+          EmitIndexComponent(i.operand(1), a.index_vector_dim, batch, mapped - a.start_index_map.begin());
+      const bool wraps = indices.type() == ElementType::U64;
+      V clamped = scopes_.At(start.level, [&] {
+        V v = indices_.Materialize(start);
+        if (wraps) v = b_.Select(b_.SLt(v, b_.Zero(v)), b_.I(INT64_MAX, v), v);
         return b_.Binary(llvm::Intrinsic::smin, b_.Binary(llvm::Intrinsic::smax, v, b_.Zero(v)), b_.I(room, v));
       });
-      digit = indices_.Add(digit, indices_.FromLanes(clamped, level));
+      digit = indices_.Add(digit, indices_.FromLanes(clamped, start.level));
     }
     inner.digits.push_back(digit);
     inner.sizes.push_back(operand.dim(d));
   }
   return {Emit(i.operand(0), inner)};
+}
+
+// The bits of an element as an integer of Bits(type), and back.
+V ElementalEmitter::ToBits(const Val& value) {
+  const int bits = Bits(value.type);
+  if (IsInteger(value.type)) return value.re;
+  V stored = elements_.ToStorage(value.type, value.re);
+  stored = b_.ir().CreateBitCast(stored, VectorBuilder::Like(b_.Int(8 * Bytes(value.type)), stored));
+  return b_.ZExtOrTrunc(stored, bits);
+}
+
+Val ElementalEmitter::FromBits(ElementType type, V bits) {
+  if (IsInteger(type)) return Val{bits, nullptr, type};
+  V stored = b_.ZExtOrTrunc(bits, 8 * Bytes(type));
+  stored = b_.ir().CreateBitCast(stored, VectorBuilder::Like(elements_.StorageType(type), stored));
+  return Val{elements_.FromStorage(type, stored), nullptr, type};
 }
 
 // bitcast (of the same size: the bytes in another shape) and bitcast-convert, which may split or join elements along a
@@ -266,36 +288,26 @@ Vals ElementalEmitter::BitcastRule(const Instruction& i, const ArrayIndex& index
   const Instruction* operand = i.operand(0);
   const ElementType from = operand->shape().type(), to = i.shape().type();
   if (from == to) return {Emit(operand, index)};
-  const int from_bits = 8 * Bytes(from), to_bits = 8 * Bytes(to);
-  if (from_bits == to_bits) return {scalars_.Bitcast(Emit(operand, index), to)};
   if (IsComplex(from) || IsComplex(to)) return Unsupported(i, index);
+  const int from_bits = Bits(from), to_bits = Bits(to);
+  if (from_bits == to_bits) return {FromBits(to, ToBits(Emit(operand, index)))};
   if (from_bits > to_bits) {  // split
     const int64_t parts = from_bits / to_bits;
     const ArrayIndex at = indices_.Refactor(index, Int64Vector{i.shape().num_elements() / parts, parts});
-    ArrayIndex inner{{at.digits[0]}, {at.sizes[0]}};
-    const Val whole = Emit(operand, inner);
-    V bits = elements_.ToStorage(from, whole.re);
-    bits = b_.ir().CreateBitCast(bits, VectorBuilder::Like(b_.Int(from_bits), bits));
+    V bits = ToBits(Emit(operand, ArrayIndex{{at.digits[0]}, {at.sizes[0]}}));
     V shift = b_.ZExtOrTrunc(indices_.Materialize(indices_.Mul(at.digits[1], to_bits)), from_bits);
     b_.Match(bits, shift);
-    V part = b_.ZExtOrTrunc(b_.ir().CreateLShr(bits, shift), to_bits);
-    part = b_.ir().CreateBitCast(part, VectorBuilder::Like(elements_.StorageType(to), part));
-    return {Val{elements_.FromStorage(to, part), nullptr, to}};
+    return {FromBits(to, b_.ZExtOrTrunc(b_.ir().CreateLShr(bits, shift), to_bits))};
   }
-  const int64_t parts = to_bits / from_bits;  // join
-  const int64_t count = i.shape().num_elements();
+  const int64_t parts = to_bits / from_bits, count = i.shape().num_elements();  // join
   const ArrayIndex at = indices_.Refactor(index, Int64Vector{count});
   V joined = nullptr;
   for (int64_t k = 0; k < parts; ++k) {
-    ArrayIndex inner{{at.digits[0], indices_.Constant(k)}, {count, parts}};
-    const Val part = Emit(operand, inner);
-    V bits = elements_.ToStorage(from, part.re);
-    bits = b_.ir().CreateBitCast(bits, VectorBuilder::Like(b_.Int(from_bits), bits));
+    V bits = ToBits(Emit(operand, ArrayIndex{{at.digits[0], indices_.Constant(k)}, {count, parts}}));
     bits = b_.Shl(b_.ZExtOrTrunc(bits, to_bits), static_cast<int>(k) * from_bits);
     joined = joined ? b_.Or(joined, bits) : bits;
   }
-  joined = b_.ir().CreateBitCast(joined, VectorBuilder::Like(elements_.StorageType(to), joined));
-  return {Val{elements_.FromStorage(to, joined), nullptr, to}};
+  return {FromBits(to, joined)};
 }
 
 }  // namespace strop

@@ -64,8 +64,8 @@ bool IsSelection(const Computation& computation) {
 
 }  // namespace
 
-Combiner RecognizeCombiner(const Computation& computation) {
-  Combiner combiner{&computation, false, Op::kEnd};
+LaneCombiner RecognizeCombiner(const Computation& computation) {
+  LaneCombiner combiner{&computation, false, Op::kEnd};
   const Instruction* root = computation.root();
   bool swapped = false;
   if (root->shape().IsArray() && computation.parameter_count() == 2 && IsBinaryOfParameters(*root, &swapped)) {
@@ -179,7 +179,7 @@ Vals ElementalEmitter::LoopOver(const char* name, V begin, V end, int64_t step, 
   return unflatten(results);
 }
 
-Vals ElementalEmitter::CombineInto(const Combiner& combiner, const Vals& accumulators, const Vals& values, V mask) {
+Vals ElementalEmitter::CombineInto(const LaneCombiner& combiner, const Vals& accumulators, const Vals& values, V mask) {
   Vals args = accumulators;
   for (size_t k = 0; k < values.size(); ++k) {
     Val v = values[k];
@@ -200,7 +200,7 @@ Vals ElementalEmitter::CombineInto(const Combiner& combiner, const Vals& accumul
 
 // Combines the lanes, halves against each other. A selection (argmax) that is not commutative, because of NaNs or ties,
 // is made so: both orders are tried, and the result whose position comes first counts.
-Vals ElementalEmitter::AcrossLanes(const Combiner& combiner, Vals accumulators, int64_t position) {
+Vals ElementalEmitter::AcrossLanes(const LaneCombiner& combiner, Vals accumulators, int64_t position) {
   for (int n = accumulators[0].lanes(); n > 1; n /= 2) {
     Vals low, high;
     for (const Val& v : accumulators) {
@@ -245,7 +245,7 @@ int64_t ElementalEmitter::PositionInput(const Instruction& i, int64_t inputs) co
 
 struct ElementalEmitter::Accumulation {
   const Instruction* reduce = nullptr;
-  Combiner combiner;
+  LaneCombiner combiner;
   int64_t inputs = 1;
   std::vector<size_t> loops;        // groups of the operand that are reduced, outermost first
   bool across_lanes = false;        // the last of them by lanes
@@ -253,7 +253,7 @@ struct ElementalEmitter::Accumulation {
 };
 
 // e with combine(e, x) = x for all x, or nullopt.
-std::optional<Val> ElementalEmitter::Identity(const Combiner& combiner, ElementType type) {
+std::optional<Val> ElementalEmitter::Identity(const LaneCombiner& combiner, ElementType type) {
   V zero = llvm::Constant::getNullValue(elements_.RegisterType(type));
   const auto make = [&](V v) { return Val{v, IsComplex(type) ? v : nullptr, type}; };
   const bool real = IsFloat(type) || IsComplex(type);
@@ -374,7 +374,7 @@ Vals ElementalEmitter::ReduceWindow(const Instruction& i, const ArrayIndex& inde
   const int64_t inputs = i.operand_count() / 2;
   const Shape& operand = i.operand(0)->shape();
   const Shape& result = i.shape().IsTuple() ? i.shape().element(0) : i.shape();
-  const Combiner combiner = RecognizeCombiner(*i.called(0));
+  const LaneCombiner combiner = RecognizeCombiner(*i.called(0));
   const ArrayIndex at = indices_.Refactor(index, result.dims());
   const int width = index.uniform() ? 1 : lanes();
   Vals accumulators;

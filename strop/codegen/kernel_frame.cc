@@ -95,71 +95,74 @@ KernelFrame::Cut KernelFrame::CutIntoTasks(const LoopSpace& space, const KernelC
   return cut;
 }
 
+ElementalEmitter& KernelFrame::Emitter(int lanes) {
+  const auto [at, fresh] = emitters_.try_emplace(lanes, b_, scopes_, lanes);
+  if (fresh) Bind(at->second);
+  return at->second;
+}
+
+void KernelFrame::AlongRow(int lanes, V begin, V end, bool whole, const ElementFn& body) {
+  IrBuilder& ir = b_.ir();
+  ElementalEmitter& e = Emitter(lanes);
+  if (lanes == 1) {
+    scopes_.Loop("elements", begin, end, 1, [&](V i) { body(e, e.indices().Counter(i, scopes_.current(), 0, 1)); });
+    return;
+  }
+  V vector_end = whole ? end : ir.CreateAnd(end, b_.I64(-static_cast<int64_t>(lanes)));
+  const auto vector = [&](V i) { body(e, e.indices().Counter(i, scopes_.current(), 1, lanes)); };
+  scopes_.Loop("vectors", begin, vector_end, lanes, vector);
+  if (whole) return;
+  if (b_.target().masked_memory) {
+    scopes_.Loop("rest", vector_end, end, lanes, [&](V i) {
+      V left = b_.ZExtOrTrunc(ir.CreateSub(end, i), 32);
+      const ElementalEmitter::Condition inside{b_.ULt(b_.LaneNumbers(lanes, 32), left), scopes_.current()};
+      e.WithMask(inside, [&] {
+        vector(i);
+        return Vals();
+      });
+    });
+  } else {
+    ElementalEmitter& single = Emitter(1);
+    scopes_.Loop("rest", vector_end, end, 1,
+                 [&](V i) { body(single, single.indices().Counter(i, scopes_.current(), 0, 1)); });
+  }
+}
+
 Status KernelFrame::Walk(const LoopSpace& space, const Cut& cut, const PointFn& point) {
   IrBuilder& ir = b_.ir();
   Status status;
   const int64_t units = space.rows * cut.pieces;
-  ElementalEmitter vector(b_, scopes_, space.lanes);
-  Bind(vector);
-  std::optional<ElementalEmitter> single;  // for what is left of a row where stores cannot be masked
   const auto run = [&](ElementalEmitter& e, const ArrayIndex& at) {
     if (status.ok()) status = point(e, at);
     if (status.ok()) status = e.status();
   };
-
   V begin = task_begin_, end = task_end_;
   if (cut.units_per_task > 1) {
     begin = ir.CreateMul(begin, b_.I64(cut.units_per_task));
     end = b_.Binary(llvm::Intrinsic::smin, ir.CreateMul(end, b_.I64(cut.units_per_task)), b_.I64(units));
   }
   scopes_.Loop("rows", begin, end, 1, [&](V unit) {
-    IndexBuilder& indices = vector.indices();
-    const int level = scopes_.current();
+    IndexBuilder& indices = Emitter(space.lanes).indices();
     ArrayIndex at;
     at.sizes = {units};
-    at.digits.push_back(indices.Counter(unit, level, 0, 1));
+    at.digits.push_back(indices.Counter(unit, scopes_.current(), 0, 1));
     Int64Vector sizes = space.row_sizes;
     sizes.push_back(cut.pieces);
     ArrayIndex row = indices.Refactor(at, sizes);
-    const LaneIndex piece = row.digits.back();
+    const LaneIndex first = indices.Mul(row.digits.back(), cut.piece_size);
     row.sizes.back() = space.row_size;
-    const LaneIndex first = indices.Mul(piece, cut.piece_size);
-    V row_begin = first.base;
     V row_end = b_.I64(space.row_size);
     if (cut.pieces > 1)
-      row_end =
-          b_.Binary(llvm::Intrinsic::smin, ir.CreateAdd(row_begin, b_.I64(cut.piece_size)), b_.I64(space.row_size));
-    const auto position = [&](ElementalEmitter& e, V i, int64_t stride, int64_t multiple) {
-      ArrayIndex p = row;
-      p.digits.back() = e.indices().Counter(i, scopes_.current(), stride, multiple);
-      return p;
+      row_end = b_.Binary(llvm::Intrinsic::smin, ir.CreateAdd(first.base, b_.I64(cut.piece_size)), row_end);
+    const auto element = [&](ElementalEmitter& e, const LaneIndex& i) {
+      ArrayIndex position = row;
+      position.digits.back() = i;
+      run(e, position);
     };
-    if (space.uniform || space.lanes == 1) {
-      if (space.row_size == 1) return run(vector, row);
-      scopes_.Loop("elements", row_begin, row_end, 1, [&](V i) { run(vector, position(vector, i, 0, 1)); });
-      return;
-    }
-    const bool whole = space.row_size % space.lanes == 0;
-    V vector_end = row_end;
-    if (!whole) {  // pieces begin at multiples of the lanes, so whole vectors end at one
-      vector_end = ir.CreateAnd(row_end, b_.I64(-static_cast<int64_t>(space.lanes)));
-    }
-    scopes_.Loop("vectors", row_begin, vector_end, space.lanes,
-                 [&](V i) { run(vector, position(vector, i, 1, space.lanes)); });
-    if (whole) return;
-    if (b_.target().masked_memory) {
-      scopes_.Loop("rest", vector_end, row_end, space.lanes, [&](V i) {
-        V left = b_.ZExtOrTrunc(ir.CreateSub(row_end, i), 32);
-        const ElementalEmitter::Condition inside{b_.ULt(b_.LaneNumbers(space.lanes, 32), left), scopes_.current()};
-        vector.WithMask(inside, [&] {
-          run(vector, position(vector, i, 1, space.lanes));
-          return Vals();
-        });
-      });
-    } else {
-      if (!single) Bind(single.emplace(b_, scopes_, 1));
-      scopes_.Loop("rest", vector_end, row_end, 1, [&](V i) { run(*single, position(*single, i, 0, 1)); });
-    }
+    if (!space.uniform) return AlongRow(space.lanes, first.base, row_end, space.row_size % space.lanes == 0, element);
+    ElementalEmitter& e = Emitter(space.lanes);
+    scopes_.Loop("elements", first.base, row_end, 1,
+                 [&](V i) { element(e, e.indices().Counter(i, scopes_.current(), 0, 1)); });
   });
   return status;
 }

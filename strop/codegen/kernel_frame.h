@@ -1,6 +1,7 @@
 // KernelFrame: the function of a kernel, void(ptr args, i64 task_begin, i64 task_end, ptr scratch), its buffers with
 // what is known of their aliasing, and the loops over a LoopSpace cut into tasks.
 #pragma once
+#include <map>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,12 @@ class KernelFrame {
   };
   static Cut CutIntoTasks(const LoopSpace& space, const KernelCost& cost);
   Status Walk(const LoopSpace& space, const Cut& cut, const PointFn& point);
+  // body(e, i) for i in [begin, end): vectors of `lanes`, then the rest by a mask or one by one. `begin` is a multiple
+  // of the lanes, and so is the length if `whole`.
+  using ElementFn = std::function<void(ElementalEmitter& e, const LaneIndex& i)>;
+  void AlongRow(int lanes, V begin, V end, bool whole, const ElementFn& body);
+  // The emitter for a number of lanes, with the inputs bound.
+  ElementalEmitter& Emitter(int lanes);
 
  private:
   VectorBuilder& b_;
@@ -45,6 +52,7 @@ class KernelFrame {
   llvm::Function* function_ = nullptr;
   std::vector<ElementBuilder::Memory> inputs_, outputs_;
   V task_begin_ = nullptr, task_end_ = nullptr, scratch_ = nullptr;
+  std::map<int, ElementalEmitter> emitters_;  // by lanes
 };
 
 // Computes the roots at a point and stores them.

@@ -29,21 +29,28 @@ void CpuBackend::AddPasses(Phase phase, PassPipeline& pipeline) const {}
 // The library first; code is generated for what it does not have; the evaluator runs the rest.
 Result<CompiledKernels> CpuBackend::Compile(std::span<const KernelSpec> specs,
                                             const KernelCompileOptions& options) const {
+  enum class Maker : uint8_t { kLibrary, kCompiler, kEvaluator };
+  std::vector<Maker> makers;
   std::vector<KernelSpec> generated;
-  for (const KernelSpec& spec : specs)
-    if (!LibrarySupports(*spec.instruction) && KernelCompiler::Supports(*spec.instruction)) generated.push_back(spec);
+  for (const KernelSpec& spec : specs) {
+    makers.push_back(LibrarySupports(*spec.instruction)            ? Maker::kLibrary
+                     : KernelCompiler::Supports(*spec.instruction) ? Maker::kCompiler
+                                                                   : Maker::kEvaluator);
+    if (makers.back() == Maker::kCompiler) generated.push_back(spec);
+  }
   STROP_ASSIGN(CompiledKernels out, compiler_->Compile(generated, options));
   std::vector<CompiledKernel> compiled = std::move(out.kernels);
   out.kernels.clear();
   size_t next = 0;
-  for (const KernelSpec& spec : specs) {
-    if (LibrarySupports(*spec.instruction)) {
-      STROP_ASSIGN(CompiledKernel kernel, MakeLibraryKernel(spec));
-      out.kernels.push_back(std::move(kernel));
-    } else if (KernelCompiler::Supports(*spec.instruction)) {
-      out.kernels.push_back(std::move(compiled[next++]));
-    } else {
-      out.kernels.push_back(InterpretKernel(spec));
+  for (size_t k = 0; k < specs.size(); ++k) {
+    switch (makers[k]) {
+      case Maker::kLibrary: {
+        STROP_ASSIGN(CompiledKernel kernel, MakeLibraryKernel(specs[k]));
+        out.kernels.push_back(std::move(kernel));
+        break;
+      }
+      case Maker::kCompiler: out.kernels.push_back(std::move(compiled[next++])); break;
+      case Maker::kEvaluator: out.kernels.push_back(InterpretKernel(specs[k]));
     }
   }
   return out;

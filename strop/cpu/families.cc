@@ -4,8 +4,7 @@ namespace strop::cpu {
 namespace {
 
 constexpr const KernelFamily* kFamilies[] = {
-    &kUpdateFamily,
-    &kLoopFamily,
+    &kUpdateFamily, &kScatterFamily, &kSelectAndScatterFamily, &kSortFamily, &kLoopFamily,
 };
 
 }  // namespace

@@ -70,9 +70,13 @@ KernelCompiler::Compiled KernelCompiler::CompileOne(const KernelSpec& spec, cons
     STROP_ASSIGN(out.code, LoadedCode::Load(object));
     void* address = out.code->Find(emit.function);
     if (!address) return Internal("kernel %", spec.name(), " has no entry");
-    out.step.fn = reinterpret_cast<KernelFn>(address);
-    out.step.num_tasks = emitted.num_tasks;
-    out.step.scratch_bytes = emitted.scratch_bytes;
+    if (family->wrap) {
+      out.step = family->wrap(spec, address);
+    } else {
+      out.step = KernelStep{.fn = reinterpret_cast<KernelFn>(address),
+                            .num_tasks = emitted.num_tasks,
+                            .scratch_bytes = emitted.scratch_bytes};
+    }
     return OkStatus();
   };
   out.status = compile();

@@ -23,7 +23,7 @@ class KernelCompiler {
  private:
   struct Compiled {
     std::shared_ptr<const LoadedCode> code;  // null: `status` says why
-    KernelStep step;
+    StepBody step;
     Status status;
   };
   static Compiled CompileOne(const KernelSpec& spec, const std::string& key, const KernelCompileOptions& options);

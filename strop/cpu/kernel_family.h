@@ -39,6 +39,9 @@ struct KernelFamily {
   // Machine code: adds function `context.function` of type KernelFn to the module that the builder writes to. Equal
   // kernels (same text, same in_place) must give equal code: it is shared and cached.
   Result<EmittedKernel> (*emit)(const KernelSpec& spec, EmitContext& context);
+  // For a function that is no KernelFn but called by a step in C++ (a sort's comparator): makes the step. Null for
+  // kernels.
+  StepBody (*wrap)(const KernelSpec& spec, void* function) = nullptr;
 };
 
 std::span<const KernelFamily* const> KernelFamilies();
@@ -49,5 +52,8 @@ const KernelFamily* FindFamily(const Instruction& kernel, std::string* why_not =
 extern const KernelFamily
     kLoopFamily;  // elementwise, broadcast, data movement, reductions: everything that is element by element
 extern const KernelFamily kUpdateFamily;  // dynamic-update-slice in place
+extern const KernelFamily kScatterFamily;
+extern const KernelFamily kSelectAndScatterFamily;
+extern const KernelFamily kSortFamily;  // by any comparator
 
 }  // namespace strop::cpu

@@ -245,6 +245,8 @@ TEST(Movement, BitcastConvert) {
       {ElementType::F64, ElementType::S32, {5, 7}, {5, 7, 2}},
       {ElementType::U8, ElementType::U32, {5, 7, 4}, {5, 7}},
       {ElementType::S16, ElementType::F64, {5, 4}, {5}},
+      {ElementType::S4, ElementType::S8, {5, 2}, {5}},
+      {ElementType::U32, ElementType::U4, {5}, {5, 8}},
   };
   for (auto& c : cases) {
     Case t;

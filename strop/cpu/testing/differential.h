@@ -1,4 +1,4 @@
-// Differential: one fusion, its inputs random, compiled and evaluated; for tests.
+// Differential: one kernel, its inputs random, compiled and evaluated; for tests.
 //
 //   Module m("m"); Differential d(m); Builder b(d.body()); ...; EXPECT_EQ(d.Check(), "");
 #pragma once
@@ -11,8 +11,9 @@ namespace strop::cpu {
 
 class Differential {
  public:
-  explicit Differential(Module& module);
-  // Where the fused computation is built: parameters and a root.
+  enum Form { kFused, kNotFused };  // the root as the root of a fusion, or as the kernel itself
+  explicit Differential(Module& module, Form form = kFused);
+  // Where the computation is built: parameters and a root (not fused: one instruction on parameters).
   Computation* body() { return body_; }
   // Inputs other than random ones, by parameter number.
   void SetInput(int64_t parameter, Literal value);
@@ -30,6 +31,7 @@ class Differential {
 
  private:
   Module& module_;
+  Form form_;
   Computation* body_;
   std::vector<std::pair<int64_t, Literal>> inputs_;
   std::vector<int> in_place_;

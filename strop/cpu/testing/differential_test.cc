@@ -86,42 +86,47 @@ double UlpDistance(const Literal& a, const Literal& b, std::string* where) {
   return worst;
 }
 
-Differential::Differential(Module& module) : module_(module), body_(module.AddComputation("fused")) {}
+Differential::Differential(Module& module, Form form)
+    : module_(module), form_(form), body_(module.AddComputation("body")) {}
 
 void Differential::SetInput(int64_t parameter, Literal value) { inputs_.emplace_back(parameter, std::move(value)); }
 
 std::string Differential::Check() {
-  // ENTRY { parameters; ROOT fusion }
-  Computation* entry = module_.AddComputation("main");
-  module_.set_entry(entry);
-  std::vector<Instruction*> operands;
+  Instruction* kernel = body_->root();
   std::vector<Literal> arguments;
-  for (Instruction* p : body_->parameters()) {
-    const int64_t k = p->parameter_number();
-    operands.push_back(entry->AddParameter(k, p->shape()));
-    arguments.push_back(RandomLiteral(p->shape(), seed_ * 100 + static_cast<uint64_t>(k), tame_));
-  }
+  for (Instruction* p : body_->parameters())
+    arguments.push_back(RandomLiteral(p->shape(), seed_ * 100 + static_cast<uint64_t>(p->parameter_number()), tame_));
   for (auto& [k, literal] : inputs_) arguments[static_cast<size_t>(k)] = literal;
-  Instruction* fusion = entry->Add(Op::Fusion, body_->root()->shape(), operands, FusionAttrs{});
-  fusion->set_called({body_});
-  entry->set_root(fusion);
+  if (form_ == kFused) {  // ENTRY { parameters; ROOT fusion }
+    Computation* entry = module_.AddComputation("main");
+    std::vector<Instruction*> operands;
+    for (Instruction* p : body_->parameters())
+      operands.push_back(entry->AddParameter(p->parameter_number(), p->shape()));
+    kernel = entry->Add(Op::Fusion, body_->root()->shape(), operands, FusionAttrs{});
+    kernel->set_called({body_});
+    entry->set_root(kernel);
+    module_.set_entry(entry);
+  } else {
+    module_.set_entry(body_);
+  }
 
   Interpreter interpreter;
   Result<Literal> expected = interpreter.Evaluate(module_, arguments);
   if (!expected.ok()) return "evaluator: " + expected.status().ToString();
 
-  KernelSpec spec{fusion, in_place_};
-  const std::vector<Shape> results = fusion->shape().Leaves();
+  KernelSpec spec{kernel, in_place_};
+  const std::vector<Shape> results = kernel->shape().Leaves();
   spec.in_place.resize(results.size(), -1);
-  const Decision supported = KernelCompiler::Supports(*fusion);
+  const Decision supported = KernelCompiler::Supports(*kernel);
   if (!supported) return "not supported: " + supported.why_not();
   KernelCompiler compiler;
   Result<CompiledKernels> compiled =
       compiler.Compile({&spec, 1}, {.dump_dir = std::getenv("STROP_TEST_DUMP") ? std::getenv("STROP_TEST_DUMP") : ""});
   if (!compiled.ok()) return "compiler: " + compiled.status().ToString();
   const auto* step = std::get_if<KernelStep>(&compiled->kernels[0].body);
-  if (!step) return "the kernel is interpreted";
-  num_tasks_ = step->num_tasks;
+  const auto* host = std::get_if<HostStep>(&compiled->kernels[0].body);
+  if (host && host->interpreted) return "the kernel is interpreted";
+  num_tasks_ = step ? step->num_tasks : 1;
 
   // All tasks at once, then one by one from the last to the first.
   for (int round = 0; round < 2; ++round) {
@@ -136,8 +141,11 @@ std::string Differential::Check() {
       buffers.emplace_back(static_cast<size_t>(results[r].byte_size()));
       args.push_back(spec.in_place[r] >= 0 ? args[static_cast<size_t>(spec.in_place[r])] : buffers.back().data());
     }
-    AlignedBytes scratch(static_cast<size_t>(step->scratch_bytes));
-    if (round == 0) {
+    AlignedBytes scratch(step ? static_cast<size_t>(step->scratch_bytes) : 0);
+    if (host) {
+      const Status status = host->fn(HostCall{args, RunArgs{}, StepInfo{}});
+      if (!status.ok()) return "step: " + status.ToString();
+    } else if (round == 0) {
       step->fn(args.data(), 0, step->num_tasks, scratch.data());
     } else {
       for (int64_t t = step->num_tasks; t-- > 0;) step->fn(args.data(), t, t + 1, scratch.data());

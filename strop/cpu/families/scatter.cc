@@ -1,0 +1,173 @@
+// scatter, in place: the results have the operands' memory, each update is combined into it, in the order of the
+// updates.
+//
+//   for each index vector:  start = indices[...];  if the whole window fits:  out[start + w] = combine(out[start + w],
+//   update[w])
+//
+// Elements of one window are distinct, so vectors run along it. Tasks are pieces of the window (a gradient of an
+// embedding: of its columns): each walks all index vectors, so the order of combination is that of the updates for any
+// number of tasks. If the indices are promised to be unique, short windows are shared out by index vector instead.
+#include <algorithm>
+
+#include "strop/codegen/kernel_frame.h"
+#include "strop/cpu/kernel_family.h"
+
+namespace strop::cpu {
+namespace {
+
+constexpr int64_t kTaskElements = 16 << 10;
+
+bool Contains(const Dims& dims, int64_t d) { return std::find(dims.begin(), dims.end(), d) != dims.end(); }
+
+Decision Matches(const Instruction& kernel) {
+  if (kernel.op() != Op::Scatter) return Decision::No("no scatter");
+  for (int64_t k = 0; k < kernel.operand_count(); ++k) {
+    const Shape& shape = kernel.operand(k)->shape();
+    if (!shape.IsArray() || !shape.IsStatic()) return Decision::No("operand ", k, " is ", shape.ToString());
+  }
+  return CanInline(*kernel.called(0));
+}
+
+struct Geometry {
+  int64_t inputs = 1;
+  Int64Vector batch_dims, window_dims;  // sizes of the updates' dimensions of either kind, in order
+  int64_t updates = 1, window = 1;      // how many
+};
+
+Geometry GeometryOf(const Instruction& scatter) {
+  const ScatterAttrs& a = scatter.attrs<ScatterAttrs>();
+  Geometry g;
+  g.inputs = (scatter.operand_count() - 1) / 2;
+  const Shape& updates = scatter.operand(g.inputs + 1)->shape();
+  for (int64_t d = 0; d < updates.rank(); ++d) {
+    const bool in_window = Contains(a.update_window_dims, d);
+    (in_window ? g.window_dims : g.batch_dims).push_back(updates.dim(d));
+    (in_window ? g.window : g.updates) *= updates.dim(d);
+  }
+  return g;
+}
+
+// Where the window of one index vector starts in the operand, and whether it fits.
+struct Target {
+  std::vector<LaneIndex> starts;
+  ElementalEmitter::Condition fits;
+};
+
+Target EmitTarget(ElementalEmitter& e, const Instruction& scatter, const Geometry& g, const LaneIndex& update) {
+  const ScatterAttrs& a = scatter.attrs<ScatterAttrs>();
+  const Shape& operand = scatter.operand(0)->shape();
+  const ArrayIndex batch = e.indices().Refactor(ArrayIndex{{update}, {g.updates}}, g.batch_dims);
+  Target target;
+  size_t next_window = 0;
+  for (int64_t d = 0; d < operand.rank(); ++d) {
+    LaneIndex start = e.indices().Constant(0);
+    int64_t size = 1;
+    if (Contains(a.input_batching_dims, d)) {
+      const size_t k =
+          std::find(a.input_batching_dims.begin(), a.input_batching_dims.end(), d) - a.input_batching_dims.begin();
+      const int64_t dim = a.scatter_indices_batching_dims[k];
+      start = batch.digits[static_cast<size_t>(dim > a.index_vector_dim ? dim - 1 : dim)];
+    } else if (!Contains(a.inserted_window_dims, d)) {
+      size = g.window_dims[next_window++];
+    }
+    const auto& map = a.scatter_dims_to_operand_dims;
+    if (const auto mapped = std::find(map.begin(), map.end(), d); mapped != map.end()) {
+      start = e.EmitIndexComponent(scatter.operand(g.inputs), a.index_vector_dim, batch.digits, mapped - map.begin());
+      target.fits = e.Both(target.fits, e.InRange(start, std::max<int64_t>(operand.dim(d) - size + 1, 0)));
+    }
+    target.starts.push_back(start);
+  }
+  return target;
+}
+
+// Combines the elements `at` of the window of `update`.
+void EmitUpdate(ElementalEmitter& e, const KernelFrame& frame, const Instruction& scatter, const Geometry& g,
+                const Target& target, const LaneIndex& update, const LaneIndex& at) {
+  const ScatterAttrs& a = scatter.attrs<ScatterAttrs>();
+  const Shape& operand = scatter.operand(0)->shape();
+  const Shape& updates = scatter.operand(g.inputs + 1)->shape();
+  const ArrayIndex batch = e.indices().Refactor(ArrayIndex{{update}, {g.updates}}, g.batch_dims);
+  const ArrayIndex window = e.indices().Refactor(ArrayIndex{{at}, {g.window}}, g.window_dims);
+  ArrayIndex from, to;
+  size_t next_batch = 0, next_window = 0;
+  for (int64_t d = 0; d < updates.rank(); ++d) {
+    from.digits.push_back(Contains(a.update_window_dims, d) ? window.digits[next_window++]
+                                                            : batch.digits[next_batch++]);
+    from.sizes.push_back(updates.dim(d));
+  }
+  next_window = 0;
+  for (int64_t d = 0; d < operand.rank(); ++d) {
+    LaneIndex digit = target.starts[static_cast<size_t>(d)];
+    if (!Contains(a.inserted_window_dims, d) && !Contains(a.input_batching_dims, d))
+      digit = e.indices().Add(digit, window.digits[next_window++]);
+    to.digits.push_back(digit);
+    to.sizes.push_back(operand.dim(d));
+  }
+  Vals args;
+  for (int64_t k = 0; k < g.inputs; ++k)
+    args.push_back(e.Load(frame.output(static_cast<size_t>(k)), scatter.operand(k)->shape().type(), to));
+  for (int64_t k = 0; k < g.inputs; ++k) args.push_back(e.Emit(scatter.operand(g.inputs + 1 + k), from));
+  const Vals combined = e.Inline(*scatter.called(0), args);
+  for (int64_t k = 0; k < g.inputs; ++k)
+    e.Store(frame.output(static_cast<size_t>(k)), combined[static_cast<size_t>(k)], to);
+}
+
+Result<EmittedKernel> Emit(const KernelSpec& spec, EmitContext& context) {
+  const Instruction& scatter = *spec.instruction;
+  const KernelBody body = KernelBody::Of(scatter);
+  const Geometry g = GeometryOf(scatter);
+  for (int64_t k = 0; k < g.inputs; ++k)
+    if (spec.in_place.size() <= static_cast<size_t>(k) || spec.in_place[static_cast<size_t>(k)] != k)
+      return Internal("scatter %", scatter.name(), " is not in place");
+  KernelFrame frame(context.b, context.function, body, spec.in_place);
+  VectorBuilder& b = context.b;
+  EmittedKernel emitted;
+  const int64_t work = SaturatingMultiply(g.updates, g.window);
+  if (work == 0 || scatter.operand(0)->shape().num_elements() == 0) {
+    frame.Return();
+    return emitted;
+  }
+  int lanes = PreferredLanes(body, b.target().vector_bytes);
+  while (lanes > 1 && lanes > g.window) lanes /= 2;
+  // Pieces of the window, or of the updates.
+  const int64_t wanted = std::clamp<int64_t>(work / kTaskElements, 1, 256);
+  const bool by_update = scatter.attrs<ScatterAttrs>().unique_indices && g.window < 1024;
+  const int64_t length = by_update ? g.updates : g.window;
+  const int64_t grain = by_update ? 1 : std::max<int64_t>(lanes, 64);
+  const int64_t piece = std::max(grain, ((length + wanted - 1) / wanted + grain - 1) / grain * grain);
+  emitted.num_tasks = (length + piece - 1) / piece;
+
+  LoopScopes& scopes = frame.scopes();
+  ElementalEmitter& uniform = frame.Emitter(lanes);
+  using V = llvm::Value*;
+  scopes.Loop("pieces", frame.task_begin(), frame.task_end(), 1, [&](V n) {
+    V first = b.ir().CreateMul(n, b.I64(piece));
+    V last = b.Binary(llvm::Intrinsic::smin, b.ir().CreateAdd(first, b.I64(piece)), b.I64(length));
+    V update_begin = by_update ? first : b.I64(0), update_end = by_update ? last : b.I64(g.updates);
+    V window_begin = by_update ? b.I64(0) : first, window_end = by_update ? b.I64(g.window) : last;
+    scopes.Loop("updates", update_begin, update_end, 1, [&](V u) {
+      const LaneIndex update = uniform.indices().Counter(u, scopes.current(), 0, 1);
+      const Target target = EmitTarget(uniform, scatter, g, update);
+      const auto combine = [&]() -> std::vector<V> {
+        frame.AlongRow(
+            lanes, window_begin, window_end, g.window % lanes == 0,
+            [&](ElementalEmitter& e, const LaneIndex& at) { EmitUpdate(e, frame, scatter, g, target, update, at); });
+        return {};
+      };
+      if (target.fits.value)
+        scopes.If(target.fits.value, combine, [] { return std::vector<V>(); });
+      else
+        combine();
+    });
+  });
+  frame.Return();
+  STROP_TRY(uniform.status());
+  STROP_TRY(frame.Emitter(1).status());
+  return emitted;
+}
+
+}  // namespace
+
+const KernelFamily kScatterFamily = {"scatter", &Matches, &Emit};
+
+}  // namespace strop::cpu

@@ -1,0 +1,170 @@
+// scatter, select-and-scatter, sort with any comparator: kernels by themselves, against the evaluator.
+#include <gtest/gtest.h>
+
+#include "strop/cpu/testing/differential.h"
+#include "strop/ir/builder.h"
+
+namespace strop::cpu {
+namespace {
+
+Computation* Combine(Module& m, Op op, ElementType type) {
+  Builder b(m.AddComputation("combine"));
+  Instruction* x = b.Parameter(0, Shape::Scalar(type));
+  Instruction* y = b.Parameter(1, Shape::Scalar(type));
+  if (op == Op::Parameter)
+    b.Make(Op::Copy, {y}, CopyAttrs{});  // the update alone
+  else if (op == Op::Compare)
+    b.Compare(x, y, CompareDirection::Ge);
+  else
+    b.Make(op, {x, y});
+  EXPECT_TRUE(b.Finish().ok()) << b.status().ToString();
+  return b.computation();
+}
+
+struct ScatterCase {
+  Int64Vector operand, indices, updates;
+  ScatterAttrs attrs;
+};
+const ScatterCase kScatterCases[] = {
+    // rows of an embedding, repeated
+    {{9, 50},
+     {40, 1},
+     {40, 50},
+     {.update_window_dims = {1},
+      .inserted_window_dims = {0},
+      .scatter_dims_to_operand_dims = {0},
+      .index_vector_dim = 1}},
+    // single elements
+    {{9, 50},
+     {37, 2},
+     {37},
+     {.update_window_dims = {},
+      .inserted_window_dims = {0, 1},
+      .scatter_dims_to_operand_dims = {1, 0},
+      .index_vector_dim = 1}},
+    // windows that may hang over
+    {{9, 50},
+     {2, 6},
+     {3, 6, 20},
+     {.update_window_dims = {0, 2},
+      .inserted_window_dims = {},
+      .scatter_dims_to_operand_dims = {0, 1},
+      .index_vector_dim = 0}},
+    // a batch dimension
+    {{4, 9, 6},
+     {4, 5},
+     {4, 5, 6},
+     {.update_window_dims = {2},
+      .inserted_window_dims = {1},
+      .scatter_dims_to_operand_dims = {1},
+      .input_batching_dims = {0},
+      .scatter_indices_batching_dims = {0},
+      .index_vector_dim = 2}},
+    // one position, a large window
+    {{300, 200},
+     {1},
+     {7, 200},
+     {.update_window_dims = {0, 1},
+      .inserted_window_dims = {},
+      .scatter_dims_to_operand_dims = {0},
+      .index_vector_dim = 0}},
+};
+
+TEST(Scatter, CombinersAndShapes) {
+  for (const ScatterCase& c : kScatterCases) {
+    for (Op op : {Op::Add, Op::Maximum, Op::Parameter, Op::Subtract}) {
+      for (ElementType type :
+           {ElementType::F32, ElementType::S32, ElementType::BF16, ElementType::C64, ElementType::U8}) {
+        if (op == Op::Maximum && IsComplex(type)) continue;
+        Module m("m");
+        Differential d(m, Differential::kNotFused);
+        Builder b(d.body());
+        std::vector<Instruction*> operands{b.Parameter(0, Shape::Array(type, c.operand)),
+                                           b.Parameter(1, Shape::Array(ElementType::S32, c.indices)),
+                                           b.Parameter(2, Shape::Array(type, c.updates))};
+        std::vector<Computation*> called{Combine(m, op, type)};
+        b.Make(Op::Scatter, operands, c.attrs, called, nullptr);
+        ASSERT_TRUE(b.Finish().ok()) << b.status().ToString();
+        d.set_tame(true);
+        d.SetInPlace({0});
+        EXPECT_EQ(d.Check(), "") << Name(op) << " " << d.body()->ToString();
+      }
+    }
+  }
+}
+
+TEST(Scatter, SeveralOperandsAtOnce) {
+  Module m("m");
+  Builder f(m.AddComputation("combine"));  // (a, b, x, y) -> (a + y, b * x)
+  Instruction* p[4];
+  for (int64_t k = 0; k < 4; ++k) p[k] = f.Parameter(k, Shape::Scalar(ElementType::S32));
+  f.Tuple(std::vector<Instruction*>{f.Make(Op::Add, {p[0], p[3]}), f.Make(Op::Multiply, {p[1], p[2]})});
+  ASSERT_TRUE(f.Finish().ok());
+  Differential d(m, Differential::kNotFused);
+  Builder b(d.body());
+  const Shape whole = Shape::Array(ElementType::S32, {9, 50}), part = Shape::Array(ElementType::S32, {13, 50});
+  std::vector<Instruction*> operands{b.Parameter(0, whole), b.Parameter(1, whole),
+                                     b.Parameter(2, Shape::Array(ElementType::S64, {13, 1})), b.Parameter(3, part),
+                                     b.Parameter(4, part)};
+  std::vector<Computation*> called{f.computation()};
+  b.Make(Op::Scatter, operands, kScatterCases[0].attrs, called, nullptr);
+  ASSERT_TRUE(b.Finish().ok()) << b.status().ToString();
+  d.SetInPlace({0, 1});
+  EXPECT_EQ(d.Check(), "");
+}
+
+TEST(Scatter, SelectAndScatter) {
+  struct {
+    Int64Vector operand, source;
+    std::vector<WindowDim> window;
+  } cases[] = {
+      {{2, 8, 9, 20}, {2, 4, 4, 20}, {{}, {.size = 2, .stride = 2}, {.size = 2, .stride = 2}, {}}},  // channels last
+      {{2, 3, 8, 9}, {2, 3, 4, 4}, {{}, {}, {.size = 2, .stride = 2}, {.size = 3, .stride = 2}}},    // channels first
+      {{40, 7}, {42, 5}, {{.size = 2, .pad_low = 2, .pad_high = 1}, {.size = 3}}},                   // overlap, padding
+      {{33}, {17}, {{.size = 3, .stride = 2, .pad_low = 1, .pad_high = 1}}},
+      {{9, 20}, {8, 20}, {{.size = 4, .stride = 2, .pad_low = 1, .base_dilation = 2, .reversal = true}, {}}},
+  };
+  for (auto& c : cases) {
+    for (ElementType type : {ElementType::F32, ElementType::S16}) {
+      Module m("m");
+      Differential d(m, Differential::kNotFused);
+      Builder b(d.body());
+      std::vector<Instruction*> operands{b.Parameter(0, Shape::Array(type, c.operand)),
+                                         b.Parameter(1, Shape::Array(type, c.source)),
+                                         b.Parameter(2, Shape::Scalar(type))};
+      std::vector<Computation*> called{Combine(m, Op::Compare, type), Combine(m, Op::Add, type)};
+      b.Make(Op::SelectAndScatter, operands, WindowAttrs{Window{c.window}}, called, nullptr);
+      ASSERT_TRUE(b.Finish().ok()) << b.status().ToString();
+      d.set_tame(true);
+      d.set_ulps(64);  // the evaluator sums in f64
+      EXPECT_EQ(d.Check(), "") << d.body()->ToString();
+    }
+  }
+}
+
+TEST(Sort, ByTwoKeys) {
+  for (int64_t dimension : {0, 1}) {
+    Module m("m");
+    Builder f(m.AddComputation("less"));  // by the first operand, then descending by the second
+    Instruction* a = f.Parameter(0, Shape::Scalar(ElementType::S8));
+    Instruction* a2 = f.Parameter(1, Shape::Scalar(ElementType::S8));
+    Instruction* c = f.Parameter(2, Shape::Scalar(ElementType::F32));
+    Instruction* c2 = f.Parameter(3, Shape::Scalar(ElementType::F32));
+    Instruction* tie =
+        f.Make(Op::And, {f.Compare(a, a2, CompareDirection::Eq), f.Compare(c, c2, CompareDirection::Gt)});
+    f.Make(Op::Or, {f.Compare(a, a2, CompareDirection::Lt), tie});
+    ASSERT_TRUE(f.Finish().ok());
+    Differential d(m, Differential::kNotFused);
+    Builder b(d.body());
+    std::vector<Instruction*> operands{b.Parameter(0, Shape::Array(ElementType::S8, {60, 70})),
+                                       b.Parameter(1, Shape::Array(ElementType::F32, {60, 70}))};
+    std::vector<Computation*> called{f.computation()};
+    b.Make(Op::Sort, operands, SortAttrs{{dimension}, true}, called, nullptr);
+    ASSERT_TRUE(b.Finish().ok()) << b.status().ToString();
+    d.set_tame(true);
+    EXPECT_EQ(d.Check(), "");
+  }
+}
+
+}  // namespace
+}  // namespace strop::cpu
