@@ -58,6 +58,7 @@ Result<Function> Function::Compile(std::string_view program, std::string_view ba
   STROP_ASSIGN(Options options, OptionsFromEnvironment());
   STROP_ASSIGN(const Backend* backend, FindBackend(backend_name));
   STROP_ASSIGN(std::unique_ptr<Module> module, LoadProgram(program, "program"));
+  STROP_TRY(VerifyLoaded(*module, program, "program"));
   auto state = std::make_shared<State>();
   EntryLayout entry = module->EffectiveEntryLayout();
   for (const Shape& shape : entry.parameters) state->parameters.push_back(shape.WithoutLayout());

@@ -1,6 +1,7 @@
 #include "strop/codegen/loop_space.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <set>
 
@@ -97,9 +98,7 @@ int64_t ReducedRowSize(const Instruction& i) {
 }
 
 int RoundDownToPowerOfTwo(int64_t n) {
-  int p = 1;
-  while (2 * p <= n) p *= 2;
-  return p;
+  return static_cast<int>(std::bit_floor(static_cast<uint64_t>(std::clamp<int64_t>(n, 1, 1 << 30))));
 }
 
 int64_t FlopsPerElement(const Instruction& i) {

@@ -1,6 +1,7 @@
 #include "strop/driver/load.h"
 
 #include "strop/import/import.h"
+#include "strop/ir/verifier.h"
 #include "strop/proto/module_proto.h"
 #include "strop/text/parser.h"
 
@@ -80,6 +81,12 @@ Result<std::unique_ptr<Module>> LoadProgram(std::string_view bytes, std::string_
   if (modules.size() != 1)
     return InvalidArgument(file_name, " holds ", modules.size(), " modules where one is expected");
   return std::move(modules[0]);
+}
+
+Status VerifyLoaded(const Module& module, std::string_view bytes, std::string_view file_name) {
+  Status status = VerifyModule(module);
+  if (status.ok() || FormatOf(bytes) != ProgramFormat::HloText) return status;
+  return LocateInText(status, bytes, file_name);
 }
 
 }  // namespace strop

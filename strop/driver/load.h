@@ -19,4 +19,7 @@ Result<std::vector<std::unique_ptr<Module>>> LoadPrograms(std::string_view bytes
 // Exactly one, or an error that says how many there are.
 Result<std::unique_ptr<Module>> LoadProgram(std::string_view bytes, std::string_view file_name);
 
+// VerifyModule for a module that comes from these bytes: a violation in HLO text is told at its line.
+Status VerifyLoaded(const Module& module, std::string_view bytes, std::string_view file_name);
+
 }  // namespace strop

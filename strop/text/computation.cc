@@ -10,6 +10,22 @@ Result<std::unique_ptr<Module>> ParseHloModule(std::string_view text, std::strin
   return ModuleParser(text, file_name).Run();
 }
 
+Status LocateInText(const Status& violation, std::string_view text, std::string_view file_name) {
+  ModuleParser parser(text, file_name);
+  Result<std::unique_ptr<Module>> module = parser.Run();  // lives while its instructions are looked at
+  return module.ok() ? parser.Locate(violation) : violation;
+}
+
+Status ModuleParser::Locate(const Status& violation) const {
+  const auto found = std::find_if(definitions_.begin(), definitions_.end(),
+                                  [&](const auto& d) { return d.first->Where() == violation.location(); });
+  // Instructions that came from a user's program name their line of that.
+  if (found == definitions_.end() || !violation.location().starts_with('%')) return violation;
+  Status located = at_.ErrorAt(found->second, violation.message());
+  for (const std::string& note : violation.notes()) located = std::move(located).Note(note);
+  return located;
+}
+
 Result<std::unique_ptr<Module>> ModuleParser::Run() {
   module_ = std::make_unique<Module>("_");
   const bool has_header = at_.ConsumeWord("HloModule");

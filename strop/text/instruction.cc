@@ -255,6 +255,7 @@ Result<Instruction*> ModuleParser::Create(Scope& scope, Draft& draft) {
                                              std::move(name));
   SetCallees(draft, made);
   SetExtras(draft, made);
+  definitions_.emplace_back(made, draft.name.empty() ? draft.op_offset : draft.name_offset);
   return made;
 }
 

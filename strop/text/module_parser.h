@@ -14,6 +14,8 @@ class ModuleParser {
  public:
   ModuleParser(std::string_view text, std::string_view file) : at_(text, file) {}
   Result<std::unique_ptr<Module>> Run();
+  // After Run: an error whose location is an instruction of the module gets the place of its definition instead.
+  Status Locate(const Status& violation) const;
 
  private:
   struct Defined {
@@ -116,6 +118,7 @@ class ModuleParser {
   Status CheckRequired(const Draft& draft, size_t offset);
 
   Cursor at_;
+  std::vector<std::pair<const Instruction*, size_t>> definitions_;  // where each instruction starts
   std::unique_ptr<Module> module_;
   Computation* last_computation_ = nullptr;
   std::unordered_map<std::string_view, Computation*> computations_;

@@ -16,4 +16,7 @@ namespace strop {
 // `file_name` names the text in errors.
 Result<std::unique_ptr<Module>> ParseHloModule(std::string_view text, std::string_view file_name = "");
 
+// The violation that VerifyModule found in the module of this text, at the line of the instruction that it names.
+Status LocateInText(const Status& violation, std::string_view text, std::string_view file_name = "");
+
 }  // namespace strop

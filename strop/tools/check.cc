@@ -1,6 +1,5 @@
 // strop check: reads and verifies programs. Exit code 0: all are legal; else the first violation is told.
 #include "strop/driver/load.h"
-#include "strop/ir/verifier.h"
 #include "strop/tools/command.h"
 
 namespace strop::tools {
@@ -11,7 +10,7 @@ Status RunCheck(Arguments& arguments) {
     STROP_ASSIGN(std::string bytes, ReadFile(file));
     STROP_ASSIGN(std::vector<std::unique_ptr<Module>> modules, LoadPrograms(bytes, file));
     for (const std::unique_ptr<Module>& module : modules) {
-      Status status = VerifyModule(*module);
+      Status status = VerifyLoaded(*module, bytes, file);
       if (!status.ok()) return std::move(status).Note(StrCat("in ", file));
     }
   }

@@ -6,7 +6,6 @@
 
 #include "strop/base/thread_pool.h"
 #include "strop/driver/load.h"
-#include "strop/ir/verifier.h"
 
 namespace strop::tools {
 
@@ -88,7 +87,7 @@ Status WriteFile(const std::string& path, std::string_view contents) {
 Result<std::unique_ptr<Module>> LoadFile(const std::string& path) {
   STROP_ASSIGN(std::string bytes, ReadFile(path));
   STROP_ASSIGN(std::unique_ptr<Module> module, LoadProgram(bytes, path));
-  STROP_TRY(VerifyModule(*module));
+  STROP_TRY(VerifyLoaded(*module, bytes, path));
   return module;
 }
 

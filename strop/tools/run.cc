@@ -9,7 +9,6 @@
 
 #include "strop/driver/load.h"
 #include "strop/interp/interpreter.h"
-#include "strop/ir/verifier.h"
 #include "strop/tools/checks.h"
 #include "strop/tools/command.h"
 #include "strop/tools/execute.h"
@@ -175,7 +174,7 @@ Status RunRun(Arguments& arguments) {
   for (std::unique_ptr<Module>& module : modules) {
     const std::string name = modules.size() > 1 ? StrCat(files[0], " (", module->name(), ")") : files[0];
     Status status = [&]() -> Status {
-      STROP_TRY(VerifyModule(*module));
+      STROP_TRY(VerifyLoaded(*module, bytes, files[0]));
       STROP_ASSIGN(std::vector<Literal> inputs, MakeInputs(*module, settings.inputs));
       Result<RunResult> result = settings.backend == "interp" ? Interpret(*module, inputs, settings)
                                                               : CompileAndRun(std::move(module), inputs, settings);
