@@ -137,7 +137,10 @@ Status KernelFrame::Walk(const LoopSpace& space, const Cut& cut, const PointFn& 
     if (status.ok()) status = e.status();
   };
   V begin = task_begin_, end = task_end_;
-  if (cut.units_per_task > 1) {
+  if (cut.num_tasks == 1) {  // known bounds: a small kernel is a single loop, or none
+    begin = b_.I64(0);
+    end = b_.I64(units);
+  } else if (cut.units_per_task > 1) {
     begin = ir.CreateMul(begin, b_.I64(cut.units_per_task));
     end = b_.Binary(llvm::Intrinsic::smin, ir.CreateMul(end, b_.I64(cut.units_per_task)), b_.I64(units));
   }

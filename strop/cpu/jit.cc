@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <mutex>
 #include <new>
@@ -124,6 +125,94 @@ class CodeMemory final : public llvm::RuntimeDyld::MemoryManager {
   bool failed_ = false;
 };
 
+// Passes of LLVM's code generator that kernels do without. Most are for programs that kernels never are: with
+// exceptions, garbage collection, atomics, TLS, AMX intrinsics, debug info, instrumentation, mitigations. The last
+// group is what was measured to change no kernel's speed and to cost a third of the time of a small one: strength
+// reduction (x86's address modes take what it removes), the second scheduler, conversions between branches and selects.
+constexpr std::string_view kPassesNotForKernels[] = {
+    "Expand Atomic instructions",
+    "Lower AMX intrinsics",
+    "Lower AMX type for load/store",
+    "Merge contiguous icmps into a memcmp",
+    "Expand memcmp() to load/stores",
+    "Lower Garbage Collection Instructions",
+    "Shadow Stack GC Lowering",
+    "Constant Hoisting",
+    "Replace intrinsics with calls to vector library",
+    "Partially inline calls to library functions",
+    "Instrument function entry/exit with calls to e.g. mcount() (post inlining)",
+    "Expand indirectbr instructions",
+    "Exception handling preparation",
+    "ObjC ARC contraction",
+    "Prepare callbr",
+    "Safe Stack instrumentation pass",
+    "Assignment Tracking Analysis",
+    "Local Dynamic TLS Access Clean-up",
+    "X86 PIC Global Base Reg Initialization",
+    "Argument Stack Rebase",
+    "Merge disjoint stack slots",
+    "X86 Suppress APX features for relocation",
+    "X86 speculative load hardening",
+    "X86 DynAlloca Expander",
+    "Tile Register Pre-configure",
+    "Tile Register Configure",
+    "X86 Lower Tile Copy",
+    "Debug Variable Analysis",
+    "Register Allocation Pass Scoring",
+    "X86 FP Stackifier",
+    "X86 Load Value Injection (LVI) Load Hardening",
+    "Remove Redundant DEBUG_VALUE analysis",
+    "Fixup Statepoint Caller Saved",
+    "Insert KCFI indirect call checks",
+    "Analyze Machine Code For Garbage Collection",
+    "Insert fentry calls",
+    "Insert XRay ops",
+    "Implement the 'patchable-function' attribute",
+    "X86 Indirect Branch Tracking",
+    "X86 Atom pad short functions",
+    "X86 insert wait instruction",
+    "Contiguously Lay Out Funclets",
+    "Remove Loads Into Fake Uses",
+    "StackMap Liveness Analysis",
+    "Live DEBUG_VALUE analysis",
+    "Machine Sanitizer Binary Metadata",
+    "Stack Frame Layout Analysis",
+    "X86 Speculative Execution Side Effect Suppression",
+    "X86 Indirect Thunks",
+    "X86 Return Thunks",
+    "Check CFA info and insert CFI instructions if needed",
+    "X86 Load Value Injection (LVI) Ret-Hardening",
+    "Pseudo Probe Inserter",
+    "Unpack machine instruction bundles",
+
+    "Canonicalize Freeze Instructions in Loops",
+    "Loop Strength Reduction",
+    "Early If-Conversion",
+    "Machine InstCombiner",
+    "X86 cmov Conversion",
+    "X86 LEA Optimize",
+    "Post RA top-down list latency scheduler",
+};
+
+// Takes LLVM's list of passes, less those.
+class KernelPasses final : public llvm::legacy::PassManagerBase {
+ public:
+  void add(llvm::Pass* pass) override {
+    const llvm::StringRef name = pass->getPassName();
+    const std::string_view wanted(name.data(), name.size());
+    if (std::find(std::begin(kPassesNotForKernels), std::end(kPassesNotForKernels), wanted) !=
+        std::end(kPassesNotForKernels)) {
+      delete pass;
+    } else {
+      passes_.add(pass);
+    }
+  }
+  void Run(llvm::Module& module) { passes_.run(module); }
+
+ private:
+  llvm::legacy::PassManager passes_;
+};
+
 class TableResolver final : public llvm::LegacyJITSymbolResolver {
  public:
   llvm::JITSymbol findSymbol(const std::string& name) override {
@@ -173,8 +262,7 @@ Result<std::string> ObjectEmitter::Emit(llvm::Module& module, const EmitOptions&
     std::string problem;
     llvm::raw_string_ostream problem_stream(problem);
     if (llvm::verifyModule(module, &problem_stream)) return Internal("invalid LLVM IR: ", problem);
-    const auto add_passes = [&](llvm::legacy::PassManager& passes, llvm::raw_pwrite_stream& out,
-                                llvm::CodeGenFileType type) {
+    const auto add_passes = [&](KernelPasses& passes, llvm::raw_pwrite_stream& out, llvm::CodeGenFileType type) {
       passes.add(llvm::createTargetTransformInfoWrapperPass(machine_->getTargetIRAnalysis()));
       if (options.optimization_level > 0) passes.add(llvm::createEarlyCSEPass());
       return !machine_->addPassesToEmitFile(passes, out, nullptr, type, /*DisableVerify=*/true);
@@ -183,18 +271,18 @@ Result<std::string> ObjectEmitter::Emit(llvm::Module& module, const EmitOptions&
       std::unique_ptr<llvm::Module> copy = llvm::CloneModule(module);
       llvm::SmallString<0> assembly;
       llvm::raw_svector_ostream assembly_stream(assembly);
-      llvm::legacy::PassManager assembly_passes;
+      KernelPasses assembly_passes;
       if (!add_passes(assembly_passes, assembly_stream, llvm::CodeGenFileType::AssemblyFile))
         return Internal("LLVM's target cannot write assembly");
-      assembly_passes.run(*copy);
+      assembly_passes.Run(*copy);
       WriteFile(options.dump_prefix + ".s", assembly);
     }
     llvm::SmallString<0> object;
     llvm::raw_svector_ostream stream(object);
-    llvm::legacy::PassManager passes;
+    KernelPasses passes;
     if (!add_passes(passes, stream, llvm::CodeGenFileType::ObjectFile))
       return Internal("LLVM's target cannot write objects");
-    passes.run(module);
+    passes.Run(module);
     return std::string(object.data(), object.size());
   });
 }

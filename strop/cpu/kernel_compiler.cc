@@ -15,6 +15,7 @@ namespace strop::cpu {
 namespace {
 
 constexpr int64_t kCacheBytes = int64_t{64} << 20;
+constexpr size_t kKernelsPerGroup = 16;
 
 void AppendComputations(const Instruction& i, const PrintOptions& options, std::string& key) {
   for (const Computation* c : i.called()) {
@@ -23,14 +24,75 @@ void AppendComputations(const Instruction& i, const PrintOptions& options, std::
   }
 }
 
-// A symbol that profilers can show: the kernel's name, letters and digits only.
-std::string SymbolName(const std::string& name) {
+// A symbol that profilers can show: the kernel's name, letters and digits only; its number keeps equal ones apart.
+std::string SymbolName(const std::string& name, size_t number) {
   std::string symbol = "strop_";
   for (char c : name) symbol += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  return symbol;
+  return StrCat(symbol, "__", number);
+}
+
+// As large as groups may be while all threads have one.
+size_t GroupSize(size_t kernels, const ThreadPool* pool) {
+  const size_t threads = pool ? static_cast<size_t>(pool->num_threads()) : 1;
+  return std::clamp<size_t>((kernels + threads - 1) / threads, 1, kKernelsPerGroup);
 }
 
 }  // namespace
+
+struct KernelCompiler::Job {
+  const KernelSpec* spec;
+  std::string key;
+  std::shared_ptr<const Compiled> compiled;
+};
+
+// Target machines are not for two threads at once, and take a while to make: they are lent out.
+class KernelCompiler::Emitters {
+ public:
+  class Loan {
+   public:
+    Loan(Emitters& lender, int level, std::unique_ptr<ObjectEmitter> emitter)
+        : lender_(lender), level_(level), emitter_(std::move(emitter)) {}
+    ~Loan() { lender_.Return(level_, std::move(emitter_)); }
+    Loan(const Loan&) = delete;
+    Loan& operator=(const Loan&) = delete;
+    const ObjectEmitter& emitter() const { return *emitter_; }
+    // After a failure inside LLVM: nothing is known of its state.
+    void Discard() { emitter_.reset(); }
+
+   private:
+    Emitters& lender_;
+    int level_;
+    std::unique_ptr<ObjectEmitter> emitter_;
+  };
+
+  Result<std::unique_ptr<Loan>> Borrow(int level) {
+    std::unique_ptr<ObjectEmitter> emitter;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      std::vector<std::unique_ptr<ObjectEmitter>>& idle = idle_[level];
+      if (!idle.empty()) {
+        emitter = std::move(idle.back());
+        idle.pop_back();
+      }
+    }
+    if (!emitter) {
+      STROP_ASSIGN(emitter, ObjectEmitter::Create(level));
+    }
+    return std::make_unique<Loan>(*this, level, std::move(emitter));
+  }
+
+ private:
+  void Return(int level, std::unique_ptr<ObjectEmitter> emitter) {
+    if (!emitter) return;
+    std::lock_guard<std::mutex> lock(mutex_);
+    idle_[level].push_back(std::move(emitter));
+  }
+  std::mutex mutex_;
+  std::map<int, std::vector<std::unique_ptr<ObjectEmitter>>> idle_;  // by optimization level
+};
+
+KernelCompiler::KernelCompiler() : emitters_(std::make_shared<Emitters>()) {}
+KernelCompiler::~KernelCompiler() = default;
 
 std::string KernelKey(const KernelSpec& spec) {
   PrintOptions options = PrintOptions::Fingerprint();
@@ -51,36 +113,67 @@ Decision KernelCompiler::Supports(const Instruction& kernel) {
   return Decision::No(why_not);
 }
 
-KernelCompiler::Compiled KernelCompiler::CompileOne(const KernelSpec& spec, const std::string& key,
-                                                    const KernelCompileOptions& options) {
-  Compiled out;
-  const auto compile = [&]() -> Status {
-    const KernelFamily* family = FindFamily(*spec.instruction);
-    if (!family) return Unimplemented("no kernel family takes %", spec.name());
-    STROP_ASSIGN(std::unique_ptr<ObjectEmitter> emitter, ObjectEmitter::Create(options.optimization_level));
-    llvm::LLVMContext context;
-    llvm::Module module(spec.name(), context);
-    emitter->Prepare(module);
-    VectorBuilder builder(module, HostIsa::Get().vector_target());
-    EmitContext emit{builder, SymbolName(spec.name())};
-    STROP_ASSIGN(const EmittedKernel emitted, family->emit(spec, emit));
-    EmitOptions emit_options{.optimization_level = options.optimization_level};
-    if (!options.dump_dir.empty()) emit_options.dump_prefix = options.dump_dir + "/" + spec.name();
-    STROP_ASSIGN(const std::string object, emitter->Emit(module, emit_options));
-    STROP_ASSIGN(out.code, LoadedCode::Load(object));
-    void* address = out.code->Find(emit.function);
-    if (!address) return Internal("kernel %", spec.name(), " has no entry");
-    if (family->wrap) {
-      out.step = family->wrap(spec, address);
-    } else {
-      out.step = KernelStep{.fn = reinterpret_cast<KernelFn>(address),
-                            .num_tasks = emitted.num_tasks,
-                            .scratch_bytes = emitted.scratch_bytes};
-    }
-    return OkStatus();
+// One module for all jobs. A kernel that cannot be emitted is left out of it; if LLVM fails on the module, each kernel
+// gets one of its own, so that only the culprit fails.
+void KernelCompiler::CompileGroup(std::span<Job* const> jobs, const KernelCompileOptions& options) {
+  struct Member {
+    Job* job;
+    const KernelFamily* family;
+    std::string function;
+    EmittedKernel emitted;
   };
-  out.status = compile();
-  return out;
+  std::vector<Member> members;
+  const auto compile = [&]() -> Result<std::shared_ptr<const LoadedCode>> {
+    STROP_ASSIGN(const std::unique_ptr<Emitters::Loan> loan, emitters_->Borrow(options.optimization_level));
+    llvm::LLVMContext context;
+    llvm::Module module(jobs[0]->spec->name(), context);
+    loan->emitter().Prepare(module);
+    for (Job* job : jobs) {
+      VectorBuilder builder(module, HostIsa::Get().vector_target());
+      EmitContext emit{builder, SymbolName(job->spec->name(), members.size())};
+      const KernelFamily* family = FindFamily(*job->spec->instruction);
+      Result<EmittedKernel> emitted = Unimplemented("no kernel family takes %", job->spec->name());
+      if (family) emitted = family->emit(*job->spec, emit);
+      if (emitted.ok()) {
+        members.push_back(Member{job, family, emit.function, *emitted});
+        continue;
+      }
+      if (llvm::Function* half_made = module.getFunction(emit.function)) half_made->eraseFromParent();
+      job->compiled = std::make_shared<const Compiled>(Compiled{.status = emitted.status()});
+    }
+    if (members.empty()) return nullptr;
+    EmitOptions emit_options{.optimization_level = options.optimization_level};
+    if (!options.dump_dir.empty()) emit_options.dump_prefix = options.dump_dir + "/" + jobs[0]->spec->name();
+    const Result<std::string> object = loan->emitter().Emit(module, emit_options);
+    if (!object.ok()) loan->Discard();
+    STROP_TRY(object.status());
+    return LoadedCode::Load(*object);
+  };
+  const Result<std::shared_ptr<const LoadedCode>> code = compile();
+  if (!code.ok() && members.size() > 1) {
+    for (const Member& m : members) CompileGroup({&m.job, 1}, options);
+    return;
+  }
+  for (const Member& m : members) {
+    Compiled compiled;
+    compiled.status = code.status();
+    void* address = code.ok() ? (*code)->Find(m.function) : nullptr;
+    if (code.ok() && !address) compiled.status = Internal("kernel %", m.job->spec->name(), " has no entry");
+    if (address) {
+      compiled.code = *code;
+      compiled.code_bytes = (*code)->bytes() / static_cast<int64_t>(members.size());
+      if (m.family->wrap) {
+        compiled.step = m.family->wrap(*m.job->spec, address);
+      } else {
+        compiled.step = KernelStep{.fn = reinterpret_cast<KernelFn>(address),
+                                   .num_tasks = m.emitted.num_tasks,
+                                   .scratch_bytes = m.emitted.scratch_bytes};
+      }
+    }
+    m.job->compiled = std::make_shared<const Compiled>(std::move(compiled));
+  }
+  for (Job* job : jobs)  // nothing was tried
+    if (!job->compiled) job->compiled = std::make_shared<const Compiled>(Compiled{.status = code.status()});
 }
 
 std::shared_ptr<const KernelCompiler::Compiled> KernelCompiler::Find(const std::string& key) {
@@ -90,7 +183,7 @@ std::shared_ptr<const KernelCompiler::Compiled> KernelCompiler::Find(const std::
 }
 
 void KernelCompiler::Keep(const std::string& key, std::shared_ptr<const Compiled> compiled) {
-  const int64_t bytes = compiled->code ? compiled->code->bytes() : 0;
+  const int64_t bytes = compiled->code_bytes;
   std::lock_guard<std::mutex> lock(mutex_);
   if (!cache_.try_emplace(key, Entry{std::move(compiled), next_age_}).second) return;
   ++next_age_;
@@ -98,7 +191,7 @@ void KernelCompiler::Keep(const std::string& key, std::shared_ptr<const Compiled
   while (cached_bytes_ > kCacheBytes && cache_.size() > 1) {
     const auto oldest = std::min_element(cache_.begin(), cache_.end(),
                                          [](const auto& a, const auto& b) { return a.second.age < b.second.age; });
-    if (oldest->second.compiled->code) cached_bytes_ -= oldest->second.compiled->code->bytes();
+    cached_bytes_ -= oldest->second.compiled->code_bytes;
     cache_.erase(oldest);
   }
 }
@@ -106,11 +199,6 @@ void KernelCompiler::Keep(const std::string& key, std::shared_ptr<const Compiled
 Result<CompiledKernels> KernelCompiler::Compile(std::span<const KernelSpec> specs,
                                                 const KernelCompileOptions& options) {
   // One job per different kernel.
-  struct Job {
-    const KernelSpec* spec;
-    std::string key;
-    std::shared_ptr<const Compiled> compiled;
-  };
   std::vector<Job> jobs;
   std::vector<size_t> job_of;
   std::map<std::string, size_t> by_key;
@@ -126,15 +214,17 @@ Result<CompiledKernels> KernelCompiler::Compile(std::span<const KernelSpec> spec
     if (options.dump_dir.empty()) job.compiled = Find(job.key);  // a dump wants to see it made
     if (!job.compiled) missing.push_back(&job);
   }
+  // A dump shows each kernel by itself.
+  const size_t group_size = options.dump_dir.empty() ? GroupSize(missing.size(), options.pool) : 1;
+  const int64_t groups = static_cast<int64_t>((missing.size() + group_size - 1) / group_size);
   const auto run = [&](int64_t n) {
-    Job& job = *missing[static_cast<size_t>(n)];
-    job.compiled = std::make_shared<const Compiled>(CompileOne(*job.spec, job.key, options));
+    const size_t first = static_cast<size_t>(n) * group_size;
+    CompileGroup(std::span(missing).subspan(first, std::min(group_size, missing.size() - first)), options);
   };
-  const int64_t count = static_cast<int64_t>(missing.size());
-  if (options.pool && count > 1) {
-    options.pool->ParallelFor(count, run);
+  if (options.pool && groups > 1) {
+    options.pool->ParallelFor(groups, run);
   } else {
-    for (int64_t n = 0; n < count; ++n) run(n);
+    for (int64_t n = 0; n < groups; ++n) run(n);
   }
   for (Job* job : missing)
     if (job->compiled->status.ok()) Keep(job->key, job->compiled);
@@ -143,7 +233,7 @@ Result<CompiledKernels> KernelCompiler::Compile(std::span<const KernelSpec> spec
   auto code = std::make_shared<std::vector<std::shared_ptr<const Compiled>>>();
   for (Job& job : jobs) {
     if (job.compiled->code) {
-      out.code_bytes += job.compiled->code->bytes();
+      out.code_bytes += job.compiled->code_bytes;
       code->push_back(job.compiled);
     }
   }

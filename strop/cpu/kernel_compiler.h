@@ -1,5 +1,6 @@
-// KernelCompiler: generated kernels. Equal kernels are compiled once, different ones in parallel, and the machine code
-// is kept for later programs.
+// KernelCompiler: generated kernels. Equal kernels are compiled once, different ones in groups that share an LLVM
+// module (what LLVM does once a module costs as much as a small kernel), groups in parallel, and the machine code is
+// kept for later programs.
 #pragma once
 #include <map>
 #include <memory>
@@ -14,6 +15,8 @@ class LoadedCode;
 
 class KernelCompiler {
  public:
+  KernelCompiler();
+  ~KernelCompiler();
   // Is code generated for this kernel (a fusion, or an instruction by itself)? No says why not, family by family.
   static Decision Supports(const Instruction& kernel);
 
@@ -22,14 +25,19 @@ class KernelCompiler {
 
  private:
   struct Compiled {
-    std::shared_ptr<const LoadedCode> code;  // null: `status` says why
+    std::shared_ptr<const LoadedCode> code;  // of the whole group; null: `status` says why
+    int64_t code_bytes = 0;                  // this kernel's share
     StepBody step;
     Status status;
   };
-  static Compiled CompileOne(const KernelSpec& spec, const std::string& key, const KernelCompileOptions& options);
+  struct Job;
+  class Emitters;
+
+  void CompileGroup(std::span<Job* const> jobs, const KernelCompileOptions& options);
   std::shared_ptr<const Compiled> Find(const std::string& key);
   void Keep(const std::string& key, std::shared_ptr<const Compiled> compiled);
 
+  std::shared_ptr<Emitters> emitters_;
   std::mutex mutex_;
   // Looked up by key; the oldest entries go when the code outgrows kCacheBytes.
   struct Entry {

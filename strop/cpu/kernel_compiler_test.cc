@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -24,6 +25,47 @@ TEST(KernelCompiler, ElementwiseFusionOfFloats) {
   b.Make(Op::Multiply, {b.Make(Op::Add, {x, y}), b.Splat(ElementType::F32, 0.5, shape.dims())});
   ASSERT_TRUE(b.Finish().ok()) << b.status().ToString();
   EXPECT_EQ(d.Check(), "");
+}
+
+// x transposed `times` times over, as a fusion.
+Instruction* Transposes(Module& m, Computation* entry, int times) {
+  const Shape shape = Shape::Array(ElementType::F32, {4, 4});
+  Builder b(m.AddComputation("body"));
+  Instruction* x = b.Parameter(0, shape);
+  for (int n = 0; n < times; ++n) x = b.Transpose(x, {1, 0});
+  EXPECT_TRUE(b.Finish().ok()) << b.status().ToString();
+  Instruction* fusion = entry->Add(Op::Fusion, shape, {entry->parameter(0)}, FusionAttrs{});
+  fusion->set_called({b.computation()});
+  return fusion;
+}
+
+// Kernels are compiled in groups: one that turns out to be impossible must not take the others with it.
+TEST(KernelCompiler, GroupWithAnImpossibleKernel) {
+  Module m("m");
+  Computation* entry = m.AddComputation("main");
+  entry->AddParameter(0, Shape::Array(ElementType::F32, {4, 4}));
+  std::vector<KernelSpec> specs;
+  for (int times : {1, 1000, 3, 1}) specs.push_back(KernelSpec{Transposes(m, entry, times), {-1}});
+  KernelCompiler compiler;
+  Result<CompiledKernels> compiled = compiler.Compile(specs, {});
+  ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
+  ASSERT_EQ(compiled->kernels.size(), 4u);
+  const auto* impossible = std::get_if<HostStep>(&compiled->kernels[1].body);
+  ASSERT_TRUE(impossible);
+  EXPECT_TRUE(impossible->interpreted);
+  float in[16], out[16];
+  for (int k = 0; k < 16; ++k) in[k] = static_cast<float>(k);
+  void* args[] = {in, out};
+  for (size_t k : {0, 2, 3}) {
+    const auto* step = std::get_if<KernelStep>(&compiled->kernels[k].body);
+    ASSERT_TRUE(step);
+    std::fill(std::begin(out), std::end(out), -1.0f);
+    step->fn(args, 0, 1, nullptr);
+    EXPECT_EQ(out[1], 4.0f);
+    EXPECT_EQ(out[15], 15.0f);
+  }
+  // Equal kernels are one.
+  EXPECT_EQ(std::get<KernelStep>(compiled->kernels[0].body).fn, std::get<KernelStep>(compiled->kernels[3].body).fn);
 }
 
 }  // namespace
