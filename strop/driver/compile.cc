@@ -1,5 +1,6 @@
 #include "strop/driver/compile.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 
@@ -27,6 +28,23 @@ class Clock {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
+bool HasUnbounded(const Shape& shape) {
+  if (shape.IsTuple()) return std::any_of(shape.elements().begin(), shape.elements().end(), HasUnbounded);
+  const Int64Vector& dims = shape.dims();
+  return std::find(dims.begin(), dims.end(), kUnboundedSize) != dims.end();
+}
+
+// Buffers are planned before the first run, so every size must have a bound.
+Status RefuseUnbounded(const Module& module) {
+  for (const Computation* computation : module.computations())
+    for (const Instruction* i : computation->instructions())
+      if (HasUnbounded(i->shape()))
+        return Unimplemented(Name(i->op()), " %", i->name(), " is ", i->shape(),
+                             ": a size that only a run tells cannot be compiled; give the program static shapes")
+            .At(i->Where());
+  return OkStatus();
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const CompiledProgram>> Compile(std::unique_ptr<Module> module, const Backend& backend,
@@ -37,6 +55,7 @@ Result<std::shared_ptr<const CompiledProgram>> Compile(std::unique_ptr<Module> m
   Explanation& explanation = program->explanation;
 
   STROP_TRY(VerifyModule(*module));
+  STROP_TRY(RefuseUnbounded(*module));
   STROP_TRY(dump.Module("imported", *module));
 
   // ---- optimise: the same program, in fewer and simpler instructions

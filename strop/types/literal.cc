@@ -20,7 +20,8 @@ Result<Literal> Literal::Zeros(const Shape& shape) {
   }
   if (!shape.IsArray()) return out;
   for (int64_t i = 0; i < shape.rank(); ++i)
-    if (shape.is_unbounded(i)) return InvalidArgument("no literal of shape ", shape.ToString(), ": it is unbounded");
+    if (shape.is_unbounded(i))
+      return InvalidArgument("no array of shape ", shape.ToString(), ": a size marked ? is not known");
   try {
     out.bytes_ = std::make_shared<std::vector<uint8_t>>(shape.byte_size());
   } catch (const std::exception&) {  // bad_alloc, length_error

@@ -95,7 +95,7 @@ void Shape::set_dynamic(int64_t i, bool dynamic) {
 }
 
 bool Shape::IsStatic() const {
-  if (dynamic_ != 0) return false;
+  if (dynamic_ != 0 || std::find(dims_.begin(), dims_.end(), kUnboundedSize) != dims_.end()) return false;
   return std::all_of(elements_.begin(), elements_.end(), [](const Shape& s) { return s.IsStatic(); });
 }
 
