@@ -41,6 +41,19 @@ std::vector<Shape> OperandShapes(const Args& args) {
   return shapes;
 }
 
+// The shapes of what is sent: with has_dynamic_root, the last operand names the roots.
+Result<std::vector<Shape>> SentShapes(const Args& args, const CollectiveAttrs& a) {
+  std::vector<Shape> shapes = OperandShapes(args);
+  if (!a.has_dynamic_root) return shapes;
+  const Shape roots = shapes.back();
+  shapes.pop_back();
+  if (shapes.empty() || roots.rank() != 1 || roots.dim(0) != static_cast<int64_t>(shapes.size()) ||
+      !IsInteger(roots.type()))
+    return args.Error("has_dynamic_root: after ", shapes.size(), " operands must come as many integers, but there is ",
+                      roots);
+  return shapes;
+}
+
 const Shape& ResultPart(const Shape& result, int64_t i) { return result.IsTuple() ? result.element(i) : result; }
 
 // Results in which dimension `along` of `small` is multiplied by the number of devices to give `large`.
@@ -160,9 +173,9 @@ Result<Shape> AllReduce(const Args& args) {
   if (sig.parameters.size() != 2 || !sig.parameters[0]->IsScalar() || !sig.parameters[1]->IsScalar() ||
       !sig.result->IsScalar())
     return args.Violates(5, "%", name, " must take two scalars and return one");
-  if (args.operand_count() == 1 && Kind(sig.result->type()) != Kind(args.operand(0).type()))
+  STROP_ASSIGN(std::vector<Shape> shapes, SentShapes(args, a));
+  if (shapes.size() == 1 && Kind(sig.result->type()) != Kind(args.operand(0).type()))
     return args.Violates(5, "%", name, " reduces ", Name(sig.result->type()), ", but the operand is ", args.operand(0));
-  std::vector<Shape> shapes = OperandShapes(args);
   const bool typed = args.declared && args.op != Op::AllReduceStart;
   if (typed && shapes.size() == 1 && args.declared->IsArray() && args.declared->type() == sig.result->type())
     shapes[0] = shapes[0].WithType(sig.result->type());
@@ -209,8 +222,10 @@ Result<Shape> AllToAll(const Args& args) {
 Result<Shape> CollectiveBroadcast(const Args& args) {
   STROP_TRY(ExpectOperands(args));
   STROP_TRY(args.ExpectArrays());
-  STROP_TRY(CheckGroups(args, args.attrs<CollectiveAttrs>(), 1));
-  return OneOrTuple(OperandShapes(args));
+  const auto& a = args.attrs<CollectiveAttrs>();
+  STROP_TRY(CheckGroups(args, a, 1));
+  STROP_ASSIGN(std::vector<Shape> shapes, SentShapes(args, a));
+  return OneOrTuple(std::move(shapes));
 }
 
 namespace {
