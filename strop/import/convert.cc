@@ -37,8 +37,11 @@ Result<ElementType> ElementTypeOf(const MlirType& type) {
         default: return no();
       }
     }
-    case MlirTypeKind::Quantized:
-      return Unimplemented("quantized type ", PrintType(type), ": quantized arithmetic is not supported yet");
+    case MlirTypeKind::Quantized: {
+      MlirType storage = *type.types[0];
+      if (!(type.quant->flags & 1)) storage.sign = MlirSign::Unsigned;
+      return ElementTypeOf(storage);
+    }
     default: return no();
   }
 }
@@ -371,7 +374,9 @@ Status BlockImporter::ConvertOp(const MlirOp& op) {
     import.operands_.push_back(value);
   }
   int64_t first_id = module_.module().id_bound();
+  if (TouchesQuantized(op)) STROP_TRY(import.DequantizeOperands());
   STROP_TRY(row->fn(import));
+  STROP_TRY(import.QuantizeResults());
   STROP_TRY(import.At(import.b().status()));
   for (const MlirValue& result : op.results) {
     if (!values_.contains(&result)) return Internal("'", op.name, "' was imported without a result");

@@ -32,9 +32,13 @@ namespace strop {
 class ModuleImporter;
 class BlockImporter;
 
-// An MLIR type as a shape. Quantised types are refused (Unimplemented).
+// An MLIR type as a shape. A quantised one is that of the stored integers (convert_quantized.cc).
 Result<Shape> ShapeOf(const MlirType& type);
 Result<ElementType> ElementTypeOf(const MlirType& type);
+// Quantised tensors: parameters in their range, as many as the dimension has indices.
+bool IsQuantized(const MlirType& type);
+bool TouchesQuantized(const MlirOp& op);
+Status CheckQuantizedType(const MlirType& tensor);
 // The tensor constant of an attribute, in full.
 Result<Literal> LiteralOf(const MlirAttr& attr);
 
@@ -103,6 +107,11 @@ class OpImport {
   Status Unsupported(const Args&... args) const {
     return Unimplemented("'", op_.name, "': ", StrCat(args...)).At(LocationText(op_.loc));
   }
+  // ---- quantised values, around the converter (convert_quantized.cc)
+  // Checks the quantised types; of an arithmetic op, makes operands and result shapes what they express.
+  Status DequantizeOperands();
+  Status QuantizeResults();
+
   Status At(Status status) const;  // adds the op and its line to an error of someone else
 
  private:
@@ -113,6 +122,7 @@ class OpImport {
   Builder builder_;
   std::vector<Instruction*> operands_;
   std::vector<Shape> result_shapes_;
+  bool quantize_results_ = false;
 };
 
 using ConvertFn = Status (*)(OpImport&);
@@ -206,6 +216,10 @@ std::optional<std::vector<int64_t>> FoldIntegers(const MlirValue& value, int dep
 // Operand i gives the dimensions of the result: it must be a static vector, and agree with the result type where both
 // are known.
 Status CheckShapeOperand(const OpImport& op, int64_t i);
+
+// An op whose result shape is known only when the program runs, as a custom call of the op's own name, its attributes
+// as text. It can be verified, printed and refused where it would have to be compiled.
+Status EmitDynamic(OpImport& op);
 
 // ---- shardings (convert_sharding.cc)
 // An sdy.sharding as HLO's; nullopt where HLO has no such sharding or the mesh is not known.

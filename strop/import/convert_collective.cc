@@ -46,10 +46,12 @@ Result<ReplicaGroups> GroupsOf(OpImport& op) {
   if (attr->kind == MlirAttrKind::Struct) return MeshGroups(op, *attr);
   STROP_ASSIGN(Dims ids, op.Ints("replica_groups"));
   if (!attr->type || attr->type->dims.size() != 2) return op.Invalid("replica_groups must be a matrix of device ids");
-  // Every id from 0 on occurs exactly once.
+  // Every id from 0 on occurs exactly once; only ops that allow groups of different sizes may fill them up with -1.
+  const bool equal_groups =
+      op.hlo_op() == Op::AllGather || op.hlo_op() == Op::ReduceScatter || op.hlo_op() == Op::AllToAll;
   std::vector<bool> seen(ids.size(), false);
   for (int64_t id : ids) {
-    if (id == -1) continue;
+    if (id == -1 && !equal_groups) continue;
     if (id < 0 || id >= static_cast<int64_t>(seen.size()) || seen[id])
       return op.Invalid("replica_groups: id ", id, " is out of range or given twice");
     seen[id] = true;
@@ -94,11 +96,16 @@ Status ConvertCollective(OpImport& op) {
     attrs.has_dimensions = true;
   }
   std::vector<Computation*> called;
+  std::vector<Instruction*> operands(op.operands().begin(), op.operands().end());
   if (!op.mlir().regions.empty()) {
-    STROP_ASSIGN(Computation * reducer, op.Reducer(0, op.operand_count()));
+    STROP_ASSIGN(Computation * reducer, op.Reducer(0, 0));
     called.push_back(reducer);
+    // A reducer of a wider type than the operand's: HLO's ops keep the type.
+    for (size_t i = 0; i < operands.size() && i < op.shapes().size(); ++i)
+      if (op.shape(static_cast<int64_t>(i)).IsArray())
+        operands[i] = op.b().Convert(operands[i], op.shape(static_cast<int64_t>(i)).type());
   }
-  return op.Emit(op.hlo_op(), op.operands(), std::move(attrs), called);
+  return op.Emit(op.hlo_op(), operands, std::move(attrs), called);
 }
 
 // HLO's array form splits and concatenates along one dimension. For two of them, the pieces that came in are a
@@ -113,6 +120,10 @@ Status ConvertAllToAll(OpImport& op) {
   attrs.dimensions = {split};
   attrs.has_dimensions = true;
   if (op.shapes().size() != op.operands().size()) return op.Invalid("must have as many results as operands");
+  const MlirAttr* groups = op.attr("replica_groups");
+  if (groups && groups->type && groups->type->dims.size() == 2 && groups->type->dims[1] != count)
+    return op.Invalid("replica_groups of ", groups->type->dims[1], " devices each for split_count ", count,
+                      " (all_to_all_c8)");
   std::vector<Instruction*> results;
   for (Instruction* operand : op.operands()) {
     Shape shape = operand->shape().WithoutLayout();
@@ -166,6 +177,15 @@ Status ConvertCrossReplicaSum(OpImport& op) {
 // async_start and async_done, at once: what the region does happens at the start, and the future is its value (several:
 // a tuple). A schedule may take it apart again.
 Status ConvertAsyncStart(OpImport& op) {
+  constexpr std::string_view kAsyncOps[] = {"stablehlo.all_gather",           "stablehlo.all_reduce",
+                                            "stablehlo.all_to_all",           "stablehlo.collective_permute",
+                                            "stablehlo.collective_broadcast", "stablehlo.collective_reduce",
+                                            "stablehlo.reduce_scatter",       "stablehlo.slice",
+                                            "stablehlo.dynamic_slice",        "stablehlo.dynamic_update_slice"};
+  for (const MlirBlock* block : op.mlir().regions[0]->blocks)
+    for (const MlirOp* inner : block->ops.subspan(0, block->ops.empty() ? 0 : block->ops.size() - 1))
+      if (std::ranges::find(kAsyncOps, inner->name) == std::end(kAsyncOps))
+        return op.Invalid("its region holds '", inner->name, "', which is neither a collective nor a slice");
   STROP_ASSIGN(Computation * body, op.Function(0, "async_body"));
   Computation* called[] = {body};
   return op.Emit(Op::Call, op.operands(), CallAttrs{}, called);

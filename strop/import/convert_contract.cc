@@ -227,7 +227,7 @@ Status ConvertConvolution(OpImport& op) {
   Dims padding;
   if (op.operand_count() == 3) {  // dynamic_conv
     std::optional<std::vector<int64_t>> values = FoldIntegers(*op.mlir().operands[2]);
-    if (!values) return op.Unsupported("the padding must be constant");
+    if (!values) return EmitDynamic(op);
     padding = *std::move(values);
   } else {
     STROP_TRY(op.CheckPairs("padding"));

@@ -8,14 +8,28 @@
 namespace strop {
 namespace {
 
-// The integers of operand i, which must be constant.
-Result<Dims> ConstantOperand(const OpImport& op, size_t i, std::string_view what) {
-  std::optional<std::vector<int64_t>> values = FoldIntegers(*op.mlir().operands[i]);
-  if (!values) return op.Unsupported("the ", what, " must be constant");
-  return *std::move(values);
+bool HasUnbounded(const Shape& shape) {
+  for (int64_t i = 0; i < shape.rank(); ++i)
+    if (shape.is_unbounded(i)) return true;
+  return false;
 }
 
 }  // namespace
+
+Status EmitDynamic(OpImport& op) {
+  const bool moves = op.hlo_op() != Op::Convolution && op.hlo_op() != Op::Iota;
+  if (moves && op.operand(0)->shape().type() != op.shape().type())
+    return op.Invalid("operand and result have the element types ", Name(op.operand(0)->shape().type()), " and ",
+                      Name(op.shape().type()));
+  CustomCallAttrs attrs;
+  attrs.target = std::string(op.mlir().name);
+  std::vector<MlirNamedAttr> parameters;
+  for (const MlirNamedAttr& a : op.mlir().attrs)
+    if (a.name.find('.') == a.name.npos) parameters.push_back(a);
+  STROP_ASSIGN(const MlirAttr* dict, op.module().mlir().Dict(std::move(parameters)));
+  attrs.opaque = PrintAttr(*dict);
+  return op.Emit(Op::CustomCall, op.operands(), std::move(attrs));
+}
 
 Status CheckShapeOperand(const OpImport& op, int64_t i) {
   const Shape& shape = op.operand(i)->shape();
@@ -61,9 +75,13 @@ Status ConvertBroadcastInDim(OpImport& op) {
     if (std::count(dims.begin(), dims.end(), dims[i]) > 1)
       return op.Invalid("broadcast dimension ", dims[i], " is given twice (broadcast_in_dim_c4)");
   }
-  for (int64_t i = 0; i < result.rank(); ++i) {
-    if (result.is_unbounded(i)) return op.Unsupported("a result of the dynamic shape ", result);
+  for (std::string_view hint : {"known_expanding_dimensions", "known_nonexpanding_dimensions"}) {
+    STROP_ASSIGN(Dims hinted, op.Ints(hint, Dims{}));
+    for (int64_t d : hinted)
+      if (d < 0 || d >= rank) return op.Invalid(hint, ": ", d, " is no dimension of ", operand->shape());
   }
+  if (HasUnbounded(result))
+    return op.operand_count() == 2 ? EmitDynamic(op) : op.Unsupported("a result of the dynamic shape ", result);
   if (!std::ranges::is_sorted(dims)) {
     Dims order(dims.size());
     std::iota(order.begin(), order.end(), 0);
@@ -106,9 +124,7 @@ Status ConvertTranspose(OpImport& op) {
 }
 
 Status ConvertReshape(OpImport& op) {
-  for (int64_t i = 0; i < op.shape().rank(); ++i) {
-    if (op.shape().is_unbounded(i)) return op.Unsupported("a result of the dynamic shape ", op.shape());
-  }
+  if (HasUnbounded(op.shape())) return op.Unsupported("a result of the dynamic shape ", op.shape());
   return op.Emit(Op::Reshape, op.operands(), ReshapeAttrs{});
 }
 
@@ -116,9 +132,7 @@ Status ConvertDynamicReshape(OpImport& op) {
   const Shape& result = op.shape();
   STROP_TRY(CheckShapeOperand(op, 1));
   if (result.IsStatic()) return op.Emit(Op::Reshape, {op.operand(0)}, ReshapeAttrs{});
-  for (int64_t i = 0; i < result.rank(); ++i) {
-    if (result.is_unbounded(i)) return op.Unsupported("a result of the dynamic shape ", result);
-  }
+  if (HasUnbounded(result)) return EmitDynamic(op);
   // HLO takes the sizes as scalars.
   std::vector<Instruction*> operands = {op.operand(0)};
   for (int64_t i = 0; i < result.rank(); ++i) {
@@ -162,13 +176,12 @@ Status ConvertSlice(OpImport& op) {
 // With constant bounds a slice; with constant strides of one and a static result a dynamic slice, which starts where
 // this one does (a program may not read outside of the operand).
 Status ConvertRealDynamicSlice(OpImport& op) {
-  STROP_ASSIGN(Dims strides, ConstantOperand(op, 3, "strides"));
   std::optional<std::vector<int64_t>> starts = FoldIntegers(*op.mlir().operands[1]);
   std::optional<std::vector<int64_t>> limits = FoldIntegers(*op.mlir().operands[2]);
-  if (starts && limits) return EmitSlice(op, *starts, *limits, strides);
-  if (!op.shape().IsStatic() || std::ranges::any_of(strides, [](int64_t s) { return s != 1; })) {
-    return op.Unsupported("bounds that are not constant, with a dynamic result or strides other than one");
-  }
+  std::optional<std::vector<int64_t>> strides = FoldIntegers(*op.mlir().operands[3]);
+  if (starts && limits && strides) return EmitSlice(op, *starts, *limits, *strides);
+  if (!op.shape().IsStatic() || !strides || std::ranges::any_of(*strides, [](int64_t s) { return s != 1; }))
+    return EmitDynamic(op);
   std::vector<Instruction*> operands = {op.operand(0)};
   for (int64_t i = 0; i < op.shape().rank(); ++i) {
     operands.push_back(op.b().Reshape(op.b().Slice(op.operand(1), {i}, {i + 1}, {1}), {}));
@@ -191,10 +204,16 @@ Status ConvertPad(OpImport& op) {
 }
 
 Status ConvertDynamicPad(OpImport& op) {
-  STROP_ASSIGN(Dims low, ConstantOperand(op, 2, "low padding"));
-  STROP_ASSIGN(Dims high, ConstantOperand(op, 3, "high padding"));
-  STROP_ASSIGN(Dims interior, ConstantOperand(op, 4, "interior padding"));
-  return EmitPad(op, low, high, interior);
+  std::optional<std::vector<int64_t>> low = FoldIntegers(*op.mlir().operands[2]);
+  std::optional<std::vector<int64_t>> high = FoldIntegers(*op.mlir().operands[3]);
+  std::optional<std::vector<int64_t>> interior = FoldIntegers(*op.mlir().operands[4]);
+  for (int64_t i = 2; i < 5; ++i) {
+    const Shape& padding = op.operand(i)->shape();
+    if (padding.rank() != 1 || (!padding.is_unbounded(0) && padding.dim(0) != op.operand(0)->shape().rank()))
+      return op.Invalid("operand ", i, " must have a number for each dimension of ", op.operand(0)->shape(),
+                        ", but is ", padding, " (dynamic_pad_c2)");
+  }
+  return low && high && interior ? EmitPad(op, *low, *high, *interior) : EmitDynamic(op);
 }
 
 Status ConvertGetDimensionSize(OpImport& op) {
@@ -216,7 +235,7 @@ Status ConvertSetDimensionSize(OpImport& op) {
 
 namespace {
 
-Status EmitGather(OpImport& op, Dims slice_sizes) {
+Result<GatherAttrs> GatherNumbers(const OpImport& op) {
   STROP_ASSIGN(const MlirAttr* numbers, op.StructAttr("dimension_numbers", "stablehlo.gather"));
   GatherAttrs attrs;
   STROP_ASSIGN(attrs.offset_dims, op.FieldInts(*numbers, "offset_dims"));
@@ -225,21 +244,49 @@ Status EmitGather(OpImport& op, Dims slice_sizes) {
   STROP_ASSIGN(attrs.operand_batching_dims, op.FieldInts(*numbers, "operand_batching_dims"));
   STROP_ASSIGN(attrs.start_indices_batching_dims, op.FieldInts(*numbers, "start_indices_batching_dims"));
   attrs.index_vector_dim = op.FieldInt(*numbers, "index_vector_dim");
-  attrs.slice_sizes = std::move(slice_sizes);
   STROP_ASSIGN(attrs.indices_are_sorted, op.Bool("indices_are_sorted"));
-  return op.Emit(Op::Gather, {op.operand(0), op.operand(1)}, std::move(attrs));
+  return attrs;
+}
+
+// The slice sizes are not known before the program runs: what does not depend on them is checked with the operand's
+// own.
+Status CheckGatherNumbers(OpImport& op, GatherAttrs attrs) {
+  const Shape& operand = op.operand(0)->shape();
+  for (int64_t i = 0; i < operand.rank(); ++i) {
+    const bool dropped =
+        std::ranges::count(attrs.collapsed_slice_dims, i) || std::ranges::count(attrs.operand_batching_dims, i);
+    attrs.slice_sizes.push_back(dropped ? 1 : operand.dim(i));
+  }
+  const Shape* operands[] = {&operand, &op.operand(1)->shape()};
+  Result<Shape> inferred = InferShape(Op::Gather, operands, attrs, {}, nullptr);
+  if (!inferred.ok()) return op.At(std::move(inferred).status());
+  bool fits = inferred->rank() == op.shape().rank();
+  for (int64_t i = 0; fits && i < inferred->rank(); ++i) {
+    const int64_t a = inferred->dim(i), b = op.shape().dim(i);
+    fits = std::ranges::count(attrs.offset_dims, i) || a == kUnboundedSize || b == kUnboundedSize || a == b;
+  }
+  if (!fits)
+    return op.Invalid("the result is ", op.shape(), ", but the operands give ", *inferred, " (dynamic_gather_c22)");
+  return OkStatus();
 }
 
 }  // namespace
 
 Status ConvertGather(OpImport& op) {
-  STROP_ASSIGN(Dims sizes, op.Ints("slice_sizes"));
-  return EmitGather(op, std::move(sizes));
+  STROP_ASSIGN(GatherAttrs attrs, GatherNumbers(op));
+  STROP_ASSIGN(attrs.slice_sizes, op.Ints("slice_sizes"));
+  return op.Emit(Op::Gather, op.operands(), std::move(attrs));
 }
 
 Status ConvertDynamicGather(OpImport& op) {
-  STROP_ASSIGN(Dims sizes, ConstantOperand(op, 2, "slice sizes"));
-  return EmitGather(op, std::move(sizes));
+  STROP_ASSIGN(GatherAttrs attrs, GatherNumbers(op));
+  std::optional<std::vector<int64_t>> sizes = FoldIntegers(*op.mlir().operands[2]);
+  if (!sizes) {
+    STROP_TRY(CheckGatherNumbers(op, std::move(attrs)));
+    return EmitDynamic(op);
+  }
+  attrs.slice_sizes = *std::move(sizes);
+  return op.Emit(Op::Gather, {op.operand(0), op.operand(1)}, std::move(attrs));
 }
 
 Status ConvertScatter(OpImport& op) {

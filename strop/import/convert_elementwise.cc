@@ -115,14 +115,15 @@ Status ConvertConstant(OpImport& op) {
 
 // iota, and dynamic_iota whose result type says the shape
 Status ConvertIota(OpImport& op) {
-  if (!op.shape().IsStatic()) return op.Unsupported("a result of the dynamic shape ", op.shape());
   if (op.operand_count() == 1) STROP_TRY(CheckShapeOperand(op, 0));
   IotaAttrs attrs;
   STROP_ASSIGN(attrs.dimension, op.Int("iota_dimension"));
   if (attrs.dimension < 0 || attrs.dimension >= op.shape().rank()) {
     return op.Invalid("iota_dimension ", attrs.dimension, " is no dimension of ", op.shape(), " (iota_c1)");
   }
-  return op.Emit(Op::Iota, {}, attrs);
+  if (op.shape().IsStatic()) return op.Emit(Op::Iota, {}, attrs);
+  if (op.operand_count() == 1) return EmitDynamic(op);
+  return op.Unsupported("a result of the dynamic shape ", op.shape());
 }
 
 }  // namespace strop

@@ -88,7 +88,7 @@ Status ConvertChloTopK(OpImport& op) {
   const Shape& shape = values->shape();
   if (!shape.IsArray() || shape.rank() < 1) return op.Invalid("the operand must have rank 1 or more");
   int64_t last = shape.rank() - 1;
-  if (!shape.IsStatic()) return op.Unsupported("an operand of the dynamic shape ", shape);
+  if (!shape.IsStatic()) return EmitDynamic(op);
   if (k < 0 || k > shape.dim(last))
     return op.Invalid("k = ", k, " is more than the ", shape.dim(last), " elements of the last dimension");
   ElementType type = shape.type();

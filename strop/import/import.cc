@@ -84,9 +84,30 @@ Result<std::unique_ptr<Module>> ImportMlir(std::span<const uint8_t> bytes, const
   return Convert(*modules[0], options.entry);
 }
 
+namespace {
+
+// The types that a function declares, of functions without a body.
+Status CheckDeclarations(const MlirModule& mlir) {
+  for (const MlirRegion* region : mlir.root->regions)
+    for (const MlirBlock* block : region->blocks)
+      for (const MlirOp* op : block->ops) {
+        const MlirAttr* type = op->name == "func.func" ? op->Attr("function_type") : nullptr;
+        if (!type || type->kind != MlirAttrKind::Type) continue;
+        for (const MlirType* t : type->type->types) {
+          Result<Shape> shape = ShapeOf(*t);
+          if (!shape.ok() && shape.status().code() == StatusCode::kInvalidArgument)
+            return std::move(shape).status().At(LocationText(op->loc));
+        }
+      }
+  return OkStatus();
+}
+
+}  // namespace
+
 Status CheckMlir(std::span<const uint8_t> bytes, std::string_view file_name) {
   STROP_ASSIGN(std::vector<std::unique_ptr<MlirModule>> modules, ReadAll(bytes, file_name));
   for (const std::unique_ptr<MlirModule>& mlir : modules) {
+    STROP_TRY(CheckDeclarations(*mlir));
     for (std::string_view name : FunctionsWithBody(*mlir)) STROP_TRY(Convert(*mlir, name));
   }
   return OkStatus();

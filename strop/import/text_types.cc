@@ -260,7 +260,8 @@ Result<const MlirType*> MlirTextParser::ParseQuantType() {
   *quant = q;
   MlirType* type = m_.arena().New<MlirType>();
   type->kind = MlirTypeKind::Quantized;
-  const MlirType* parts[] = {m_.Integer(*width), expressed};
+  const MlirSign sign = word.starts_with("si") ? MlirSign::Signed : MlirSign::Signless;  // refused when it is used
+  const MlirType* parts[] = {m_.Integer(*width, sign), expressed};
   type->types = m_.arena().CopyArray(std::span<const MlirType* const>(parts));
   type->quant = quant;
   type->tree_size = 1 + expressed->tree_size;
