@@ -51,32 +51,6 @@ int64_t CanonicalParameter(const Instruction* i, bool& canonical) {
 
 }  // namespace
 
-std::optional<Combiner> MatchCombiner(const Computation& c) {
-  if (c.parameter_count() != 2) return std::nullopt;
-  const Instruction* root = SkipCopies(c.root());
-  if (root->op() == Op::Tuple && root->operand_count() == 1) root = SkipCopies(root->operand(0));
-  if (root->IsParameter()) return Combiner{Op::Parameter, root->parameter_number()};
-  switch (root->op()) {
-    case Op::Add:
-    case Op::Multiply:
-    case Op::Minimum:
-    case Op::Maximum:
-    case Op::And:
-    case Op::Or: break;
-    default: return std::nullopt;
-  }
-  const int64_t a = ParameterOf(root->operand(0)), b = ParameterOf(root->operand(1));
-  if (a + b != 1 || a * b != 0) return std::nullopt;
-  return Combiner{root->op(), -1};
-}
-
-std::optional<CompareDirection> MatchComparison(const Computation& c) {
-  if (c.parameter_count() != 2 || c.root()->op() != Op::Compare) return std::nullopt;
-  if (ParameterOf(c.root()->operand(0)) != 0 || ParameterOf(c.root()->operand(1)) != 1) return std::nullopt;
-  if (c.root()->attrs<CompareAttrs>().order == CompareOrder::TotalOrder) return std::nullopt;
-  return c.root()->attrs<CompareAttrs>().direction;
-}
-
 std::optional<SortOrder> MatchSortOrder(const Computation& c) {
   const Instruction* root = c.root();
   if (root->op() != Op::Compare) return std::nullopt;

@@ -17,8 +17,6 @@ constexpr Row kRows[] = {
     {Op::Cholesky, &SupportsCholesky, &MakeCholesky},
     {Op::TriangularSolve, &SupportsTriangularSolve, &MakeTriangularSolve},
     {Op::RngBitGenerator, &SupportsRngBitGenerator, &MakeRngBitGenerator},
-    {Op::Scatter, &SupportsScatter, &MakeScatter},
-    {Op::SelectAndScatter, &SupportsSelectAndScatter, &MakeSelectAndScatter},
     {Op::Sort, &SupportsSort, &MakeSort},
     {Op::TopK, &SupportsTopK, &MakeTopK},
     {Op::Fft, &SupportsFft, &MakeFft},
