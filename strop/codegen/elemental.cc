@@ -217,8 +217,16 @@ Vals ElementalEmitter::Compute(const Instruction& i, const ArrayIndex& index) {
 }
 
 Val ElementalEmitter::Load(const ElementBuilder::Memory& memory, ElementType type, const ArrayIndex& index) {
-  const LaneIndex at = indices_.Linear(index);
+  LaneIndex at = indices_.Linear(index);
   if (at.lanes) return elements_.Gather(memory, type, at.lanes, mask_.value);
+  if (mask_.value && at.stride == 0 && !index.sizes.empty()) {
+    // One element for all lanes cannot be masked; where no lane is on, its position may be anywhere.
+    int64_t elements = 1;
+    for (int64_t size : index.sizes) elements *= size;
+    const V last = b_.I64(std::max<int64_t>(elements - 1, 0));
+    at.base = scopes_.At(at.level, [&] { return b_.Binary(llvm::Intrinsic::umin, at.base, last); });
+    at.multiple = 1;
+  }
   return elements_.Load(memory, type, at.base, at.stride, at.stride == 0 ? 1 : lanes(), mask_.value, at.multiple);
 }
 

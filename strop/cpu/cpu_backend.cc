@@ -7,6 +7,7 @@
 #include "strop/cpu/host_isa.h"
 #include "strop/cpu/kernel_compiler.h"
 #include "strop/cpu/library/library.h"
+#include "strop/passes/pipeline.h"
 
 namespace strop::cpu {
 
@@ -15,6 +16,11 @@ CpuBackend::CpuBackend() : compiler_(std::make_unique<KernelCompiler>()) {
   target_.description = HostIsa::Get().summary;
   target_.vector_bytes = HostIsa::Get().vector_bytes;
   target_.supports = [this](const Instruction& i) { return Supports(i); };
+  target_.can_fuse = [](const Instruction&, const Instruction&, const Instruction& root) {
+    if (root.op() == Op::ReduceWindow && LibrarySupports(root))
+      return Decision::No("%", root.name(), " is a scan, which reads its operands from memory");
+    return Decision::Yes();
+  };
 }
 
 CpuBackend::~CpuBackend() = default;
@@ -24,7 +30,11 @@ Decision CpuBackend::Supports(const Instruction& instruction) const {
   return KernelCompiler::Supports(instruction);
 }
 
-void CpuBackend::AddPasses(Phase phase, PassPipeline& pipeline) const {}
+void CpuBackend::AddPasses(Phase phase, PassPipeline& pipeline) const {
+  if (phase != Phase::kSimplify) return;
+  pipeline.Add(PassId::TopkRewriter);
+  pipeline.Add(PassId::Dce);
+}
 
 // The library first; code is generated for what it does not have; the evaluator runs the rest.
 Result<CompiledKernels> CpuBackend::Compile(std::span<const KernelSpec> specs,

@@ -268,5 +268,24 @@ TEST(Movement, LargeEnoughForManyTasks) {
   EXPECT_GT(u.d.num_tasks(), 4);
 }
 
+// Vectors lie in one half of the concatenation; where they do not lie in the gather, the position of its index is far
+// outside, and one element for all lanes is no masked load.
+TEST(Movement, ConcatenateOfAGatherThatIsNotMeant) {
+  Case t;
+  Instruction* x = t.Input({64, 32});
+  Instruction* table = t.Input({100, 16});
+  Instruction* indices = t.Input(ElementType::S32, {64, 8, 1});
+  GatherAttrs a;
+  a.offset_dims = {2};
+  a.collapsed_slice_dims = {0};
+  a.start_index_map = {0};
+  a.index_vector_dim = 2;
+  a.slice_sizes = {1, 16};
+  Instruction* rows = t.b.Make(Op::Gather, {table, indices}, a);
+  Instruction* parts[] = {x, t.b.Reshape(rows, {64, 128})};
+  t.Used(t.b.Make(Op::Concatenate, parts, DimensionsAttrs{{1}}, {}, nullptr));
+  t.Check();
+}
+
 }  // namespace
 }  // namespace strop::cpu

@@ -23,6 +23,7 @@ namespace {
 
 constexpr int kMaxKernelSize = 160;  // instructions in a fused computation
 constexpr int kMaxCheapKernels = 8;  // kernels that repeat a cheap instruction
+constexpr int64_t kMaxPadding = 2;   // times that a cheap instruction is computed for positions of padding
 
 // How often computing this op again may be tolerated.
 enum class Cost : uint8_t { Free, Cheap, Expensive };
@@ -99,10 +100,19 @@ Decision TakesInlined(const Instruction& root, int64_t k) {
   }
 }
 
+// Elements of the result per element of operand k where every position of the result computes the operand, and most
+// throw it away: padding. (A broadcast repeats as much, but what it repeats stays in a register or in the cache.)
+int64_t PaddingFactor(const Instruction& user, int64_t k) {
+  if (user.op() != Op::Pad || k != 0) return 1;
+  const int64_t in = std::max<int64_t>(user.operand(0)->shape().num_elements(), 1);
+  return std::max<int64_t>(1, (user.shape().num_elements() + in / 2) / in);
+}
+
 // Reads of each element of operand k per element of the result, as a factor on how often the operand is computed.
 int64_t RepeatFactor(const Instruction& user, int64_t k) {
   const int64_t in = std::max<int64_t>(user.operand(k)->shape().num_elements(), 1);
   switch (user.op()) {
+    case Op::Pad: return PaddingFactor(user, k);
     case Op::Broadcast:
     case Op::Gather:
     case Op::DynamicSlice:
@@ -125,6 +135,7 @@ int64_t RepeatFactor(const Instruction& user, int64_t k) {
 struct Node {
   bool inlined = false;
   int64_t repeat = 1;            // times that an element is computed, over the worst path to a root
+  int64_t padded = 1;            // the part of it that is due to padding
   std::vector<int32_t> kernels;  // roots (numbers of nodes) that compute it; a root has itself
 };
 
@@ -156,7 +167,7 @@ class Fuser {
     node.inlined = static_cast<bool>(decision);
     if (!node.inlined) {
       node.kernels = {n};
-      node.repeat = 1;
+      node.repeat = node.padded = 1;
       if (why_not_ && i->use_count() > 0 && IsInlinable(*i) && !IsAlias(*i) && i->op() != Op::Constant)
         why_not_->push_back(StrCat("%", i->name(), ": ", decision.why_not()));
       return;
@@ -182,6 +193,8 @@ class Fuser {
       }
       int64_t repeat = SaturatingMultiply(at.repeat, RepeatFactor(user, use.operand_number));
       node.repeat = std::max(node.repeat, repeat);
+      node.padded = std::max(node.padded,
+                             SaturatingMultiply(at.inlined ? at.padded : 1, PaddingFactor(user, use.operand_number)));
       for (int32_t k : at.kernels) {
         if (std::find(node.kernels.begin(), node.kernels.end(), k) != node.kernels.end()) continue;
         if (kernel_size_[k] >= kMaxKernelSize) return Decision::No("the kernel of %", order_[k]->name(), " is full");
@@ -197,6 +210,8 @@ class Fuser {
     }
     if (target_.supports && !target_.supports(*i)) return Decision::No("it is not compiled");
     if (node.kernels.size() > 1 && !OnlyCheapOperands(*i, 0)) return Decision::No("several kernels would compute it");
+    if (node.padded > kMaxPadding && cost != Cost::Free && !scalar)
+      return Decision::No("padding would compute each element ", node.padded, " times");
     if (node.repeat > 1 && cost == Cost::Expensive && !scalar)
       return Decision::No("each element would be computed ", node.repeat, " times");
     return Decision::Yes();

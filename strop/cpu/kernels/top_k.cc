@@ -69,7 +69,7 @@ Status TopK(ElementType type, int64_t outer, int64_t n, int64_t k, const void* i
   std::atomic<bool> out_of_memory{false};
   WithKeyType(Bytes(type), [&](auto key) {
     using K = decltype(key);
-    const KeyMaker<K> make_key({.type = type, .order = KeyOrder::kNumpy, .descending = true});
+    const KeyMaker<K> make_key({.type = type, .order = KeyOrder::kTotal, .descending = true});
     ForEachPiece(pool, outer, std::max<int64_t>(1, kTaskElements / n), [&](int64_t begin, int64_t end) {
       bool done =
           SelectRows(make_key, begin, end, n, k, static_cast<const K*>(input), static_cast<K*>(values), indices);

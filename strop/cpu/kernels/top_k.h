@@ -1,8 +1,9 @@
 // TopK: the k largest elements of each row with their indices, in descending order; equal elements by ascending index.
 //
-// NaNs are the largest (all NaNs are equal), -0 == +0, as in jax.lax.top_k. Rows are [outer][n]; values and indices
-// [outer][k]. One pass keeps a buffer of 2k candidates and prunes it to k when full (expected O(n + k log k log(n/k)));
-// for large k the row is sorted. InvalidArgument unless 0 <= k <= n < 2^31; Unimplemented for types without an order.
+// Floats are compared in total order, as HLO's topk does: -NaN < -inf < ... < -0 < +0 < ... < inf < NaN. Rows are
+// [outer][n]; values and indices [outer][k]. One pass keeps a buffer of 2k candidates and prunes it to k when full
+// (expected O(n + k log k log(n/k))); for large k the row is sorted. InvalidArgument unless 0 <= k <= n < 2^31;
+// Unimplemented for types without an order.
 #pragma once
 #include <cstdint>
 

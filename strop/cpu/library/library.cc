@@ -17,6 +17,7 @@ constexpr Row kRows[] = {
     {Op::Cholesky, &SupportsCholesky, &MakeCholesky},
     {Op::TriangularSolve, &SupportsTriangularSolve, &MakeTriangularSolve},
     {Op::RngBitGenerator, &SupportsRngBitGenerator, &MakeRngBitGenerator},
+    {Op::ReduceWindow, &SupportsScan, &MakeScan},
     {Op::Sort, &SupportsSort, &MakeSort},
     {Op::TopK, &SupportsTopK, &MakeTopK},
     {Op::Fft, &SupportsFft, &MakeFft},

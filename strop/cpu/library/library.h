@@ -23,6 +23,8 @@ Decision SupportsTriangularSolve(const Instruction& solve);
 Result<CompiledKernel> MakeTriangularSolve(const KernelSpec& spec);
 Decision SupportsRngBitGenerator(const Instruction& generator);
 Result<CompiledKernel> MakeRngBitGenerator(const KernelSpec& spec);
+Decision SupportsScan(const Instruction& reduce_window);
+Result<CompiledKernel> MakeScan(const KernelSpec& spec);
 Decision SupportsSort(const Instruction& sort);
 Result<CompiledKernel> MakeSort(const KernelSpec& spec);
 Decision SupportsTopK(const Instruction& topk);

@@ -1,0 +1,222 @@
+#include "strop/cpu/kernels/scan.h"
+
+#include <algorithm>
+
+#include "strop/cpu/kernels/gemm.h"
+#include "strop/cpu/kernels/isa.h"
+#include "strop/cpu/kernels/parallel.h"
+
+namespace strop::cpu {
+namespace {
+
+constexpr int kSideBySide = 8;      // lines whose chains run together
+constexpr int64_t kChunk = 512;     // neighbouring lines of one task
+constexpr int64_t kSegment = 4096;  // shortest segment worth a second pass
+constexpr int64_t kTaskElements = 1 << 15;
+
+// Elements as they lie in memory (T) and as they are combined (Sum).
+template <class T>
+struct Native {
+  using Sum = T;
+  static T Load(const void* data, int64_t i) { return static_cast<const T*>(data)[i]; }
+  static void Store(void* data, int64_t i, T v) { static_cast<T*>(data)[i] = v; }
+};
+template <ElementType kType>
+struct Small {
+  using Sum = float;
+  static float Load(const void* data, int64_t i) { return LoadAs<float>(kType, data, i); }
+  static void Store(void* data, int64_t i, float v) { StoreAs<float>(kType, data, i, v); }
+};
+
+// A scan cut into segments; positions along a line count in the direction of the scan.
+struct Cut {
+  explicit Cut(const ScanProblem& p) : p(p) {
+    chunks = p.inner == 1 ? 1 : (p.inner + kChunk - 1) / kChunk;
+    const int64_t lines = std::max<int64_t>(p.outer * chunks, 1);
+    const int64_t shortest = p.inner == 1 ? kSegment : kSegment / 16;
+    const int64_t wanted = std::clamp<int64_t>(p.n / shortest, 1, std::max<int64_t>(32 / lines, 1));
+    length = (p.n + wanted - 1) / wanted;
+    segments = (p.n + length - 1) / length;
+  }
+  // Element offset of position i of line (o, 0).
+  int64_t At(int64_t o, int64_t i) const { return (o * p.n + (p.reverse ? p.n - 1 - i : i)) * p.inner; }
+  int64_t step() const { return p.reverse ? -p.inner : p.inner; }
+  int64_t begin(int64_t segment) const { return segment * length; }
+  int64_t end(int64_t segment) const { return std::min(p.n, (segment + 1) * length); }
+
+  const ScanProblem& p;
+  int64_t chunks = 1, segments = 1, length = 0;
+};
+
+template <CombineKind kKind, class E>
+class Scan {
+ public:
+  using Sum = typename E::Sum;
+  Scan(const Cut& cut, const void* in, const void* initial, void* out)
+      : cut_(cut), in_(in), out_(out), initial_(E::Load(initial, 0)) {}
+
+  void Run(ThreadPool* pool) const {
+    if (cut_.p.inner == 1)
+      ScanRows(pool);
+    else
+      ScanColumns(pool);
+    if (cut_.segments == 1) return;
+    ForEachTask(pool, cut_.p.outer, [&](int64_t o) { JoinEnds(o); });
+    ForEachTask(pool, cut_.p.outer * (cut_.segments - 1), [&](int64_t task) {
+      WithVectors([&] { AddWhatCameBefore(task / (cut_.segments - 1), task % (cut_.segments - 1) + 1); });
+    });
+  }
+
+ private:
+  // ---- inner == 1: segments of lines, several side by side
+
+  void ScanRows(ThreadPool* pool) const {
+    const int64_t lines = cut_.p.outer * cut_.segments;
+    const int64_t groups = (lines + kSideBySide - 1) / kSideBySide;
+    ForEachPiece(pool, groups, std::max<int64_t>(1, kTaskElements / (kSideBySide * cut_.length)),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t g = begin; g < end; ++g) ScanGroup(g * kSideBySide, lines);
+                 });
+  }
+
+  void ScanGroup(int64_t first, int64_t lines) const {
+    int64_t at[kSideBySide], shortest = cut_.length;
+    const int count = static_cast<int>(std::min<int64_t>(kSideBySide, lines - first));
+    for (int l = 0; l < count; ++l) {
+      const int64_t segment = (first + l) % cut_.segments;
+      at[l] = cut_.At((first + l) / cut_.segments, cut_.begin(segment));
+      shortest = std::min(shortest, cut_.end(segment) - cut_.begin(segment));
+    }
+    Sum sums[kSideBySide];
+    std::fill(sums, sums + kSideBySide, initial_);
+    const int64_t step = cut_.step();
+    if (count == kSideBySide) {
+      for (int64_t i = 0; i < shortest; ++i)
+        for (int l = 0; l < kSideBySide; ++l) Advance(at[l] + i * step, sums[l]);
+    } else {
+      shortest = 0;
+    }
+    for (int l = 0; l < count; ++l) {
+      const int64_t segment = (first + l) % cut_.segments, length = cut_.end(segment) - cut_.begin(segment);
+      for (int64_t i = shortest; i < length; ++i) Advance(at[l] + i * step, sums[l]);
+    }
+  }
+
+  void Advance(int64_t at, Sum& sum) const {
+    sum = Combine<kKind>(sum, E::Load(in_, at));
+    E::Store(out_, at, sum);
+  }
+
+  // ---- inner > 1: neighbouring lines together
+
+  void ScanColumns(ThreadPool* pool) const {
+    ForEachTask(pool, cut_.p.outer * cut_.segments * cut_.chunks, [&](int64_t task) {
+      const int64_t chunk = task % cut_.chunks, segment = task / cut_.chunks % cut_.segments;
+      WithVectors([&] { ScanChunk(task / cut_.chunks / cut_.segments, segment, chunk * kChunk); });
+    });
+  }
+
+  void ScanChunk(int64_t o, int64_t segment, int64_t first) const {
+    const int64_t width = std::min(kChunk, cut_.p.inner - first);
+    Sum sums[kChunk];
+    std::fill(sums, sums + width, initial_);
+    for (int64_t i = cut_.begin(segment); i < cut_.end(segment); ++i) {
+      const int64_t at = cut_.At(o, i) + first;
+      for (int64_t v = 0; v < width; ++v) sums[v] = Combine<kKind>(sums[v], E::Load(in_, at + v));
+      for (int64_t v = 0; v < width; ++v) E::Store(out_, at + v, sums[v]);
+    }
+  }
+
+  // ---- segments
+
+  void JoinEnds(int64_t o) const {
+    for (int64_t s = 1; s < cut_.segments; ++s) {
+      const int64_t before = cut_.At(o, cut_.end(s - 1) - 1), last = cut_.At(o, cut_.end(s) - 1);
+      for (int64_t v = 0; v < cut_.p.inner; ++v)
+        E::Store(out_, last + v, Combine<kKind>(E::Load(out_, before + v), E::Load(out_, last + v)));
+    }
+  }
+
+  void AddWhatCameBefore(int64_t o, int64_t segment) const {
+    const int64_t before = cut_.At(o, cut_.end(segment - 1) - 1);
+    const int64_t begin = cut_.begin(segment), end = cut_.end(segment) - 1;  // the last has it
+    if (cut_.p.inner == 1) {
+      const Sum carry = E::Load(out_, before);
+      const int64_t from = std::min(cut_.At(o, begin), cut_.At(o, std::max(begin, end - 1)));
+      for (int64_t i = 0; i < end - begin; ++i)
+        E::Store(out_, from + i, Combine<kKind>(carry, E::Load(out_, from + i)));
+      return;
+    }
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t at = cut_.At(o, i);
+      for (int64_t v = 0; v < cut_.p.inner; ++v)
+        E::Store(out_, at + v, Combine<kKind>(E::Load(out_, before + v), E::Load(out_, at + v)));
+    }
+  }
+
+  const Cut& cut_;
+  const void* in_;
+  void* out_;
+  Sum initial_;
+};
+
+using RunFn = void (*)(const Cut&, const void* in, const void* initial, void* out, ThreadPool*);
+
+template <CombineKind kKind, class E>
+void RunAs(const Cut& cut, const void* in, const void* initial, void* out, ThreadPool* pool) {
+  Scan<kKind, E>(cut, in, initial, out).Run(pool);
+}
+
+template <CombineKind kKind>
+RunFn Find(ElementType type) {
+  constexpr bool kBits = kKind == CombineKind::kAnd || kKind == CombineKind::kOr;
+  constexpr bool kOrdered = kKind == CombineKind::kMinimum || kKind == CombineKind::kMaximum;
+  switch (type) {
+    case ElementType::Pred: return kBits || kOrdered ? &RunAs<kKind, Native<uint8_t>> : nullptr;
+    case ElementType::S8: return &RunAs<kKind, Native<int8_t>>;
+    case ElementType::S16: return &RunAs<kKind, Native<int16_t>>;
+    case ElementType::S32: return &RunAs<kKind, Native<int32_t>>;
+    case ElementType::S64: return &RunAs<kKind, Native<int64_t>>;
+    case ElementType::U8: return &RunAs<kKind, Native<uint8_t>>;
+    case ElementType::U16: return &RunAs<kKind, Native<uint16_t>>;
+    case ElementType::U32: return &RunAs<kKind, Native<uint32_t>>;
+    case ElementType::U64: return &RunAs<kKind, Native<uint64_t>>;
+    default: break;
+  }
+  if constexpr (!kBits) {
+    switch (type) {
+      case ElementType::F32: return &RunAs<kKind, Native<float>>;
+      case ElementType::F64: return &RunAs<kKind, Native<double>>;
+      case ElementType::F16: return &RunAs<kKind, Small<ElementType::F16>>;
+      case ElementType::BF16: return &RunAs<kKind, Small<ElementType::BF16>>;
+      default: break;
+    }
+  }
+  return nullptr;
+}
+
+RunFn FindRun(const ScanProblem& p) {
+  switch (p.combine) {
+    case CombineKind::kAdd: return Find<CombineKind::kAdd>(p.type);
+    case CombineKind::kMultiply: return Find<CombineKind::kMultiply>(p.type);
+    case CombineKind::kMinimum: return Find<CombineKind::kMinimum>(p.type);
+    case CombineKind::kMaximum: return Find<CombineKind::kMaximum>(p.type);
+    case CombineKind::kAnd: return Find<CombineKind::kAnd>(p.type);
+    case CombineKind::kOr: return Find<CombineKind::kOr>(p.type);
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Status CheckScan(const ScanProblem& problem) {
+  if (!FindRun(problem)) return Unimplemented("scan of ", Name(problem.type), " with this combiner");
+  return OkStatus();
+}
+
+void RunScan(const ScanProblem& problem, const void* input, const void* initial, void* output, ThreadPool* pool) {
+  if (problem.outer * problem.n * problem.inner == 0) return;
+  FindRun(problem)(Cut(problem), input, initial, output, pool);
+}
+
+}  // namespace strop::cpu

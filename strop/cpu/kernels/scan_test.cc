@@ -1,0 +1,69 @@
+// Scans against the definition, over shapes with and without segments.
+#include "strop/cpu/kernels/scan.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+namespace strop::cpu {
+namespace {
+
+struct Shape3 {
+  int64_t outer, n, inner;
+};
+constexpr Shape3 kShapes[] = {{1, 1, 1}, {3, 7, 1},     {19, 65, 1},  {1, 9000, 1},   {1, 200001, 1},
+                              {2, 5, 3}, {1, 300, 700}, {4, 1000, 2}, {1, 12345, 17}, {0, 5, 4}};
+
+template <class T>
+void Check(const ScanProblem& p, T tolerance) {
+  std::mt19937 random(7);
+  const int64_t size = p.outer * p.n * p.inner;
+  std::vector<T> in(size), out(size), alone(size);
+  for (T& v : in) v = static_cast<T>(random() % 5) - 2;
+  T initial = p.combine == CombineKind::kMultiply ? 1 : 0;
+  ThreadPool pool(3);
+  RunScan(p, in.data(), &initial, out.data(), &pool);
+  RunScan(p, in.data(), &initial, alone.data(), nullptr);
+  EXPECT_EQ(out, alone);
+  for (int64_t o = 0; o < p.outer; ++o)
+    for (int64_t v = 0; v < p.inner; ++v) {
+      T sum = initial;
+      for (int64_t i = 0; i < p.n; ++i) {
+        const int64_t at = (o * p.n + (p.reverse ? p.n - 1 - i : i)) * p.inner + v;
+        if (p.combine == CombineKind::kAdd) sum += in[at];
+        if (p.combine == CombineKind::kMaximum) sum = std::max(sum, in[at]);
+        ASSERT_LE(std::abs(static_cast<double>(out[at] - sum)), tolerance) << o << " " << i << " " << v;
+      }
+    }
+}
+
+TEST(ScanTest, Sums) {
+  for (const Shape3& s : kShapes)
+    for (bool reverse : {false, true}) {
+      Check<float>({ElementType::F32, CombineKind::kAdd, reverse, s.outer, s.n, s.inner}, 0);  // small integers: exact
+      Check<int32_t>({ElementType::S32, CombineKind::kAdd, reverse, s.outer, s.n, s.inner}, 0);
+    }
+}
+
+TEST(ScanTest, Maxima) {
+  for (const Shape3& s : kShapes)
+    Check<double>({ElementType::F64, CombineKind::kMaximum, false, s.outer, s.n, s.inner}, 0);
+}
+
+TEST(ScanTest, NanStays) {
+  std::vector<float> in(20000, 1.0f), out(20000);
+  in[5000] = NAN;
+  float initial = -INFINITY;
+  RunScan({ElementType::F32, CombineKind::kMaximum, false, 1, 20000, 1}, in.data(), &initial, out.data(), nullptr);
+  EXPECT_EQ(out[4999], 1.0f);
+  EXPECT_TRUE(std::isnan(out[5000]) && std::isnan(out[19999]));
+}
+
+TEST(ScanTest, RefusesWhatHasNoMeaning) {
+  EXPECT_FALSE(CheckScan({ElementType::F32, CombineKind::kAnd, false, 1, 4, 1}).ok());
+  EXPECT_FALSE(CheckScan({ElementType::C64, CombineKind::kMaximum, false, 1, 4, 1}).ok());
+}
+
+}  // namespace
+}  // namespace strop::cpu

@@ -1,0 +1,101 @@
+// A descending sort of values and their positions of which only the first k are used is a topk, which is linear:
+//
+//   %s = sort(%x, iota), to_apply=greater, dimensions={last}         %t = topk(%x), k=8
+//   slice(get-tuple-element(%s, 0)), slice=[0:8]               ->    get-tuple-element(%t, 0)
+//   slice(get-tuple-element(%s, 1)), slice=[0:8]                     get-tuple-element(%t, 1)
+//
+// topk keeps the order of equal elements, so it serves stable sorts and others. Floats must be compared in total order,
+// as topk does.
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "strop/analysis/scalar_pattern.h"
+#include "strop/passes/pass.h"
+
+namespace strop {
+namespace {
+
+bool SortsValuesAndPositions(const Instruction& sort) {
+  if (sort.operand_count() != 2) return false;
+  const Shape& shape = sort.operand(0)->shape();
+  const Dims& along = sort.attrs<SortAttrs>().dimensions;
+  const int64_t last = shape.rank() - 1;
+  if (along.size() != 1 || along[0] != last || !shape.IsStatic() || IsComplex(shape.type())) return false;
+  const Instruction& positions = *sort.operand(1);
+  if (positions.op() != Op::Iota || positions.shape().type() != ElementType::S32 ||
+      positions.attrs<IotaAttrs>().dimension != last)
+    return false;
+  const std::optional<SortOrder> order = MatchSortOrder(*sort.to_apply());
+  if (!order || order->operand != 0 || !order->descending) return false;
+  return order->kind == SortOrder::Kind::Total || !IsFloat(shape.type());
+}
+
+// The number of leading elements of the last dimension that this slice keeps, or -1 if it is no such slice.
+int64_t LeadingElements(const Instruction& i) {
+  if (i.op() != Op::Slice) return -1;
+  const SliceDims& slice = i.attrs<SliceAttrs>().slice;
+  const Shape& from = i.operand(0)->shape();
+  for (int64_t d = 0; d < from.rank(); ++d) {
+    if (slice[d].start != 0 || slice[d].stride != 1) return -1;
+    if (d + 1 < from.rank() && slice[d].limit != from.dim(d)) return -1;
+  }
+  return slice[from.rank() - 1].limit;
+}
+
+// All slices of the sort's results, and the largest number that they keep; empty if something else reads them.
+std::vector<Instruction*> LeadingSlices(const Instruction& sort, int64_t& k) {
+  std::vector<Instruction*> slices;
+  k = 0;
+  for (const Use& use : sort.uses()) {
+    if (use.user->op() != Op::GetTupleElement || use.user == sort.parent()->root()) return {};
+    for (const Use& inner : use.user->uses()) {
+      const int64_t kept = LeadingElements(*inner.user);
+      if (kept < 0) return {};
+      k = std::max(k, kept);
+      slices.push_back(inner.user);
+    }
+  }
+  return slices;
+}
+
+struct TopkRewriter final : Pass {
+  Result<bool> Run(Module& module, PassContext& context) override {
+    int64_t rewritten = 0;
+    for (Computation* c : module.PostOrder()) {
+      for (Instruction* i : c->instructions())
+        if (i->op() == Op::Sort && i != c->root() && SortsValuesAndPositions(*i)) rewritten += Rewrite(*c, *i);
+    }
+    context.Count("topk-rewriter.rewritten", rewritten);
+    return rewritten > 0;
+  }
+
+  static bool Rewrite(Computation& c, Instruction& sort) {
+    int64_t k;
+    const std::vector<Instruction*> slices = LeadingSlices(sort, k);
+    const Shape& whole = sort.operand(0)->shape();
+    const int64_t last = whole.rank() - 1;
+    // Most of a row is as well sorted.
+    if (slices.empty() || k == 0 || k > whole.dim(last) / 4) return false;
+    Shape values = whole.WithoutLayout();
+    values.set_dim(last, k);
+    const Shape result = Shape::Tuple({values, values.WithType(ElementType::S32)});
+    Instruction* topk = c.Add(Op::TopK, result, {sort.operand(0)}, TopKAttrs{k, true}, "topk", &sort);
+    if (sort.has_metadata()) topk->set_metadata(sort.shared_metadata());
+    for (Instruction* slice : slices) {
+      const int64_t leaf = slice->operand(0)->tuple_index();
+      Instruction* part =
+          c.Add(Op::GetTupleElement, result.element(leaf), {topk}, GetTupleElementAttrs{leaf}, "topk", slice);
+      if (slice->shape().dim(last) != k)
+        part = c.Add(Op::Slice, slice->shape(), {part}, slice->attrs<SliceAttrs>(), "slice", slice);
+      slice->ReplaceAllUsesWith(part);
+    }
+    return true;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> MakeTopkRewriter() { return std::make_unique<TopkRewriter>(); }
+
+}  // namespace strop
