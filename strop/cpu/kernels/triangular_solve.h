@@ -1,8 +1,8 @@
-// Triangular solve: what HLO's triangular-solve means, for dense row-major batches.
+// Triangular solve: what HLO's triangular-solve means, for dense row-major batches, by Eigen (eigen_kernels.h).
 //
-// Forward substitution on strips of columns (triangular_strip.h); upper triangles, transposes, adjoints and solves from
-// the right are views with other strides. Strips and batches run in parallel; the sums run in one order. Golub and Van
-// Loan, "Matrix Computations", 3.1.
+// Transposes, adjoints and solves from the right are the same memory, read the other way round. The right-hand sides
+// are cut into pieces of a fixed number of columns; pieces and batches run in parallel, so the bits do not depend on
+// the threads.
 #pragma once
 #include <cstdint>
 
@@ -23,7 +23,7 @@ struct TriangularOptions {
 
 // Solves for x in place of b: a is [batch][k][k] with k = m (left side) or n, b is [batch][m][n]. A zero on the
 // diagonal gives inf or NaN, no error. f32, f64, c64, c128; Unimplemented for others, ResourceExhausted without memory
-// for strips.
+// for Eigen's blocks.
 Status TriangularSolve(ElementType type, const TriangularOptions& options, int64_t batch, int64_t m, int64_t n,
                        const void* a, void* b, ThreadPool* pool);
 
