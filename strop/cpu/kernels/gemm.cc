@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstring>
 
+#include "strop/cpu/kernels/half.h"
+
 namespace strop::cpu {
 
 ElementType GemmAccumulator(ElementType a, ElementType b, ElementType c) {
@@ -62,6 +64,11 @@ void StoreTile(const StoreTarget& c, int64_t row, int64_t col, int64_t rows, int
   for (int64_t r = 0; r < rows; ++r) {
     const T* from = tile + r * tile_stride;
     const int64_t base = (row + r) * c.row_stride + col * c.col_stride;
+    if (std::is_same_v<T, float> && c.type == ElementType::F16 && c.col_stride == 1) {
+      uint16_t* to = reinterpret_cast<uint16_t*>(c.data) + base;
+      for (int64_t j = 0; j < cols; ++j) to[j] = FloatToHalf(static_cast<float>(from[j]));
+      continue;
+    }
     if (!same) {
       for (int64_t j = 0; j < cols; ++j) StoreAs<T>(c.type, c.data, base + j * c.col_stride, from[j]);
       continue;
@@ -154,6 +161,13 @@ struct Bf16 {
   explicit operator double() const { return static_cast<float>(*this); }
 };
 
+// A binary16 as it lies in memory.
+struct F16 {
+  uint16_t code;
+  explicit operator float() const { return HalfToFloat(code); }
+  explicit operator double() const { return HalfToFloat(code); }
+};
+
 // Packs vectors with `vector_stride` between them and `k_stride` along them.
 template <class T, class S>
 void PackTyped(const S* base, int64_t vector_stride, int64_t k_stride, int64_t count, int64_t kc, int64_t width,
@@ -171,13 +185,18 @@ void PackTyped(const S* base, int64_t vector_stride, int64_t k_stride, int64_t c
     }
     return;
   }
-  for (int64_t v = 0; v < count; ++v) {
-    const S* from = base + v * vector_stride;
-    T* to = dst + v;
-    for (int64_t p = 0; p < kc; ++p) to[p * width] = static_cast<T>(from[p * k_stride]);
+  // A transposition, in pieces that the first-level cache holds: a cache line of each vector at a time.
+  constexpr int64_t kPiece = 16;
+  for (int64_t p0 = 0; p0 < kc; p0 += kPiece) {
+    const int64_t end = std::min(kc, p0 + kPiece);
+    for (int64_t v = 0; v < count; ++v) {
+      const S* from = base + v * vector_stride;
+      T* to = dst + v;
+      for (int64_t p = p0; p < end; ++p) to[p * width] = static_cast<T>(from[p * k_stride]);
+    }
+    for (int64_t v = count; v < width; ++v)
+      for (int64_t p = p0; p < end; ++p) dst[p * width + v] = 0;
   }
-  for (int64_t v = count; v < width; ++v)
-    for (int64_t p = 0; p < kc; ++p) dst[p * width + v] = 0;
 }
 
 template <class T>
@@ -197,6 +216,9 @@ void PackStrided(ElementType type, const uint8_t* data, int64_t offset, int64_t 
     case ElementType::U64: return typed(static_cast<uint64_t*>(nullptr));
     case ElementType::BF16:
       if constexpr (std::is_floating_point_v<T>) return typed(static_cast<Bf16*>(nullptr));
+      break;
+    case ElementType::F16:
+      if constexpr (std::is_floating_point_v<T>) return typed(static_cast<F16*>(nullptr));
       break;
     default: break;
   }

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "strop/cpu/kernels/gemm.h"
+#include "strop/cpu/kernels/half.h"
 
 namespace strop::cpu {
 namespace {
@@ -14,16 +15,6 @@ uint16_t F32ToBf16(float v) {
   if ((bits & 0x7fffffff) > 0x7f800000) return static_cast<uint16_t>((bits >> 16) | 0x40);  // quiet NaN
   bits += 0x7fff + ((bits >> 16) & 1);                                                      // ties to even
   return static_cast<uint16_t>(bits >> 16);
-}
-
-float F16ToF32(uint16_t code) {
-  const uint32_t sign = static_cast<uint32_t>(code & 0x8000) << 16;
-  const uint32_t rest = code & 0x7fff;
-  if (rest >= 0x7c00) return std::bit_cast<float>(sign | 0x7f800000 | ((rest & 0x3ff) << 13));
-  if (rest >= 0x0400) return std::bit_cast<float>(sign | ((rest << 13) + ((127 - 15) << 23)));
-  // Subnormal: rest * 2^-24, exact.
-  float magnitude = static_cast<float>(rest) * 0x1p-24f;
-  return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(magnitude));
 }
 
 template <class T>
@@ -45,7 +36,7 @@ T LoadAs(ElementType type, const void* data, int64_t i) {
     case ElementType::F32: return static_cast<T>(Load<float>(data, i));
     case ElementType::F64: return static_cast<T>(Load<double>(data, i));
     case ElementType::BF16: return static_cast<T>(Bf16ToF32(Load<uint16_t>(data, i)));
-    case ElementType::F16: return static_cast<T>(F16ToF32(Load<uint16_t>(data, i)));
+    case ElementType::F16: return static_cast<T>(HalfToFloat(Load<uint16_t>(data, i)));
     case ElementType::Pred: return static_cast<T>(Load<uint8_t>(data, i) != 0);
     case ElementType::S2:
     case ElementType::S4:
@@ -69,7 +60,11 @@ void StoreAs(ElementType type, void* data, int64_t i, T value) {
     case ElementType::F32: return Store(data, i, static_cast<float>(value));
     case ElementType::F64: return Store(data, i, static_cast<double>(value));
     case ElementType::BF16: return Store(data, i, F32ToBf16(static_cast<float>(value)));
-    case ElementType::F16: return Store(data, i, static_cast<uint16_t>(EncodeFloat(type, static_cast<double>(value))));
+    case ElementType::F16:
+      if constexpr (std::is_same_v<T, float>)
+        return Store(data, i, FloatToHalf(value));
+      else
+        return Store(data, i, static_cast<uint16_t>(EncodeFloat(type, static_cast<double>(value))));
     case ElementType::Pred: return Store(data, i, static_cast<uint8_t>(value != 0));
     case ElementType::S8:
     case ElementType::U8: return Store(data, i, static_cast<uint8_t>(static_cast<int64_t>(value)));

@@ -7,6 +7,7 @@
 #include <complex>
 #include <random>
 
+#include "strop/cpu/kernels/half.h"
 #include "strop/types/literal.h"
 
 namespace strop::cpu {
@@ -109,6 +110,25 @@ TEST(Gemm, RefusesWhatHasNoProduct) {
   GemmProblem p;
   p.a.type = p.b.type = p.c.type = ElementType::Token;
   EXPECT_FALSE(Gemm::Create(p).ok());
+}
+
+TEST(Half, AgreesWithTheFormat) {
+  for (uint32_t code = 0; code < 65536; ++code) {
+    const double exact = DecodeFloat(ElementType::F16, code);
+    const float value = HalfToFloat(static_cast<uint16_t>(code));
+    ASSERT_TRUE(std::isnan(exact) ? std::isnan(value) : value == exact && std::signbit(value) == std::signbit(exact));
+    // Each value, its neighbours, and the middle to the next value.
+    for (uint32_t bits :
+         {std::bit_cast<uint32_t>(value), std::bit_cast<uint32_t>(value) + 1, std::bit_cast<uint32_t>(value) - 1,
+          std::bit_cast<uint32_t>(value) + 0x1000, std::bit_cast<uint32_t>(value) + 0x1001}) {
+      const float f = std::bit_cast<float>(bits);
+      const uint16_t half = FloatToHalf(f);
+      if (std::isnan(f))
+        ASSERT_TRUE((half & 0x7fff) > 0x7c00) << bits;
+      else
+        ASSERT_EQ(half, EncodeFloat(ElementType::F16, f)) << bits;
+    }
+  }
 }
 
 }  // namespace

@@ -4,7 +4,9 @@
 #include <atomic>
 #include <memory>
 #include <new>
+#include <vector>
 
+#include "strop/cpu/kernels/isa.h"
 #include "strop/cpu/kernels/parallel.h"
 #include "strop/cpu/kernels/sort_key.h"
 
@@ -13,49 +15,118 @@ namespace {
 
 constexpr int64_t kTaskElements = 1 << 15;
 
-// The k smallest items (descending keys: the largest elements) of one row, sorted, into best[0, k). `best` has room for
-// max(2k, 1) items, or for 2n where everything is sorted.
+constexpr int64_t kPiece = 1 << 16;  // of a long row: selected apart, the winners together
+constexpr int64_t kGlance = 512;     // elements that are looked at together for any that counts
+
+// Keys for descending total order, without branches: the bits of a float, those below the sign turned over if it is
+// set, are an integer in its order.
 template <class K>
-void SelectRow(const KeyMaker<K>& make_key, const K* row, int64_t n, int64_t k,
+class DescendingKey {
+ public:
+  explicit DescendingKey(ElementType type)
+      : sign_(IsFloat(type) || IsSigned(type) ? kSign : 0), turn_(IsFloat(type) ? static_cast<K>(kSign - 1) : 0) {}
+  K operator()(K bits) const {
+    const K negative = static_cast<K>(-static_cast<K>(bits >> (8 * sizeof(K) - 1)));
+    return static_cast<K>(~(bits ^ (negative & turn_) ^ sign_));
+  }
+
+ private:
+  static constexpr K kSign = static_cast<K>(K{1} << (8 * sizeof(K) - 1));
+  K sign_, turn_;
+};
+// Formats of one byte are many; they have a table.
+template <>
+class DescendingKey<uint8_t> : public KeyMaker<uint8_t> {
+ public:
+  explicit DescendingKey(ElementType type)
+      : KeyMaker<uint8_t>({.type = type, .order = KeyOrder::kTotal, .descending = true}) {}
+};
+
+template <class K>
+bool AnyBelow(const DescendingKey<K>& make_key, const K* row, K limit) {
+  bool any = false;
+  WithVectors([&] {
+    K found = 0;
+    for (int64_t i = 0; i < kGlance; ++i) found |= static_cast<K>(make_key(row[i]) < limit);
+    any = found != 0;
+  });
+  return any;
+}
+
+// The k smallest items (descending keys: the largest elements) of row[begin, end), sorted, into best. `best` has room
+// for max(2k, 1) items, or for 2(end - begin) where everything is sorted. Returns how many there are.
+template <class K>
+int64_t Select(const DescendingKey<K>& make_key, const K* row, int64_t begin, int64_t end, int64_t k,
                typename ItemTraits<K>::Positioned* best) {
   using Traits = ItemTraits<K>;
+  const int64_t n = end - begin;
   if (k > n / 4) {
-    for (int64_t i = 0; i < n; ++i) best[i] = Traits::Pack(make_key(row[i]), i);
+    for (int64_t i = 0; i < n; ++i) best[i] = Traits::Pack(make_key(row[begin + i]), begin + i);
     SortItems(best, best + n, n, sizeof(K) <= 4 ? 32 : 0, static_cast<int>(sizeof(K)));
-    return;
+    return std::min(k, n);
   }
   int64_t held = 0;
   K limit = static_cast<K>(~K{0});  // keys above it cannot be among the best; ties lose to earlier elements once full
   bool full = false;
-  for (int64_t i = 0; i < n; ++i) {
-    K key = make_key(row[i]);
-    if (full && key >= limit) continue;
+  const auto take = [&](int64_t i) {
+    const K key = make_key(row[i]);
+    if (full && key >= limit) return;
     best[held++] = Traits::Pack(key, i);
-    if (held < 2 * k) continue;
+    if (held < 2 * k) return;
     std::nth_element(best, best + (k - 1), best + held);
     limit = make_key(row[Traits::Position(best[k - 1])]);
     full = true;
     held = k;
+  };
+  int64_t i = begin;
+  for (; i + kGlance <= end; i += kGlance) {
+    if (full && !AnyBelow(make_key, row + i, limit)) continue;
+    for (int64_t v = 0; v < kGlance; ++v) take(i + v);
   }
+  for (; i < end; ++i) take(i);
   std::sort(best, best + held);
+  return std::min(k, held);
 }
 
 template <class K>
-bool SelectRows(const KeyMaker<K>& make_key, int64_t begin, int64_t end, int64_t n, int64_t k, const K* input,
+void Write(const typename ItemTraits<K>::Positioned* best, int64_t k, const K* row, K* values, int32_t* indices) {
+  for (int64_t j = 0; j < k; ++j) {
+    const int64_t i = ItemTraits<K>::Position(best[j]);
+    values[j] = row[i];
+    indices[j] = static_cast<int32_t>(i);
+  }
+}
+
+template <class K>
+bool SelectRows(const DescendingKey<K>& make_key, int64_t begin, int64_t end, int64_t n, int64_t k, const K* input,
                 K* values, int32_t* indices) {
-  using Traits = ItemTraits<K>;
-  using Item = typename Traits::Positioned;
+  using Item = typename ItemTraits<K>::Positioned;
   std::unique_ptr<Item[]> best(new (std::nothrow) Item[k > n / 4 ? 2 * n : 2 * k]);
   if (!best) return false;
   for (int64_t row = begin; row < end; ++row) {
-    const K* elements = input + row * n;
-    SelectRow(make_key, elements, n, k, best.get());
-    for (int64_t j = 0; j < k; ++j) {
-      int64_t i = Traits::Position(best[j]);
-      values[row * k + j] = elements[i];
-      indices[row * k + j] = static_cast<int32_t>(i);
-    }
+    Select(make_key, input + row * n, 0, n, k, best.get());
+    Write<K>(best.get(), k, input + row * n, values + row * k, indices + row * k);
   }
+  return true;
+}
+
+// One row, its pieces in parallel: what is among the best of all is among the best of its piece.
+template <class K>
+bool SelectLongRow(const DescendingKey<K>& make_key, int64_t n, int64_t k, const K* row, K* values, int32_t* indices,
+                   ThreadPool* pool) {
+  using Item = typename ItemTraits<K>::Positioned;
+  const int64_t pieces = (n + kPiece - 1) / kPiece;
+  std::unique_ptr<Item[]> best(new (std::nothrow) Item[pieces * 2 * k]);
+  if (!best) return false;
+  std::vector<int64_t> held(pieces);
+  ForEachTask(pool, pieces, [&](int64_t p) {
+    held[p] = Select(make_key, row, p * kPiece, std::min(n, (p + 1) * kPiece), k, best.get() + p * 2 * k);
+  });
+  int64_t all = 0;
+  for (int64_t p = 0; p < pieces; ++p)
+    for (int64_t j = 0; j < held[p]; ++j) best[all++] = best[p * 2 * k + j];
+  std::partial_sort(best.get(), best.get() + k, best.get() + all);
+  Write<K>(best.get(), k, row, values, indices);
   return true;
 }
 
@@ -69,11 +140,18 @@ Status TopK(ElementType type, int64_t outer, int64_t n, int64_t k, const void* i
   std::atomic<bool> out_of_memory{false};
   WithKeyType(Bytes(type), [&](auto key) {
     using K = decltype(key);
-    const KeyMaker<K> make_key({.type = type, .order = KeyOrder::kTotal, .descending = true});
+    const DescendingKey<K> make_key(type);
+    const K* elements = static_cast<const K*>(input);
+    if (n >= 2 * kPiece && k <= kPiece / 16) {
+      for (int64_t row = 0; row < outer; ++row)
+        if (!SelectLongRow(make_key, n, k, elements + row * n, static_cast<K*>(values) + row * k, indices + row * k,
+                           pool))
+          out_of_memory = true;
+      return 0;
+    }
     ForEachPiece(pool, outer, std::max<int64_t>(1, kTaskElements / n), [&](int64_t begin, int64_t end) {
-      bool done =
-          SelectRows(make_key, begin, end, n, k, static_cast<const K*>(input), static_cast<K*>(values), indices);
-      if (!done) out_of_memory.store(true, std::memory_order_relaxed);
+      if (!SelectRows(make_key, begin, end, n, k, elements, static_cast<K*>(values), indices))
+        out_of_memory.store(true, std::memory_order_relaxed);
     });
     return 0;
   });

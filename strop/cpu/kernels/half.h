@@ -1,0 +1,30 @@
+// binary16 <-> float without branches, so that loops over it become vector code.
+#pragma once
+#include <bit>
+#include <cstdint>
+
+namespace strop::cpu {
+
+// Exact. Signalling NaNs stay what they are.
+inline float HalfToFloat(uint16_t code) {
+  const uint32_t sign = static_cast<uint32_t>(code & 0x8000) << 16, rest = static_cast<uint32_t>(code & 0x7fff) << 13;
+  // The exponent is 112 too small; a product with 2^112 also makes subnormals normal.
+  const uint32_t finite = std::bit_cast<uint32_t>(std::bit_cast<float>(rest) * 0x1p112f);
+  const uint32_t special = rest | 0x7f800000;
+  return std::bit_cast<float>(sign | (rest >= 0x0f800000 ? special : finite));
+}
+
+// Rounds to nearest, ties to even; NaNs become quiet.
+inline uint16_t FloatToHalf(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t sign = (bits >> 16) & 0x8000, rest = bits & 0x7fffffff;
+  // Normal results: the exponent shifts by 112, and half of the last place is added, one less if it is even.
+  const uint32_t normal = (rest - 0x38000000 + 0xfff + ((rest >> 13) & 1)) >> 13;
+  // Subnormal results: adding 1/2 lets the addition round to multiples of 2^-24.
+  const uint32_t subnormal = std::bit_cast<uint32_t>(std::bit_cast<float>(rest) + 0.5f) - 0x3f000000;
+  const uint32_t special = rest > 0x7f800000 ? 0x7e00 | ((rest >> 13) & 0x3ff) : 0x7c00;
+  const uint32_t finite = rest < 0x38800000 ? subnormal : normal;
+  return static_cast<uint16_t>(sign | (rest >= 0x477ff000 ? special : finite));
+}
+
+}  // namespace strop::cpu
