@@ -209,6 +209,7 @@ Status BytecodeReader::Resolve(Entry& entry) {
             : entry.dialect == "stablehlo" ? DecodeStablehloAttr(e)
             : entry.dialect == "sdy"       ? DecodeSdyAttr(e)
             : entry.dialect == "chlo"      ? DecodeChloAttr(e)
+            : entry.dialect == "mhlo"      ? DecodeMhloAttr(e)
                                            : nullptr;
   } else {
     value = entry.dialect == "builtin"     ? DecodeBuiltinType(e)

@@ -52,6 +52,7 @@ const MlirType* DecodeBuiltinType(BytecodeEntry& e);
 const MlirAttr* DecodeStablehloAttr(BytecodeEntry& e);
 const MlirType* DecodeStablehloType(BytecodeEntry& e);
 const MlirAttr* DecodeChloAttr(BytecodeEntry& e);
+const MlirAttr* DecodeMhloAttr(BytecodeEntry& e);
 const MlirAttr* DecodeVhloAttr(BytecodeEntry& e);
 const MlirType* DecodeVhloType(BytecodeEntry& e);
 const MlirType* DecodeQuantType(BytecodeEntry& e);

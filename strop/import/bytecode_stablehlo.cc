@@ -123,6 +123,16 @@ const MlirAttr* DecodeChloAttr(BytecodeEntry& e) {
   return e.module().Unit();
 }
 
+// What ops of MHLO need; others are marks that say nothing about the meaning of a program.
+const MlirAttr* DecodeMhloAttr(BytecodeEntry& e) {
+  uint64_t code = e.in.Varint();
+  if (code == 14) return DecodeEnum(e, "mhlo.kind");
+  if (code == 15) return DecodeEnum(e, "mhlo.fusion_kind");
+  if (code == 16) return DecodeStruct(e, "stablehlo.output_operand_alias");
+  e.in.Bytes(e.in.left());
+  return e.module().OpaqueAttr(e.module().arena().CopyString(StrCat("#mhlo.attribute_", code)));
+}
+
 const MlirAttr* DecodeVhloAttr(BytecodeEntry& e) {
   MlirModule& m = e.module();
   uint64_t code = e.in.Varint();

@@ -134,6 +134,7 @@ struct ImportRow {
   int8_t results;
   int8_t regions;
 };
+Status ConvertApproxTopK(OpImport& op);  // a custom call that is found by its target
 const ImportRow* FindImportRow(std::string_view mlir_op);
 
 class BlockImporter {

@@ -263,6 +263,7 @@ Status ConvertCustomCall(OpImport& op) {
     if (old.target == attrs.target && op.operand_count() == 1 && op.shapes().size() == 1)
       return op.Emit(old.op, op.operands(), DefaultAttrs(old.op));
   }
+  if (attrs.target == "ApproxTopK") return ConvertApproxTopK(op);
   STROP_ASSIGN(attrs.has_side_effect, op.Bool("has_side_effect"));
   STROP_TRY(CustomCallConfig(op, attrs));
   STROP_TRY(CustomCallAliases(op, attrs));

@@ -80,10 +80,11 @@ Status ConvertSort(OpImport& op) {
   return op.Emit(Op::Sort, op.operands(), std::move(attrs), called);
 }
 
-// chlo.top_k as a stable sort of (value, index) in descending order, cut to k: NaNs first among floats, as the total
-// order has them, equal values by ascending index.
+// chlo.top_k, and mhlo.topk, which may ask for the smallest: a stable sort of (value, index) in descending order, cut
+// to k. NaNs are first among floats, as the total order has them, equal values by ascending index.
 Status ConvertChloTopK(OpImport& op) {
   STROP_ASSIGN(int64_t k, op.Int("k"));
+  STROP_ASSIGN(bool largest, op.Bool("largest", true));
   Instruction* values = op.operand(0);
   const Shape& shape = values->shape();
   if (!shape.IsArray() || shape.rank() < 1) return op.Invalid("the operand must have rank 1 or more");
@@ -92,16 +93,17 @@ Status ConvertChloTopK(OpImport& op) {
   if (k < 0 || k > shape.dim(last))
     return op.Invalid("k = ", k, " is more than the ", shape.dim(last), " elements of the last dimension");
   ElementType type = shape.type();
-  std::string key = StrCat("top_k ", Name(type));
+  std::string key = StrCat(largest ? "top_k " : "bottom_k ", Name(type));
   Computation*& comparator = op.module().helpers()[key];
   if (!comparator) {
-    comparator = op.module().module().AddComputation("descending");
+    comparator = op.module().module().AddComputation(largest ? "descending" : "ascending");
     Instruction* a = comparator->AddParameter(0, Shape::Scalar(type));
     Instruction* b = comparator->AddParameter(1, Shape::Scalar(type));
     comparator->AddParameter(2, Shape::Scalar(ElementType::S32));
     comparator->AddParameter(3, Shape::Scalar(ElementType::S32));
-    CompareAttrs greater{CompareDirection::Gt, IsFloat(type) ? CompareOrder::TotalOrder : CompareOrder::Default};
-    comparator->set_root(comparator->Add(Op::Compare, Shape::Scalar(ElementType::Pred), {a, b}, greater));
+    CompareAttrs before{largest ? CompareDirection::Gt : CompareDirection::Lt,
+                        IsFloat(type) ? CompareOrder::TotalOrder : CompareOrder::Default};
+    comparator->set_root(comparator->Add(Op::Compare, Shape::Scalar(ElementType::Pred), {a, b}, before));
   }
   Instruction* indices = op.b().Iota(shape.WithType(ElementType::S32), last);
   Instruction* operands[] = {values, indices};
@@ -113,6 +115,38 @@ Status ConvertChloTopK(OpImport& op) {
     Dims start(shape.rank(), 0), limit(shape.dims().begin(), shape.dims().end()), stride(shape.rank(), 1);
     limit[last] = k;
     results[i] = op.b().Slice(results[i], start, limit, stride);
+  }
+  return op.SetResults(results);
+}
+
+// custom_call @ApproxTopK(inputs..., initial values...): the best along reduction_dim in the order of the comparator,
+// as many as the result holds. Exact here, which is a recall of 1.
+Status ConvertApproxTopK(OpImport& op) {
+  const MlirAttr* config = op.attr("mhlo.backend_config");
+  const MlirAttr* dim = config ? config->Find("reduction_dim") : nullptr;
+  const MlirAttr* called = op.attr("called_computations");
+  if (!dim || dim->kind != MlirAttrKind::Integer || !called || called->elements.size() != 1)
+    return op.Invalid("ApproxTopK needs reduction_dim and one comparator");
+  const int64_t n = op.operand_count() / 2, d = dim->as_int();
+  if (n == 0 || op.operand_count() % 2 != 0 || static_cast<int64_t>(op.shapes().size()) != n)
+    return op.Invalid("ApproxTopK has ", op.operand_count(), " operands and ", op.shapes().size(), " results");
+  STROP_ASSIGN(Computation * comparator, op.module().Callee(called->elements[0]->text, op.mlir()));
+  for (int64_t i = 0; i < n; ++i) {
+    const Shape &in = op.operand(i)->shape(), &out = op.shape(i);
+    if (!in.IsArray() || !in.IsStatic() || !out.IsArray() || d < 0 || d >= in.rank() || out.rank() != in.rank() ||
+        out.dim(d) > in.dim(d))
+      return op.Invalid("ApproxTopK of ", in, " along dimension ", d, " to ", out);
+  }
+  Computation* comparators[] = {comparator};
+  Instruction* sorted = op.b().Make(Op::Sort, op.operands().first(n), SortAttrs{{d}, true}, comparators, nullptr);
+  STROP_TRY(op.At(op.b().status()));
+  std::vector<Instruction*> results;
+  for (int64_t i = 0; i < n; ++i) {
+    Instruction* all = n == 1 ? sorted : op.b().GetTupleElement(sorted, i);
+    const Shape& in = op.operand(i)->shape();
+    Dims start(in.rank(), 0), limit(in.dims().begin(), in.dims().end()), stride(in.rank(), 1);
+    limit[d] = op.shape(i).dim(d);
+    results.push_back(op.b().Slice(all, start, limit, stride));
   }
   return op.SetResults(results);
 }

@@ -254,8 +254,61 @@ TEST(Import, Metadata) {
   EXPECT_EQ(frames.file_names, (std::vector<std::string>{"b.py", "a.py"}));
   EXPECT_EQ(frames.function_names, (std::vector<std::string>{"g", "f"}));
   ASSERT_EQ(frames.frames.size(), 2u);
-  EXPECT_EQ(frames.frames[1].parent_frame_id, 2);
+  EXPECT_EQ(frames.frames[0].parent_frame_id, 0);
+  EXPECT_EQ(frames.frames[1].parent_frame_id, 1);
   EXPECT_EQ((*m)->entry()->parameter(0)->metadata().op_name, "x");
+}
+
+TEST(Import, MhloLeftInStablehlo) {
+  std::string fused = Hlo(R"(func.func @main(%a: tensor<2x3xf32>) -> (tensor<2xf32>, tensor<2x3xf32>) {
+    %c = mhlo.copy %a : tensor<2x3xf32>
+    %0:2 = "mhlo.fusion"(%c) <{fusion_kind = #mhlo<fusion_kind kInput>}> ({
+    ^bb0(%x: tensor<2x3xf32>):
+      %n = stablehlo.negate %x : tensor<2x3xf32>
+      %z = stablehlo.constant dense<0.0> : tensor<f32>
+      %s = stablehlo.reduce(%n init: %z) applies stablehlo.add across dimensions = [1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32>
+      mhlo.return %s, %n : tensor<2xf32>, tensor<2x3xf32>
+    }) {output_operand_aliasing = []} : (tensor<2x3xf32>) -> (tensor<2xf32>, tensor<2x3xf32>)
+    return %0#0, %0#1 : tensor<2xf32>, tensor<2x3xf32>
+  })");
+  EXPECT_HAS(fused, "fusion(%copy), kind=kInput, calls=%fused_computation");
+  std::string top = Hlo(R"(func.func @main(%a: tensor<4x8xf32>) -> (tensor<4x2xf32>, tensor<4x2xi32>) {
+    %v, %i = "mhlo.topk"(%a) <{k = 2 : i64, largest = false}> : (tensor<4x8xf32>) -> (tensor<4x2xf32>, tensor<4x2xi32>)
+    return %v, %i : tensor<4x2xf32>, tensor<4x2xi32>
+  })");
+  EXPECT_HAS(top, "direction=LT");
+  // Column-major to row-major memory: what is a transpose in logical terms.
+  std::string bitcast = Hlo(R"(func.func @main(%a: tensor<2x3xf32>) -> tensor<3x2xf32> {
+    %0 = "mhlo.bitcast"(%a) {source_layout = dense<[0, 1]> : tensor<2xindex>, result_layout = dense<[1, 0]> : tensor<2xindex>} : (tensor<2x3xf32>) -> tensor<3x2xf32>
+    return %0 : tensor<3x2xf32>
+  })");
+  EXPECT_HAS(bitcast, "dimensions={1,0}");
+  EXPECT_HAS(Error(R"(func.func @main(%a: tensor<2x3xf32>) -> tensor<3x2xf32> {
+    %0 = "mhlo.bitcast"(%a) {source_layout = dense<[0, 0]> : tensor<2xindex>} : (tensor<2x3xf32>) -> tensor<3x2xf32>
+    return %0 : tensor<3x2xf32>
+  })"),
+             "source_layout");
+}
+
+TEST(Import, ApproxTopK) {
+  auto with = [](const std::string& dim) {
+    return StrCat(R"(module @m {
+  func.func private @gt(%a: tensor<f32>, %b: tensor<f32>, %i: tensor<i32>, %j: tensor<i32>) -> tensor<i1> {
+    %0 = stablehlo.compare GT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    return %0 : tensor<i1>
+  }
+  func.func public @main(%x: tensor<4x64xf32>, %i: tensor<4x64xi32>, %v: tensor<f32>, %n: tensor<i32>) -> (tensor<4x3xf32>, tensor<4x3xi32>) {
+    %0:2 = stablehlo.custom_call @ApproxTopK(%x, %i, %v, %n) {called_computations = [@gt], mhlo.backend_config = {reduction_dim = )",
+                  dim, R"( : i64, top_k = 3 : i64}}
+      : (tensor<4x64xf32>, tensor<4x64xi32>, tensor<f32>, tensor<i32>) -> (tensor<4x3xf32>, tensor<4x3xi32>)
+    return %0#0, %0#1 : tensor<4x3xf32>, tensor<4x3xi32>
+  }
+})");
+  };
+  std::string hlo = Hlo(with("1"));
+  EXPECT_HAS(hlo, "dimensions={1}, is_stable=true, to_apply=%gt");
+  EXPECT_HAS(hlo, "slice={[0:4], [0:3]}");
+  EXPECT_HAS(Error(with("2")), "along dimension 2");
 }
 
 TEST(Import, Checks) {

@@ -55,7 +55,7 @@ int64_t Locations::FrameId(const MlirAttr* frame, int64_t parent) {
   if (inserted) frames_.file_locations.push_back(at);
   auto [frame_it, new_frame] =
       frame_ids_.emplace(std::pair(it->second, parent), static_cast<int64_t>(frames_.frames.size()) + 1);
-  if (new_frame) frames_.frames.push_back({it->second, parent + 1});
+  if (new_frame) frames_.frames.push_back({it->second, parent});
   return frame_it->second;
 }
 

@@ -23,6 +23,8 @@ constexpr MlirEnumInfo kEnums[] = {
     {"stablehlo.transpose", "TRANSPOSE_INVALID NO_TRANSPOSE TRANSPOSE ADJOINT"},
     {"stablehlo.rng_distribution", "UNIFORM NORMAL", 1},
     {"stablehlo.rng_algorithm", "DEFAULT THREE_FRY PHILOX"},
+    {"mhlo.kind", "sharding"},
+    {"mhlo.fusion_kind", "kLoop kInput kOutput kCustom"},
     // Kept in MLIR as an i32 with these names in VHLO.
     {"stablehlo.custom_call_api_version",
      "API_VERSION_UNSPECIFIED API_VERSION_ORIGINAL API_VERSION_STATUS_RETURNING API_VERSION_STATUS_RETURNING_UNIFIED "
