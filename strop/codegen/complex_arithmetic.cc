@@ -100,7 +100,7 @@ Val ComplexArithmetic::Exp(const Val& x) {
   return Make(re, im, x.type);
 }
 
-// e^a cos b - 1 = expm1(a) cos b - 2 sin^2(b/2)
+// e^a cos b - 1 = expm1(a) cos b - 2 sin^2(b/2); NaN for an angle that is not finite, even where e^a is 0.
 Val ComplexArithmetic::Expm1(const Val& x) {
   V e = math::Expm1(b_, x.re);
   V half_sine = math::Sin(b_, b_.FMul(x.im, F(0.5, x)));
@@ -109,7 +109,8 @@ Val ComplexArithmetic::Expm1(const Val& x) {
   V real = b_.FEq(x.im, b_.Zero(x.im));
   V large = b_.FGt(b_.FAbs(x.re), F(30, x));
   re = b_.Select(large, b_.FSub(exp.re, F(1, x)), re);
-  return Make(b_.Select(real, e, re), exp.im, x.type);
+  V no_angle = b_.IsNan(half_sine);
+  return Make(b_.Select(real, e, b_.Select(no_angle, half_sine, re)), b_.Select(no_angle, half_sine, exp.im), x.type);
 }
 
 // log |z| + i atan2(b, a). Near |z| = 1, log |z| = log1p((|a|-1)(|a|+1) + b^2) / 2 keeps its digits.
@@ -193,9 +194,10 @@ Val ComplexArithmetic::Tanh(const Val& x) {
   V re = b_.FDiv(b_.FMul(sinh, cosh), denominator), im = b_.FDiv(b_.FMul(sin, cos), denominator);
   V large = b_.FGt(b_.FAbs(a), F(20, x));
   V decay = math::Exp(b_, b_.FMul(F(-2, x), b_.FAbs(a)));
-  re = b_.Select(large, b_.CopySign(F(1, x), a), re);
-  im = b_.Select(large, b_.FMul(b_.FMul(F(4, x), b_.FMul(sin, cos)), decay), im);
   V infinite = b_.FEq(b_.FAbs(a), F(HUGE_VAL, x));
+  V no_angle = b_.And(b_.IsNan(sin), b_.Not(infinite));
+  re = b_.Select(large, b_.Select(no_angle, sin, b_.CopySign(F(1, x), a)), re);
+  im = b_.Select(large, b_.FMul(b_.FMul(F(4, x), b_.FMul(sin, cos)), decay), im);
   im = b_.Select(infinite, b_.CopySign(b_.Zero(c), b_.Select(b_.IsNan(sin), c, b_.FMul(sin, cos))), im);
   V real = b_.FEq(c, b_.Zero(c));
   re = b_.Select(real, EmitMath(b_, MathFunction::kTanh, a), re);
