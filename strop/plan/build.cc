@@ -8,6 +8,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "strop/plan/collective.h"
 #include "strop/plan/plan.h"
 #include "strop/plan/values.h"
 
@@ -200,6 +201,11 @@ class PlanBuilder {
     Leaves results;
     if (i.shape().byte_size() == 0 && !i.HasSideEffect()) {  // nothing to compute
       for (const Shape& leaf : i.shape().Leaves()) results.push_back(Fresh(leaf.byte_size(), &i));
+      return results;
+    }
+    if (IsCollective(i.op()) && module_.config().replica_count * module_.config().num_partitions > 1) {
+      STROP_ASSIGN(CollectiveStep step, MakeCollectiveStep(i, module_.config()));
+      AddStep(program, &i, std::move(step), operands, &results);
       return results;
     }
     switch (i.op()) {
