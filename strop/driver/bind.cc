@@ -60,11 +60,15 @@ Status BindCustomCalls(Plan& plan, const CustomCallRegistry* registry) {
   for (const PlannedCustomCall& planned : plan.custom_calls) {
     const Instruction& i = *planned.instruction;
     CustomCallSite site = SiteOf(i);
+    std::shared_ptr<CustomCall>& bound =
+        std::get<CustomCallStep>(plan.spec.programs[planned.program].steps[planned.step].body).call;
+    bound = BindBuiltin(site);
+    if (bound) continue;
     Result<std::shared_ptr<CustomCall>> call = site.api == CustomCallApi::kTypedFfi
                                                    ? BindFfi(*registry, std::move(site))
                                                    : BindFunction(*registry, std::move(site));
     if (!call.ok()) return std::move(call).status().At(i.Where()).Note(StrCat("custom call %", i.name()));
-    std::get<CustomCallStep>(plan.spec.programs[planned.program].steps[planned.step].body).call = *std::move(call);
+    bound = *std::move(call);
   }
   return OkStatus();
 }

@@ -153,10 +153,14 @@ Result<Buffer::Donation> Buffer::Donate() {
 }
 
 Result<Ref<Storage>> Buffer::AcquireExternal() {
-  std::lock_guard<SpinLock> lock(lock_);
-  if (state_ != State::kLive || !storage_) return InvalidArgument("buffer has been deleted or donated");
-  storage_->external_refs_.fetch_add(1, std::memory_order_acq_rel);
-  return storage_;
+  {
+    std::lock_guard<SpinLock> lock(lock_);
+    if (state_ == State::kLive && storage_) {
+      storage_->external_refs_.fetch_add(1, std::memory_order_acq_rel);
+      return storage_;
+    }
+  }
+  return Acquire().status();  // why there is none
 }
 
 void Buffer::DropExternal(Ref<Storage> storage) { storage->external_refs_.fetch_sub(1, std::memory_order_acq_rel); }

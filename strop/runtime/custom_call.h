@@ -76,6 +76,10 @@ class CustomCallRegistry {
   std::map<std::string, Target> targets_;
 };
 
+// Targets that the runtime knows by itself; null for any other. JAX's dce_sink only keeps its operands alive until
+// here.
+std::shared_ptr<CustomCall> BindBuiltin(const CustomCallSite& site);
+
 // Binds interfaces 1 to 3. (BindFfi in strop/runtime/ffi.h binds 4.)
 Result<std::shared_ptr<CustomCall>> BindFunction(const CustomCallRegistry& registry, CustomCallSite site);
 

@@ -52,6 +52,14 @@ TEST_F(CustomCallTest, OlderInterfaces) {
       "custom call fail failed: no luck");
 }
 
+TEST_F(CustomCallTest, SinksNeedNobody) {
+  std::shared_ptr<CustomCall> sink = BindBuiltin({.target = "dce_sink", .operands = one_, .tuple_result = true});
+  ASSERT_NE(sink, nullptr);
+  EXPECT_TRUE(sink->Run({{}, {}, run_}).ok());
+  EXPECT_EQ(BindBuiltin({.target = "dce_sink", .operands = one_, .results = one_}), nullptr);
+  EXPECT_EQ(BindBuiltin({.target = "negate", .results = one_}), nullptr);
+}
+
 TEST_F(CustomCallTest, Refusals) {
   EXPECT_EQ(Call({.target = "negat", .results = one_}).message(),
             "no custom call target \"negat\" is registered; did you mean \"negate\"?");
