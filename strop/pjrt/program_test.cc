@@ -1,0 +1,280 @@
+// Programs through the plugin's function table: compiling, running, donating, keeping; and what is refused.
+#include "strop/pjrt/fixture.h"
+
+namespace strop {
+namespace {
+
+using namespace pjrt_test;
+
+// ---- programs
+
+TEST_F(Pjrt, CompileRefusals) {
+  PJRT_LoadedExecutable* none = nullptr;
+  EXPECT_NE(Compile("mlir", "", &none).message, "");
+  EXPECT_NE(Compile("mlir", "nonsense", &none).message, "");
+  EXPECT_NE(Compile("hlo", "\xff\xff", &none).message.find("HloModuleProto"), std::string::npos);
+  EXPECT_NE(Compile("wasm", "x", &none).message.find("\"wasm\""), std::string::npos);
+  EXPECT_NE(Compile("mlir", kAddOne, &none, "garbage options").message.find("CompileOptionsProto"), std::string::npos);
+  // Replicas on more devices than there are: {3: {4: 5}}
+  EXPECT_NE(Compile("mlir", kAddOne, &none, std::string("\x1a\x02\x20\x05", 4)).message.find("5 devices"),
+            std::string::npos);
+}
+
+TEST_F(Pjrt, ExecuteRefusals) {
+  PJRT_LoadedExecutable* executable = nullptr;
+  ASSERT_EQ(Compile("mlir", kAddOne, &executable).message, "");
+  PJRT_Buffer *good = Floats({1, 2, 3, 4}), *short_one = Floats({1});
+  auto move = MakeArgs<PJRT_Buffer_CopyToDevice_Args>();
+  move.buffer = good;
+  move.dst_device = device[1];
+  EXPECT_OK(Api().Buffer_CopyToDevice(&move));
+  std::vector<PJRT_Buffer*> outputs(1);
+  auto run = [&](std::vector<PJRT_Buffer*> arguments, auto change) {
+    auto args = Execution(executable, arguments, outputs);
+    change(args);
+    return Api().LoadedExecutable_Execute(&args);
+  };
+  auto as_is = [](auto&) {};
+  EXPECT_ERROR(run({}, as_is), kInvalid, "expected 1");
+  EXPECT_ERROR(run({good, good}, as_is), kInvalid, "expected 1");
+  EXPECT_ERROR(run({short_one}, as_is), kInvalid, "expected f32[4]");
+  EXPECT_ERROR(run({nullptr}, as_is), kInvalid, "null");
+  EXPECT_ERROR(run({move.dst_buffer}, as_is), kInvalid, "device 1");
+  EXPECT_ERROR(run({good}, [](auto& a) { a.num_devices = 2; }), kInvalid, "2 devices");
+  EXPECT_ERROR(run({good}, [](auto& a) { a.output_lists = nullptr; }), kInvalid, "null");
+  EXPECT_ERROR(run({good}, [](auto& a) { a.execute_device = reinterpret_cast<PJRT_Device*>(&a); }), kInvalid,
+               "another client");
+  EXPECT_ERROR(run({good}, [](auto& a) { a.options->num_non_donatable_input_indices = 3; }), kInvalid, "null");
+  // A program for one device runs on any that the caller names; and with no options, events or newer fields at all.
+  EXPECT_OK(run({move.dst_buffer}, [&](auto& a) { a.execute_device = device[1], a.device_complete_events = nullptr; }));
+  EXPECT_EQ(Read(outputs[0], 4), (std::vector<float>{2, 3, 4, 5}));
+  Destroy(outputs[0]);
+  EXPECT_OK(run({good}, [](auto& a) { a.options->struct_size = 80, a.device_complete_events = nullptr; }));
+  Destroy(outputs[0]);
+  auto remove = MakeArgs<PJRT_LoadedExecutable_Delete_Args>();
+  remove.executable = executable;
+  EXPECT_OK(Api().LoadedExecutable_Delete(&remove));
+  EXPECT_ERROR(run({good}, as_is), PJRT_Error_Code_FAILED_PRECONDITION, "deleted");
+  for (PJRT_Buffer* b : {good, short_one, move.dst_buffer}) Destroy(b);
+  Free(executable);
+}
+
+TEST_F(Pjrt, SerializedExecutables) {
+  PJRT_LoadedExecutable* executable = nullptr;
+  ASSERT_EQ(Compile("mlir", kAddOne, &executable).message, "");
+  auto get = MakeArgs<PJRT_LoadedExecutable_GetExecutable_Args>();
+  get.loaded_executable = executable;
+  EXPECT_OK(Api().LoadedExecutable_GetExecutable(&get));
+  auto serialize = MakeArgs<PJRT_Executable_Serialize_Args>();
+  serialize.executable = get.executable;
+  EXPECT_OK(Api().Executable_Serialize(&serialize));
+  const std::string bytes(serialize.serialized_bytes, serialize.serialized_bytes_size);
+  serialize.serialized_executable_deleter(serialize.serialized_executable);
+  auto load = MakeArgs<PJRT_Executable_DeserializeAndLoad_Args>();
+  load.client = client;
+  load.serialized_executable = bytes.data();
+  load.serialized_executable_size = bytes.size();
+  EXPECT_OK(Api().Executable_DeserializeAndLoad(&load));
+  Free(load.loaded_executable);
+  for (size_t size = 0; size < bytes.size(); size += 7) {
+    load.serialized_executable_size = size;
+    EXPECT_NE(Take(Api().Executable_DeserializeAndLoad(&load)).code, 0) << size;
+  }
+  // The size that a framework of 0.75 knows is written, and not a byte more.
+  struct {
+    PJRT_Executable_GetCompiledMemoryStats_Args args;
+  } stats;
+  std::memset(&stats, 0x5a, sizeof stats);
+  stats.args.struct_size = 112;
+  stats.args.executable = get.executable;
+  EXPECT_OK(Api().Executable_GetCompiledMemoryStats(&stats.args));
+  EXPECT_EQ(stats.args.argument_size_in_bytes, 16);
+  EXPECT_EQ(stats.args.total_size_in_bytes, 0x5a5a5a5a5a5a5a5a);
+  auto free = MakeArgs<PJRT_Executable_Destroy_Args>();
+  free.executable = get.executable;
+  EXPECT_OK(Api().Executable_Destroy(&free));
+  Free(executable);
+}
+
+TEST_F(Pjrt, OptimizedProgramIsAskedTwice) {
+  PJRT_LoadedExecutable* executable = nullptr;
+  ASSERT_EQ(Compile("mlir", kAddOne, &executable).message, "");
+  auto get = MakeArgs<PJRT_LoadedExecutable_GetExecutable_Args>();
+  get.loaded_executable = executable;
+  EXPECT_OK(Api().LoadedExecutable_GetExecutable(&get));
+  PJRT_Program program = {kStructSize<PJRT_Program>, nullptr, nullptr, 0, nullptr, 0};
+  auto optimized = MakeArgs<PJRT_Executable_OptimizedProgram_Args>();
+  optimized.executable = get.executable;
+  optimized.program = &program;
+  EXPECT_OK(Api().Executable_OptimizedProgram(&optimized));
+  EXPECT_EQ(std::string(program.format, program.format_size), "hlo_with_config");
+  std::string code(program.code_size, '\0');
+  program.code = code.data();
+  program.code_size = 3;
+  EXPECT_ERROR(Api().Executable_OptimizedProgram(&optimized), kInvalid, "room for 3");
+  program.code_size = code.size();
+  EXPECT_OK(Api().Executable_OptimizedProgram(&optimized));
+  PJRT_LoadedExecutable* again = nullptr;
+  EXPECT_EQ(Compile("hlo_with_config", code, &again).message, "");  // what we write, we read
+  Free(again);
+  auto free = MakeArgs<PJRT_Executable_Destroy_Args>();
+  free.executable = get.executable;
+  EXPECT_OK(Api().Executable_Destroy(&free));
+  Free(executable);
+}
+
+TEST_F(Pjrt, ErrorBuffersPoisonExecutions) {
+  const int64_t dims[] = {4};
+  auto make = MakeArgs<PJRT_Client_CreateErrorBuffer_Args>();
+  make.client = client;
+  make.error_code = PJRT_Error_Code_ABORTED;
+  make.error_message = "the producer died";
+  make.error_message_size = 17;
+  make.shape_dims = dims;
+  make.shape_num_dims = 1;
+  make.shape_element_type = PJRT_Buffer_Type_F32;
+  make.memory = Memory(0, 0);
+  EXPECT_OK(Api().Client_CreateErrorBuffer(&make));
+  PJRT_LoadedExecutable* executable = nullptr;
+  ASSERT_EQ(Compile("mlir", kAddOne, &executable).message, "");
+  std::vector<PJRT_Buffer*> arguments = {make.buffer}, outputs(1);
+  auto execute = Execution(executable, arguments, outputs);
+  EXPECT_OK(Api().LoadedExecutable_Execute(&execute));
+  Error error = Await(complete);
+  EXPECT_EQ(error.code, PJRT_Error_Code_ABORTED);
+  EXPECT_NE(error.message.find("the producer died"), std::string::npos);
+  Destroy(outputs[0]);
+  Destroy(make.buffer);
+  Free(executable);
+}
+
+TEST_F(Pjrt, AliasBuffers) {
+  const int64_t dims[] = {4};
+  auto make = MakeArgs<PJRT_Client_CreateAliasBuffer_Args>();
+  make.client = client;
+  make.memory = Memory(0, 0);
+  make.shape_dims = dims;
+  make.shape_num_dims = 1;
+  make.shape_element_type = PJRT_Buffer_Type_F32;
+  EXPECT_OK(Api().Client_CreateAliasBuffer(&make));
+  PJRT_LoadedExecutable* executable = nullptr;
+  ASSERT_EQ(Compile("mlir", kAddOne, &executable).message, "");
+  std::vector<PJRT_Buffer*> arguments = {make.alias_buffer}, outputs(1);
+  auto execute = Execution(executable, arguments, outputs);
+  EXPECT_OK(Api().LoadedExecutable_Execute(&execute));  // waits for the alias
+  PJRT_Buffer* source = Floats({1, 2, 3, 4});
+  auto fulfil = MakeArgs<PJRT_Client_FulfillAliasBuffer_Args>();
+  fulfil.client = client;
+  fulfil.buffer = source;
+  fulfil.fulfill_alias_buffer_cb = make.fulfill_alias_buffer_cb;
+  EXPECT_OK(Api().Client_FulfillAliasBuffer(&fulfil));
+  EXPECT_EQ(Await(complete).message, "");
+  EXPECT_EQ(Read(outputs[0], 4), (std::vector<float>{2, 3, 4, 5}));
+  for (PJRT_Buffer* b : {source, make.alias_buffer, outputs[0]}) Destroy(b);
+  Free(executable);
+}
+
+TEST_F(Pjrt, ExternalReferencesForbidOverwriting) {
+  PJRT_LoadedExecutable* executable = nullptr;
+  ASSERT_EQ(Compile("mlir", kDonate, &executable).message, "");
+  PJRT_Buffer* buffer = Floats({1, 2, 3, 4});
+  auto hold = MakeArgs<PJRT_Buffer_IncreaseExternalReferenceCount_Args>();
+  hold.buffer = buffer;
+  EXPECT_OK(Api().Buffer_IncreaseExternalReferenceCount(&hold));
+  auto pointer = MakeArgs<PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args>();
+  pointer.buffer = buffer;
+  EXPECT_OK(Api().Buffer_OpaqueDeviceMemoryDataPointer(&pointer));
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(pointer.device_memory_ptr) % 64, 0u);
+  std::vector<PJRT_Buffer*> arguments = {buffer}, outputs(1);
+  auto execute = Execution(executable, arguments, outputs);
+  EXPECT_OK(Api().LoadedExecutable_Execute(&execute));
+  Await(complete);
+  EXPECT_EQ(static_cast<float*>(pointer.device_memory_ptr)[0], 1);  // somebody looks at it
+  EXPECT_EQ(Read(outputs[0], 4)[0], -1);
+  auto deleted = MakeArgs<PJRT_Buffer_IsDeleted_Args>();
+  deleted.buffer = buffer;
+  EXPECT_OK(Api().Buffer_IsDeleted(&deleted));
+  EXPECT_TRUE(deleted.is_deleted);
+  auto drop = MakeArgs<PJRT_Buffer_DecreaseExternalReferenceCount_Args>();
+  drop.buffer = buffer;
+  EXPECT_OK(Api().Buffer_DecreaseExternalReferenceCount(&drop));
+  EXPECT_ERROR(Api().Buffer_DecreaseExternalReferenceCount(&drop), kInvalid, "zero reference");
+  Destroy(buffer);
+  Destroy(outputs[0]);
+  Free(executable);
+}
+
+// Two replicas, each on a device of its own, exchange data.
+TEST_F(Pjrt, ReplicasMeetInCollectives) {
+  constexpr const char* kSum = R"(module attributes {mhlo.num_replicas = 2 : i32} {
+    func.func public @main(%x: tensor<3xf32>) -> tensor<3xf32> {
+      %0 = "stablehlo.all_reduce"(%x) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %s = stablehlo.add %a, %b : tensor<f32>
+        stablehlo.return %s : tensor<f32>
+      }) : (tensor<3xf32>) -> tensor<3xf32>
+      return %0 : tensor<3xf32>
+    }
+  })";
+  PJRT_LoadedExecutable* executable = nullptr;
+  ASSERT_EQ(Compile("mlir", kSum, &executable, std::string("\x1a\x02\x20\x02", 4)).message, "");
+  PJRT_Buffer* first = Floats({1, 2, 3});
+  PJRT_Buffer* there = Floats({10, 20, 30});
+  auto move = MakeArgs<PJRT_Buffer_CopyToDevice_Args>();
+  move.buffer = there;
+  move.dst_device = device[1];
+  EXPECT_OK(Api().Buffer_CopyToDevice(&move));
+  PJRT_Buffer *const args0[] = {first}, *const args1[] = {move.dst_buffer}, *const * lists[] = {args0, args1};
+  PJRT_Buffer *out0[1], *out1[1], **outs[] = {out0, out1};
+  PJRT_Event* done[2];
+  auto execute = MakeArgs<PJRT_LoadedExecutable_Execute_Args>();
+  execute.executable = executable;
+  execute.argument_lists = lists;
+  execute.output_lists = outs;
+  execute.num_devices = 2;
+  execute.num_args = 1;
+  execute.device_complete_events = done;
+  EXPECT_OK(Api().LoadedExecutable_Execute(&execute));
+  for (PJRT_Event* event : done) EXPECT_EQ(Await(event).message, "");
+  EXPECT_EQ(Read(out0[0], 3), (std::vector<float>{11, 22, 33}));
+  EXPECT_EQ(Read(out1[0], 3), (std::vector<float>{11, 22, 33}));
+  for (PJRT_Buffer* b : {first, there, move.dst_buffer, out0[0], out1[0]}) Destroy(b);
+  Free(executable);
+}
+
+// What a program cannot do on several devices is said when it is compiled.
+TEST_F(Pjrt, PartitionsAreRefused) {
+  PJRT_LoadedExecutable* none = nullptr;
+  const Error error = Compile("mlir", kAddOne, &none, std::string("\x1a\x02\x28\x02", 4));
+  EXPECT_EQ(error.code, PJRT_Error_Code_UNIMPLEMENTED);
+  EXPECT_NE(error.message.find("partitioned over 2 devices"), std::string::npos) << error.message;
+}
+
+TEST_F(Pjrt, ManyThreads) {
+  PJRT_LoadedExecutable* executable = nullptr;
+  ASSERT_EQ(Compile("mlir", kAddOne, &executable).message, "");
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 50; ++i) {
+        const float x = static_cast<float>(t * 100 + i);
+        PJRT_Buffer* in = Floats({x, x, x, x});
+        PJRT_Buffer *const args[] = {in}, *const * lists[] = {args};
+        PJRT_Buffer *out[1], **outs[] = {out};
+        auto execute = MakeArgs<PJRT_LoadedExecutable_Execute_Args>();
+        execute.executable = executable;
+        execute.argument_lists = lists;
+        execute.output_lists = outs;
+        execute.num_devices = execute.num_args = 1;
+        EXPECT_OK(Api().LoadedExecutable_Execute(&execute));
+        Destroy(in);  // the execution keeps what it reads
+        EXPECT_EQ(Read(out[0], 4)[3], x + 1);
+        Destroy(out[0]);
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  Free(executable);
+}
+
+}  // namespace
+}  // namespace strop
