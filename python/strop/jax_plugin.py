@@ -12,7 +12,7 @@ import functools
 import logging
 
 import strop
-from strop import c_api
+from strop import c_api, jax_callbacks
 
 NAME = "strop"
 PRIORITY = 450  # above the CPU (0) and most plugins, below CUDA (500)
@@ -32,6 +32,7 @@ def initialize() -> None:
         NAME, priority=PRIORITY, library_path=str(path), factory=functools.partial(_make_client, xb)
     )
     forward_handlers(c_api.Api(c_api.capsule_pointer(capsule)))
+    jax_callbacks.install()
 
 
 def _make_client(xb):
