@@ -19,14 +19,12 @@ Val ScalarEmitter::Convert(const Val& x, ElementType type) {
     if (x.im) return Val{re.re, Convert(Imag(x), part).re, type};
     return Val{re.re, b_.Zero(re.re), type};
   }
+  if (x.im) return Convert(Real(x), type);  // of a complex number, the real part is converted
   if (IsPred(type)) {
-    const auto nonzero = [&](V v) {
-      return v->getType()->isFPOrFPVectorTy() ? ir.CreateFCmpUNE(v, b_.Zero(v)) : ir.CreateICmpNE(v, b_.Zero(v));
-    };
-    V v = nonzero(x.re);
-    return Real(x.im ? b_.Or(v, nonzero(x.im)) : v, type);
+    const bool is_float = x.re->getType()->isFPOrFPVectorTy();
+    V zero = b_.Zero(x.re);
+    return Real(is_float ? ir.CreateFCmpUNE(x.re, zero) : ir.CreateICmpNE(x.re, zero), type);
   }
-  if (x.im) return Convert(Real(x), type);
   llvm::Type* to = VectorBuilder::Like(e_.RegisterType(type), x.re);
   const bool from_float = IsFloat(x.type);
   if (IsFloat(type)) {

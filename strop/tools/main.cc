@@ -23,8 +23,9 @@ constexpr Command kCommands[] = {
      "[--explain]",
      "Runs passes, by default those that compiling runs, and prints the module.", &RunOpt},
     {"translate",
-     "FILE [-o OUT] [--to=hlo|proto|dot|svg] [--short | --print-operand-shapes] [--no-metadata] [--no-large-constants] "
-     "[--query=PATH]",
+     "FILE [-o OUT] [--to=hlo|mlir|proto|dot|svg] [--short | --print-operand-shapes] [--no-metadata] "
+     "[--no-large-constants] "
+     "[--query=PATH] [--function=NAME]",
      "Writes a program as HLO text, proto or picture, or one value out of it (backend_config.KEY.KEY, "
      "instruction_count).",
      &RunTranslate},

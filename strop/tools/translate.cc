@@ -1,8 +1,11 @@
 // strop translate: a program in any form that is read, written as HLO text (in either of XLA's styles), HloModuleProto
-// or a picture. With --query, one value out of it. Nothing is verified or changed on the way.
+// or a picture; one that came as MLIR also as MLIR text in its generic form (portable artifacts as StableHLO). Of MLIR
+// with several functions and no @main, --function names the one to translate. With --query, one value out of it.
+// Nothing is verified or changed on the way.
 #include <cstdio>
 
 #include "strop/driver/load.h"
+#include "strop/import/import.h"
 #include "strop/ir/config_value.h"
 #include "strop/ir/printer.h"
 #include "strop/proto/module_proto.h"
@@ -60,9 +63,25 @@ Result<std::string> Convert(const Module& module, const std::string& to, const P
   if (to == "proto") return SerializeModuleProto(module);
   if (to == "dot") return ModuleToDot(module);
   if (to == "svg") return DotToSvg(ModuleToDot(module));
-  const std::string_view near = Nearest(to, {"hlo", "proto", "dot", "svg"});
-  return InvalidArgument("no format \"", to, "\"; ", near.empty() ? "there are: hlo, proto, dot, svg" : "did you mean ",
-                         near);
+  const std::string_view near = Nearest(to, {"hlo", "mlir", "proto", "dot", "svg"});
+  return InvalidArgument("no format \"", to, "\"; ",
+                         near.empty() ? "there are: hlo, mlir, proto, dot, svg" : "did you mean ", near);
+}
+
+std::span<const uint8_t> BytesOf(const std::string& bytes) {
+  return {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()};
+}
+
+bool IsMlir(const std::string& bytes) {
+  const ProgramFormat format = FormatOf(bytes);
+  return format == ProgramFormat::MlirText || format == ProgramFormat::MlirBytecode;
+}
+
+Result<std::unique_ptr<Module>> Load(const std::string& bytes, const std::string& file, const std::string& function) {
+  if (function.empty()) return LoadProgram(bytes, file);
+  if (!IsMlir(bytes))
+    return InvalidArgument("--function: ", file, " is ", Name(FormatOf(bytes)), ", which has one entry");
+  return ImportMlir(BytesOf(bytes), {.file_name = file, .entry = function});
 }
 
 // The format that a file's name asks for: "m.pb" is a proto, "m.dot" and "m.svg" are pictures.
@@ -71,6 +90,7 @@ std::string FormatOfName(std::string_view path) {
   const std::string_view ending = dot == path.npos ? std::string_view() : path.substr(dot + 1);
   if (ending == "pb" || ending == "proto") return "proto";
   if (ending == "dot" || ending == "svg") return std::string(ending);
+  if (ending == "mlir") return "mlir";
   return "hlo";
 }
 
@@ -80,16 +100,22 @@ Status RunTranslate(Arguments& arguments) {
   STROP_ASSIGN(std::string out, arguments.TakeValue("-o"));
   STROP_ASSIGN(std::string to, arguments.TakeValue("--to", FormatOfName(out)));
   STROP_ASSIGN(std::string query, arguments.TakeValue("--query"));
+  STROP_ASSIGN(std::string function, arguments.TakeValue("--function"));
   PrintOptions style = arguments.TakeFlag("--short") ? PrintOptions::Short() : PrintOptions();
   style.operand_shapes = arguments.TakeFlag("--print-operand-shapes");
   style.metadata = !arguments.TakeFlag("--no-metadata");
   style.large_constants = !arguments.TakeFlag("--no-large-constants");
   STROP_ASSIGN(std::vector<std::string> files,
-               arguments.Files({"-o", "--to", "--query", "--short", "--print-operand-shapes", "--no-metadata",
-                                "--no-large-constants"},
+               arguments.Files({"-o", "--to", "--query", "--function", "--short", "--print-operand-shapes",
+                                "--no-metadata", "--no-large-constants"},
                                1, 1));
   STROP_ASSIGN(std::string bytes, ReadFile(files[0]));
-  STROP_ASSIGN(std::unique_ptr<Module> module, LoadProgram(bytes, files[0]));
+  if (to == "mlir" && query.empty()) {
+    if (!IsMlir(bytes)) return Unimplemented(files[0], " is ", Name(FormatOf(bytes)), ": only MLIR is written as MLIR");
+    STROP_ASSIGN(std::string mlir, MlirToGenericText(BytesOf(bytes), files[0]));
+    return WriteFile(out, mlir);
+  }
+  STROP_ASSIGN(std::unique_ptr<Module> module, Load(bytes, files[0], function));
   STROP_ASSIGN(std::string text, query.empty() ? Convert(*module, to, style) : Query(*module, query));
   return WriteFile(out, text);
 }

@@ -16,17 +16,23 @@ namespace {
 
 enum class Check { Eq, AlmostEq, Close };
 
-// Number of representable values from zero: the code without its sign, counted in both directions.
-double SignedRank(ElementType t, double v) {
-  const FloatFormat& f = FormatOf(t);
+constexpr uint64_t kFarthest = std::numeric_limits<uint64_t>::max();
+
+// Number of representable values between zero and |v|: the code without its sign.
+uint64_t Rank(ElementType t, double v) {
   const uint64_t code = EncodeFloat(t, std::fabs(v));
-  const uint64_t magnitude = f.bits == 64 ? code & ~(uint64_t{1} << 63) : code;
-  return std::signbit(v) ? -static_cast<double>(magnitude) : static_cast<double>(magnitude);
+  return FormatOf(t).bits == 64 ? code & ~(uint64_t{1} << 63) : code;
 }
-double UlpDistance(ElementType t, double a, double b) {
+uint64_t UlpDistance(ElementType t, double a, double b) {
   if (std::isnan(a) && std::isnan(b)) return 0;
-  if (!std::isfinite(a) || !std::isfinite(b)) return a == b ? 0 : std::numeric_limits<double>::infinity();
-  return std::fabs(SignedRank(t, a) - SignedRank(t, b));
+  if (!std::isfinite(a) || !std::isfinite(b)) return a == b ? 0 : kFarthest;
+  const uint64_t x = Rank(t, a), y = Rank(t, b);
+  if (std::signbit(a) != std::signbit(b)) return x + y;  // finite ranks are below 2^63
+  return x > y ? x - y : y - x;
+}
+// 2^64 - 1 is written in the text as it is, and read as the double 2^64.
+uint64_t UlpLimit(double number) {
+  return number >= 0x1p64 ? kFarthest : number > 0 ? static_cast<uint64_t>(number) : 0;
 }
 bool AlmostEqual(double a, double b, double tolerance) {
   return (std::isnan(a) && std::isnan(b)) || a == b ||
@@ -35,11 +41,12 @@ bool AlmostEqual(double a, double b, double tolerance) {
 
 struct Comparison {
   Check check;
-  double tolerance = 0, max_ulp = 0, min_ulp = 0;
+  double tolerance = 0;
+  uint64_t max_ulp = 0, min_ulp = 0;
 
   bool Parts(ElementType part, double a, double b) const {
     if (check == Check::AlmostEq) return AlmostEqual(a, b, tolerance);
-    const double distance = UlpDistance(part, a, b);
+    const uint64_t distance = UlpDistance(part, a, b);
     return distance <= max_ulp && distance >= min_ulp;
   }
   bool Elements(ElementType t, Cell a, Cell b) const {
@@ -77,8 +84,10 @@ Result<Comparison> ComparisonOf(const OpCall& call) {
     STROP_ASSIGN(c.tolerance, NumberOr(a.opaque, "tolerance", 1e-3));
   } else if (a.target == "check.expect_close") {
     c.check = Check::Close;
-    STROP_ASSIGN(c.max_ulp, NumberOr(a.opaque, "max_ulp_difference", 3));
-    STROP_ASSIGN(c.min_ulp, NumberOr(a.opaque, "min_ulp_difference", 0));
+    STROP_ASSIGN(double max_ulp, NumberOr(a.opaque, "max_ulp_difference", 3));
+    STROP_ASSIGN(double min_ulp, NumberOr(a.opaque, "min_ulp_difference", 0));
+    c.max_ulp = UlpLimit(max_ulp);
+    c.min_ulp = UlpLimit(min_ulp);
   }
   return c;
 }

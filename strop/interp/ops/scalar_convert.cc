@@ -54,18 +54,12 @@ Cell RealToUint(Cell a, Cell, Cell, I info) {
 Cell Same(Cell a, Cell, Cell, I) { return a; }
 Cell IntegerToBool(Cell a, Cell, Cell, I) { return Cell::Bool(a.u != 0); }
 Cell RealToBool(Cell a, Cell, Cell, I) { return Cell::Bool(a.re != 0); }
-Cell ComplexToBool(Cell a, Cell, Cell, I) { return Cell::Bool(a.re != 0 || a.im != 0); }
 Cell IntToReal(Cell a, Cell, Cell, I info) { return Cell::Real(FromInt(a.i, info.result)); }
 Cell UintToReal(Cell a, Cell, Cell, I info) { return Cell::Real(FromUint(a.u, info.result)); }
 Cell ComplexToReal(Cell a, Cell, Cell, I) { return Cell::Real(a.re); }
 
-ScalarFn ToBool(Domain from) {
-  switch (from) {
-    case Domain::Real: return RealToBool;
-    case Domain::Complex: return ComplexToBool;
-    default: return IntegerToBool;
-  }
-}
+// Of a complex number, the real part is converted, to bool as to other types.
+ScalarFn ToBool(Domain from) { return from == Domain::Real || from == Domain::Complex ? RealToBool : IntegerToBool; }
 
 }  // namespace
 
