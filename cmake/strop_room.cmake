@@ -1,14 +1,17 @@
 # strop_room(<name> [ROOMS lower rooms] [LINK other libraries] [LLVM])
 # One static library per room, strop_<name>, from strop/<name>/**/*.cc; its *_test.cc become one gtest program, strop_<name>_test, run as unit.<name>.
 # Sources are globbed, so that adding a file edits no build file. A main.cc is left out: it belongs to a program (strop_program).
-# LLVM: the room may include llvm/ headers and links LLVM's static libraries
+# LLVM: the room may include llvm/ headers and links LLVM's static libraries. EXCLUDE: sources that are compiled in another way.
 function(strop_room name)
-  cmake_parse_arguments(ROOM "LLVM" "" "ROOMS;LINK" ${ARGN})
+  cmake_parse_arguments(ROOM "LLVM" "EXCLUDE" "ROOMS;LINK" ${ARGN})
   set(folder ${PROJECT_SOURCE_DIR}/strop/${name})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/*.cc)
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   list(FILTER sources EXCLUDE REGEX "(_test|/main)\\.cc$")
+  if(ROOM_EXCLUDE)
+    list(FILTER sources EXCLUDE REGEX "${ROOM_EXCLUDE}")
+  endif()
   list(TRANSFORM ROOM_ROOMS PREPEND strop_)
   if(sources)
     add_library(strop_${name} STATIC ${sources})

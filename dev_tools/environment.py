@@ -1,9 +1,13 @@
-"""./dev setup: Debian packages from packages.txt and the private Python environment from requirements.txt. Quick when nothing is missing."""
+"""./dev setup: Debian packages from packages.txt, the private Python environment from requirements.txt, and the sources in sources.txt. Quick
+when nothing is missing."""
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
+import tempfile
+from pathlib import Path
 
 from progress import ROOT, Failure, Step, run
 
@@ -11,6 +15,9 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 PACKAGES = ROOT / "dev_tools" / "packages.txt"
 REQUIREMENTS = ROOT / "dev_tools" / "requirements.txt"
+SOURCES = ROOT / "dev_tools" / "sources.txt"
+# Where unpacked sources lie, for all work trees of a user; cmake/strop_ducc0.cmake looks there.
+SOURCE_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "strop"
 
 
 def wanted_packages():
@@ -53,9 +60,37 @@ def make_python_environment():
     stamp.write_text(wanted)
 
 
+def wanted_sources():
+    """Pairs of a folder's name (name-version) and pip's requirement with the hash"""
+    lines = (line.split("#")[0].strip() for line in SOURCES.read_text().splitlines())
+    return [(line.split()[0].replace("==", "-"), line) for line in lines if line]
+
+
+def fetch_sources():
+    missing = [(folder, line) for folder, line in wanted_sources() if not (SOURCE_CACHE / folder).is_dir()]
+    if not missing:
+        return
+    SOURCE_CACHE.mkdir(parents=True, exist_ok=True)
+    with Step("fetching sources: " + " ".join(folder for folder, _ in missing)), tempfile.TemporaryDirectory(dir=SOURCE_CACHE) as name:
+        work = Path(name)
+        (work / "wanted.txt").write_text("".join(line + "\n" for _, line in missing))
+        names = ",".join(line.split("==")[0] for _, line in missing)
+        # pip refuses what does not have the hash; it also asks each source distribution for its metadata, which takes the most time.
+        run([PYTHON, "-m", "pip", "download", "--disable-pip-version-check", "--progress-bar", "off", "--no-deps", "--no-binary", names,
+             "--require-hashes", "-d", work, "-r", work / "wanted.txt"],
+            "pip could not fetch the sources in dev_tools/sources.txt: is the network there?")
+        for folder, _ in missing:
+            with tarfile.open(work / f"{folder}.tar.gz") as archive:
+                archive.extractall(work, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+            if not (SOURCE_CACHE / folder).is_dir():
+                (work / folder).rename(SOURCE_CACHE / folder)
+
+
 def setup(arguments=()):
     if arguments:
         raise Failure("setup takes no arguments")
+    os.environ.setdefault("HOME", str(Path.home()))  # CMake looks there for the sources, too
     install(wanted_packages())
     make_python_environment()
+    fetch_sources()
     return 0

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <complex>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -98,6 +100,27 @@ TEST(Cholesky, SameBitsWithAnyNumberOfThreads) {
   EXPECT_EQ(a.bytes, b.bytes);
 }
 
+// NaN, infinity and a negative pivot, in small matrices and in every block of one that is cut.
+TEST(Cholesky, WhatIsNotPositiveDefiniteGivesNansThroughout) {
+  ThreadPool pool(2);
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (int64_t n : {3, 40, 300}) {
+    for (double bad : {std::nan(""), infinity, -infinity, -1e5}) {
+      for (bool lower : {true, false}) {
+        for (auto [row, column] :
+             {std::pair(n - 1, n - 1), std::pair(n / 2, int64_t{1}), std::pair(int64_t{0}, int64_t{0})}) {
+          Array a(ElementType::F64, n * n);
+          for (int64_t i = 0; i < n; ++i) a.set(i * n + i, 2);
+          a.set(lower ? row * n + column : column * n + row, bad);
+          ASSERT_TRUE(Cholesky(ElementType::F64, lower, 1, n, a.bytes.data(), &pool).ok());
+          for (int64_t i = 0; i < n * n; ++i)
+            ASSERT_TRUE(std::isnan(a.get(i).real())) << n << " " << bad << " " << row << "," << column << " at " << i;
+        }
+      }
+    }
+  }
+}
+
 TEST(Cholesky, IndefiniteGivesNans) {
   float a[2][4] = {{1, 0, 2, 1}, {4, 0, 2, 5}};
   ASSERT_TRUE(Cholesky(ElementType::F32, true, 2, 2, a, nullptr).ok());
@@ -114,6 +137,12 @@ void CheckSolve(ElementType type, TriangularOptions options, int64_t batch, int6
   for (int64_t i = 0; i < batch * k * k; ++i) a.set(i, a.get(i) / static_cast<double>(k));
   for (int64_t s = 0; s < batch; ++s) {
     for (int64_t i = 0; i < k; ++i) a.set(s * k * k + i * k + i, a.get(s * k * k + i * k + i) + 2.0);
+  }
+  for (int64_t s = 0; s < batch; ++s) {  // what is not read may hold anything
+    for (int64_t i = 0; i < k; ++i)
+      for (int64_t j = 0; j < k; ++j)
+        if ((options.lower ? j > i : j < i) || (i == j && options.unit_diagonal))
+          a.set(s * k * k + i * k + j, std::nan(""));
   }
   Array x = b;
   ASSERT_TRUE(TriangularSolve(type, options, batch, m, n, a.bytes.data(), x.bytes.data(), pool).ok());

@@ -174,6 +174,25 @@ TEST(Fft, SameBitsWithAnyNumberOfThreads) {
   }
 }
 
+// More lengths than the library keeps tables of, made and dropped by several threads at a time.
+TEST(Fft, RunsOfManyLengthsMayOverlap) {
+  ThreadPool pool(4);
+  const int64_t runs = 60;
+  std::vector<std::vector<std::complex<float>>> results(runs);
+  const auto run = [&](int64_t i) {
+    const int64_t n = 100 + i % 20;
+    std::vector<std::complex<float>> in(n);
+    for (int64_t j = 0; j < n; ++j) in[j] = {static_cast<float>(j % 7), 1};
+    results[i].resize(n);
+    std::vector<int64_t> lengths = {n};
+    ASSERT_TRUE((*FftPlan::Create(FftKind::kFft, lengths, false))->Run(1, in.data(), results[i].data(), nullptr).ok());
+  };
+  pool.ParallelFor(runs, run);
+  const auto parallel = results;
+  for (int64_t i = 0; i < runs; ++i) run(i);
+  EXPECT_EQ(parallel, results);
+}
+
 TEST(Fft, LargeRoundTrip) {
   ThreadPool pool(2);
   for (int64_t n : {1 << 18, 262147}) {  // the second is prime
