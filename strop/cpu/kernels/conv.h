@@ -1,7 +1,8 @@
 // Convolution as an implicit matrix product: C[position, out_feature] = sum over (tap, in_feature) of patch * kernel.
 //
 // Patches are never laid out in memory: they are gathered while GEMM packs its panels (gemm.h), so padding, strides,
-// dilations, reversal and any dimension order cost nothing but index arithmetic in the packing. Where a group has few
+// window dilations, reversal and any dimension order cost nothing but index arithmetic in the packing. A dilated input
+// is taken apart into one convolution for each remainder of the output position, without holes. Where a group has few
 // output features the roles are swapped and positions run along the vectors. Depthwise convolutions (one input feature
 // a group) have no sum over features to block for: they go through a direct loop over channels or over a row of
 // positions.

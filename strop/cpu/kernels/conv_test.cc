@@ -28,7 +28,10 @@ Literal Random(ElementType type, int64_t n, std::mt19937& rng) {
   return l;
 }
 
-void Check(const Case& t, bool channels_last) {
+enum class Order { ChannelsFirst, ChannelsLast, BatchLast };
+
+void Check(const Case& t, Order order) {
+  const bool channels_last = order == Order::ChannelsLast, batch_last = order == Order::BatchLast;
   ConvProblem p;
   p.input_type = p.kernel_type = t.type;
   p.output_type = t.result;
@@ -47,16 +50,21 @@ void Check(const Case& t, bool channels_last) {
     p.spatial.push_back(s);
     input_n *= s.input, kernel_n *= s.kernel, output_n *= s.output;
   }
-  // N C spatial / O I spatial, or N spatial C / spatial I O.
+  // N C spatial / O I spatial, or N spatial C / spatial I O, or spatial C N / spatial I O.
   int64_t is = channels_last ? t.in : 1, ks = channels_last ? p.in_features * t.out : 1, os = channels_last ? t.out : 1;
+  if (batch_last) is = t.in * t.batch, ks = p.in_features * t.out, os = t.out * p.batch;
   for (size_t d = p.spatial.size(); d-- > 0;) {
     p.spatial[d].input_stride = is, p.spatial[d].kernel_stride = ks, p.spatial[d].output_stride = os;
     is *= p.spatial[d].input, ks *= p.spatial[d].kernel, os *= p.spatial[d].output;
   }
   p.input_batch_stride = input_n * t.in, p.output_batch_stride = output_n * t.out;
   p.input_feature_stride = channels_last ? 1 : input_n, p.output_feature_stride = channels_last ? 1 : output_n;
-  p.kernel_in_stride = channels_last ? t.out : kernel_n,
-  p.kernel_out_stride = channels_last ? 1 : kernel_n * p.in_features;
+  p.kernel_in_stride = channels_last || batch_last ? t.out : kernel_n,
+  p.kernel_out_stride = channels_last || batch_last ? 1 : kernel_n * p.in_features;
+  if (batch_last) {
+    p.input_batch_stride = p.output_batch_stride = 1;
+    p.input_feature_stride = t.batch, p.output_feature_stride = p.batch;
+  }
   std::mt19937 rng(3);
   Literal input = Random(t.type, t.batch * t.in * input_n, rng),
           kernel = Random(t.type, t.out * p.in_features * kernel_n, rng);
@@ -100,7 +108,7 @@ void Check(const Case& t, bool channels_last) {
         }
         want.SetInt(n * p.output_batch_stride + f * p.output_feature_stride + oo, sum);
       }
-  EXPECT_TRUE(output == want) << t.batch << " " << t.in << " " << t.out << " last=" << channels_last;
+  EXPECT_TRUE(output == want) << t.batch << " " << t.in << " " << t.out << " order " << static_cast<int>(order);
 }
 
 TEST(Conv, AgreesWithTheDefinition) {
@@ -117,13 +125,16 @@ TEST(Conv, AgreesWithTheDefinition) {
       {2, 3, 4, 1, 1, {}},
       {16, 3, 6, 1, 1, {{24, 20, 1, 0, 0}, {24, 20, 1, 0, 0}}},
       {2, 3, 5, 1, 1, {{9, 3, 1, -1, -2}, {8, 3, 1, -1, 0}}},
+      {2, 3, 40, 1, 1, {{5, 4, 1, 2, 2, 2}, {6, 3, 1, 1, 1, 3, 1, true}}},
+      {2, 5, 7, 1, 1, {{4, 1, 1, 0, 2, 3}, {6, 3, 2, 1, 1, 2}}},
+      {2, 6, 6, 6, 1, {{6, 3, 1, 2, 1, 2}}},
+      {40, 5, 30, 1, 1, {{6, 4}, {7, 5}}},
       {2, 3, 50, 1, 1, {{9, 3}}, ElementType::S8, ElementType::S32},
       {2, 3, 50, 1, 1, {{9, 3}}, ElementType::BF16, ElementType::F32},
       {2, 6, 6, 6, 1, {{6, 3}}, ElementType::F64, ElementType::F64},
   };
   for (const Case& c : cases) {
-    Check(c, false);
-    Check(c, true);
+    for (Order order : {Order::ChannelsFirst, Order::ChannelsLast, Order::BatchLast}) Check(c, order);
   }
 }
 

@@ -63,7 +63,7 @@ void StoreTile(const StoreTarget& c, int64_t row, int64_t col, int64_t rows, int
                     (kOwn == ElementType::S64 && c.type == ElementType::U64);
   for (int64_t r = 0; r < rows; ++r) {
     const T* from = tile + r * tile_stride;
-    const int64_t base = (row + r) * c.row_stride + col * c.col_stride;
+    const int64_t base = (c.rows ? c.rows[row + r - c.first_row] : (row + r) * c.row_stride) + col * c.col_stride;
     if (std::is_same_v<T, float> && c.type == ElementType::F16 && c.col_stride == 1) {
       uint16_t* to = reinterpret_cast<uint16_t*>(c.data) + base;
       for (int64_t j = 0; j < cols; ++j) to[j] = FloatToHalf(static_cast<float>(from[j]));

@@ -65,6 +65,9 @@ struct StoreTarget {
   ElementType type;
   uint8_t* data;
   int64_t row_stride, col_stride;  // in elements
+  // Rows at no constant distance: row r is rows[r - first_row] elements from `data`. Null: by row_stride.
+  const int64_t* rows = nullptr;
+  int64_t first_row = 0;
 };
 // C[r][c] = (accumulate ? C[r][c] : 0) + tile[r][c]; `accumulate` only if C's type is T.
 template <class T>
