@@ -9,6 +9,7 @@
 #include "strop/runtime/ffi_api.h"
 #include "strop/runtime/ffi_attributes.h"
 #include "strop/runtime/launch_queue.h"
+#include "strop/runtime/sub_byte.h"
 
 struct XLA_FFI_Error {
   strop::StatusCode code;
@@ -188,6 +189,50 @@ constexpr XLA_FFI_Api kApi = {
 
 // ---- one call site
 
+// Copies of what a handler expects packed; everything else is handed over as it is. A result in the memory of an
+// operand stays in its copy.
+class Packed {
+ public:
+  Packed(const CustomCallSite& site, const CustomCallFrame& call) : site_(site), call_(call) {}
+
+  void* Operand(size_t i, void* data) {
+    const Shape& shape = site_.operands[i];
+    if (!IsSubByte(shape.type())) return data;
+    Copy& copy = Make(shape, data);
+    PackSubByte(shape.type(), shape.num_elements(), data, copy.packed.get());
+    return copy.packed.get();
+  }
+  void* Output(size_t i, void* data) {
+    const Shape& shape = site_.results[i];
+    if (!IsSubByte(shape.type())) return data;
+    for (Copy& copy : copies_)
+      if (copy.data == data) return copy.packed.get();
+    return Make(shape, data).packed.get();
+  }
+  void Unpack() {
+    if (copies_.empty()) return;
+    for (size_t i = 0; i < call_.results.size(); ++i)
+      for (const Copy& copy : copies_)
+        if (copy.data == call_.results[i])
+          UnpackSubByte(site_.results[i].type(), site_.results[i].num_elements(), copy.packed.get(), copy.data);
+  }
+
+ private:
+  struct Copy {
+    void* data;
+    std::unique_ptr<uint8_t[]> packed;
+  };
+  Copy& Make(const Shape& shape, void* data) {
+    // As large as the unpacked form: some handlers write that much.
+    copies_.push_back({data, std::make_unique<uint8_t[]>(static_cast<size_t>(shape.num_elements()) + 1)});
+    return copies_.back();
+  }
+
+  const CustomCallSite& site_;
+  const CustomCallFrame& call_;
+  std::vector<Copy> copies_;
+};
+
 class FfiCall final : public CustomCall {
  public:
   FfiCall(CustomCallSite site, FfiHandlerBundle handlers, std::unique_ptr<FfiAttributes> attributes)
@@ -227,8 +272,11 @@ class FfiCall final : public CustomCall {
     std::vector<XLA_FFI_Buffer> buffers;
     std::vector<void*> pointers;
     buffers.reserve(call.operands.size() + call.results.size());
-    for (size_t i = 0; i < call.operands.size(); ++i) buffers.push_back(BufferOf(site_.operands[i], call.operands[i]));
-    for (size_t i = 0; i < call.results.size(); ++i) buffers.push_back(BufferOf(site_.results[i], call.results[i]));
+    Packed packed(site_, call);
+    for (size_t i = 0; i < call.operands.size(); ++i)
+      buffers.push_back(BufferOf(site_.operands[i], packed.Operand(i, call.operands[i])));
+    for (size_t i = 0; i < call.results.size(); ++i)
+      buffers.push_back(BufferOf(site_.results[i], packed.Output(i, call.results[i])));
     for (XLA_FFI_Buffer& buffer : buffers) pointers.push_back(&buffer);
     std::vector<XLA_FFI_ArgType> arg_types(call.operands.size(), XLA_FFI_ArgType_BUFFER);
     std::vector<XLA_FFI_RetType> ret_types(call.results.size(), XLA_FFI_RetType_BUFFER);
@@ -254,6 +302,7 @@ class FfiCall final : public CustomCall {
       if (!states[stage].value) continue;
       if (auto* deleter = DeleterOf(states[stage].type_id)) deleter(states[stage].value);
     }
+    if (status.ok()) packed.Unpack();
     return status;
   }
 
