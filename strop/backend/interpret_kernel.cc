@@ -1,6 +1,9 @@
 // The fallback kernel: operands become literals, the evaluator runs the instruction, the result is copied out. Named,
 // counted and reported as interpreted; never chosen silently.
 #include <cstring>
+#include <memory>
+#include <mutex>
+#include <vector>
 
 #include "strop/backend/backend.h"
 #include "strop/interp/interpreter.h"
@@ -32,14 +35,44 @@ void ToMemory(const Literal& literal, void* const*& arg) {
   if (!bytes.empty()) std::memcpy(data, bytes.data(), bytes.size());
 }
 
-Status RunInterpreted(const Instruction& instruction, const HostCall& call) {
+// The evaluators of one step: kept from run to run, because the generator behind `rng` goes on in them. Runs that
+// overlap have one each.
+class Evaluators {
+ public:
+  explicit Evaluators(const Instruction& instruction) : seed_(static_cast<uint64_t>(instruction.id()) << 40) {}
+
+  std::unique_ptr<Interpreter> Take() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (idle_.empty()) {
+      InterpretOptions options;
+      options.rng_seed = seed_ + (made_++ << 32);
+      return std::make_unique<Interpreter>(std::move(options));
+    }
+    std::unique_ptr<Interpreter> interpreter = std::move(idle_.back());
+    idle_.pop_back();
+    return interpreter;
+  }
+  void Return(std::unique_ptr<Interpreter> interpreter) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    idle_.push_back(std::move(interpreter));
+  }
+
+ private:
+  const uint64_t seed_;
+  std::mutex mutex_;
+  uint64_t made_ = 0;
+  std::vector<std::unique_ptr<Interpreter>> idle_;
+};
+
+Status RunInterpreted(const Instruction& instruction, Evaluators& evaluators, const HostCall& call) {
   void* const* arg = call.args.data();
   std::vector<Literal> operands;
   for (int64_t k = 0; k < instruction.operand_count(); ++k) {
     STROP_ASSIGN(Literal operand, FromMemory(instruction.operand(k)->shape(), arg));
     operands.push_back(std::move(operand));
   }
-  InterpretOptions options;
+  std::unique_ptr<Interpreter> interpreter = evaluators.Take();
+  InterpretOptions& options = interpreter->options();
   if (call.run.assignment) {
     options.num_replicas = call.run.assignment->num_replicas;
     options.num_partitions = call.run.assignment->num_partitions;
@@ -47,9 +80,11 @@ Status RunInterpreted(const Instruction& instruction, const HostCall& call) {
   options.replica_id = call.run.replica;
   options.partition_id = call.run.partition;
   const std::atomic<bool>* cancelled = call.run.cancelled;
+  options.cancelled = nullptr;
   if (cancelled) options.cancelled = [cancelled] { return cancelled->load(std::memory_order_relaxed); };
-  Interpreter interpreter(std::move(options));
-  STROP_ASSIGN(Literal result, interpreter.EvaluateInstruction(instruction, operands));
+  Result<Literal> evaluated = interpreter->EvaluateInstruction(instruction, operands);
+  evaluators.Return(std::move(interpreter));
+  STROP_ASSIGN(Literal result, std::move(evaluated));
   STROP_ASSIGN(result, PadToBounds(result, instruction.shape()));
   ToMemory(result, arg);
   return OkStatus();
@@ -60,7 +95,8 @@ Status RunInterpreted(const Instruction& instruction, const HostCall& call) {
 CompiledKernel InterpretKernel(const KernelSpec& spec) {
   HostStep step;
   const Instruction* instruction = spec.instruction;
-  step.fn = [instruction](const HostCall& call) { return RunInterpreted(*instruction, call); };
+  auto evaluators = std::make_shared<Evaluators>(*instruction);
+  step.fn = [instruction, evaluators](const HostCall& call) { return RunInterpreted(*instruction, *evaluators, call); };
   step.interpreted = true;
   CompiledKernel kernel;
   kernel.body = std::move(step);

@@ -129,6 +129,7 @@ class ElementalEmitter {
   Vals Reduce(const Instruction& i, const ArrayIndex& index);
   Vals ReduceWindow(const Instruction& i, const ArrayIndex& index);
   Vals Map(const Instruction& i, const ArrayIndex& index);
+  Vals InlineConditional(const Instruction& i, const Vals& operands);
   Vals FusionRule(const Instruction& i, const ArrayIndex& index);
   Vals GetTupleElement(const Instruction& i, const ArrayIndex& index);
   Vals GetDimensionSize(const Instruction& i, const ArrayIndex& index);

@@ -87,6 +87,7 @@ Decision CanInline(const Computation& computation) {
       case Op::Tuple:
       case Op::GetTupleElement:
       case Op::Call:
+      case Op::Conditional:
       case Op::Fusion:
       case Op::Map:
       case Op::Reshape:
@@ -143,10 +144,36 @@ Vals ElementalEmitter::Inline(const Computation& computation, const Vals& argume
       case Op::Call:
       case Op::Fusion:
       case Op::Map: out = Inline(*i->called(0), operands); break;
+      case Op::Conditional: out = InlineConditional(*i, operands); break;
       default: out = {scalars_.Emit(ScalarOp{i->op(), i->shape().type(), &i->any_attrs()}, operands)};
     }
   }
   return values[computation.root()];
+}
+
+// All branches are computed, one is chosen: they are scalar code without effects. `operands`: the predicate (branch 0
+// if true) or the index (the last branch if out of range), then the leaves of each branch's argument.
+Vals ElementalEmitter::InlineConditional(const Instruction& i, const Vals& operands) {
+  const int64_t branches = static_cast<int64_t>(i.called().size());
+  const Val& selector = operands[0];
+  size_t next = 1;
+  std::vector<Vals> results;
+  for (int64_t k = 0; k < branches; ++k) {
+    const size_t leaves = static_cast<size_t>(i.operand(k + 1)->shape().num_leaves());
+    results.push_back(Inline(*i.called(k), Vals(operands.begin() + next, operands.begin() + next + leaves)));
+    next += leaves;
+  }
+  Vals chosen = results.back();
+  for (int64_t k = branches - 1; k-- > 0;) {
+    V here = IsPred(selector.type) ? selector.re : b_.ir().CreateICmpEQ(selector.re, b_.I(k, selector.re));
+    for (size_t leaf = 0; leaf < chosen.size(); ++leaf) {
+      const Val& value = results[static_cast<size_t>(k)][leaf];
+      const int lanes = std::max({VectorBuilder::Lanes(here), value.lanes(), chosen[leaf].lanes()});
+      chosen[leaf] =
+          elements_.Select(b_.Splat(here, lanes), elements_.Splat(value, lanes), elements_.Splat(chosen[leaf], lanes));
+    }
+  }
+  return chosen;
 }
 
 // A loop whose carried values are HLO values.

@@ -15,7 +15,8 @@ const KernelFamily* FindFamily(const Instruction& kernel, std::string* why_not) 
   for (const KernelFamily* family : kFamilies) {
     const Decision d = family->matches(kernel);
     if (d) return family;
-    if (why_not) StrAppend(*why_not, why_not->empty() ? "" : "; ", family->name, ": ", d.why_not());
+    if (why_not && d.why_not() != kOtherOp)
+      StrAppend(*why_not, why_not->empty() ? "" : "; ", family->name, ": ", d.why_not());
   }
   return nullptr;
 }

@@ -31,10 +31,12 @@ struct EmittedKernel {
   int64_t scratch_bytes = 0;
 };
 
+inline constexpr std::string_view kOtherOp = "another op";
+
 struct KernelFamily {
   std::string_view name;
-  // Yes, or why not. Looks at the kernel alone (a fusion or a single instruction), so that it can answer Supports()
-  // too.
+  // Yes, or why not (kOtherOp: the family has nothing to do with such kernels). Looks at the kernel alone (a fusion or
+  // a single instruction), so that it can answer Supports() too.
   Decision (*matches)(const Instruction& kernel);
   // Machine code: adds function `context.function` of type KernelFn to the module that the builder writes to. Equal
   // kernels (same text, same in_place) must give equal code: it is shared and cached.

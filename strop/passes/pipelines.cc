@@ -29,6 +29,8 @@ void AddSimplification(PassPipeline& p, int optimization_level) {
   // What expands comes once the program is small, so that dead code is not expanded; then its own algebra is
   // simplified.
   p.Add(PassId::BatchNormExpander);
+  p.Add(PassId::RngExpander);
+  p.Add(PassId::LinearAlgebraWidener);
   // Before invariants leave their loops: a transpose that folds into a dot costs nothing where it is.
   p.Add(PassId::DotCanonicalizer);
   p.Add(PassId::ConvolutionCanonicalizer);

@@ -20,7 +20,7 @@ constexpr int64_t kTaskElements = 16 << 10;
 bool Contains(const Dims& dims, int64_t d) { return std::find(dims.begin(), dims.end(), d) != dims.end(); }
 
 Decision Matches(const Instruction& kernel) {
-  if (kernel.op() != Op::Scatter) return Decision::No("no scatter");
+  if (kernel.op() != Op::Scatter) return Decision::No(kOtherOp);
   for (int64_t k = 0; k < kernel.operand_count(); ++k) {
     const Shape& shape = kernel.operand(k)->shape();
     if (!shape.IsArray() || !shape.IsStatic()) return Decision::No("operand ", k, " is ", shape.ToString());

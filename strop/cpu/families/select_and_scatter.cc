@@ -21,7 +21,7 @@ bool IsTrivial(const WindowDim& w) {
 }
 
 Decision Matches(const Instruction& kernel) {
-  if (kernel.op() != Op::SelectAndScatter) return Decision::No("no select-and-scatter");
+  if (kernel.op() != Op::SelectAndScatter) return Decision::No(kOtherOp);
   if (!kernel.operand(0)->shape().IsStatic() || !kernel.operand(1)->shape().IsStatic())
     return Decision::No("dynamic shapes");
   for (const Computation* c : kernel.called())

@@ -10,7 +10,7 @@ namespace strop::cpu {
 namespace {
 
 Decision Matches(const Instruction& kernel) {
-  if (kernel.op() != Op::Sort) return Decision::No("no sort");
+  if (kernel.op() != Op::Sort) return Decision::No(kOtherOp);
   for (int64_t k = 0; k < kernel.operand_count(); ++k)
     if (!kernel.operand(k)->shape().IsStatic()) return Decision::No("dynamic shapes");
   return CanInline(*kernel.called(0));

@@ -13,7 +13,7 @@ const Instruction* Update(const Instruction& kernel) {
 
 Decision Matches(const Instruction& kernel) {
   const Instruction* update = Update(kernel);
-  if (!update) return Decision::No("no dynamic-update-slice");
+  if (!update) return Decision::No(kOtherOp);
   if (kernel.op() == Op::Fusion && !update->operand(0)->IsParameter())
     return Decision::No("the updated operand is computed in the kernel");
   return CanEmitElement(kernel);

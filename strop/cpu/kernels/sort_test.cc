@@ -246,39 +246,42 @@ TEST(SortByFunction, ManyOperandsAndContradictions) {
 TEST(TopK, AgreesWithAStableSort) {
   ThreadPool pool(3);
   for (ElementType type : kKeyTypes) {
-    for (auto [outer, n, k] : {std::array<int64_t, 3>{3, 50, 5},
-                               {1, 1000, 3},
-                               {2, 1000, 1000},
-                               {1, 7, 7},
-                               {2, 5000, 700},
-                               {1, 70000, 64},
-                               {2, 140000, 100},
-                               {4, 9, 0},
-                               {0, 4, 2},
-                               {1, 1, 1}}) {
-      int64_t bytes = Bytes(type);
-      std::vector<uint8_t> input = RandomElements(type, outer * n, 11), values(outer * k * bytes);
-      std::vector<int32_t> indices(outer * k);
-      ClearSmallNans(type, input);
-      ASSERT_TRUE(TopK(type, outer, n, k, input.data(), values.data(), indices.data(), &pool).ok());
-      for (int64_t o = 0; o < outer; ++o) {
-        std::vector<int32_t> order(n);
-        std::iota(order.begin(), order.end(), 0);
-        auto element = [&](int32_t i) { return &input[(o * n + i) * bytes]; };
-        std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-          return Before(type, KeyOrder::kTotal, true, element(a), element(b));
-        });
-        for (int64_t j = 0; j < k; ++j) {
-          ASSERT_EQ(indices[o * k + j], order[j]) << Name(type) << " n " << n << " k " << k << " j " << j;
-          ASSERT_EQ(std::memcmp(&values[(o * k + j) * bytes], element(order[j]), bytes), 0);
+    for (bool largest : {true, false}) {
+      for (auto [outer, n, k] : {std::array<int64_t, 3>{3, 50, 5},
+                                 {1, 1000, 3},
+                                 {2, 1000, 1000},
+                                 {1, 7, 7},
+                                 {2, 5000, 700},
+                                 {1, 70000, 64},
+                                 {2, 140000, 100},
+                                 {4, 9, 0},
+                                 {0, 4, 2},
+                                 {1, 1, 1}}) {
+        if (!largest && n > 5000) continue;  // the same but for the sign of the keys
+        int64_t bytes = Bytes(type);
+        std::vector<uint8_t> input = RandomElements(type, outer * n, 11), values(outer * k * bytes);
+        std::vector<int32_t> indices(outer * k);
+        ClearSmallNans(type, input);
+        ASSERT_TRUE(TopK(type, largest, outer, n, k, input.data(), values.data(), indices.data(), &pool).ok());
+        for (int64_t o = 0; o < outer; ++o) {
+          std::vector<int32_t> order(n);
+          std::iota(order.begin(), order.end(), 0);
+          auto element = [&](int32_t i) { return &input[(o * n + i) * bytes]; };
+          std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+            return Before(type, KeyOrder::kTotal, largest, element(a), element(b));
+          });
+          for (int64_t j = 0; j < k; ++j) {
+            ASSERT_EQ(indices[o * k + j], order[j]) << Name(type) << " n " << n << " k " << k << " j " << j;
+            ASSERT_EQ(std::memcmp(&values[(o * k + j) * bytes], element(order[j]), bytes), 0);
+          }
         }
       }
     }
   }
   float f = 0;
   int32_t i = 0;
-  EXPECT_EQ(TopK(ElementType::F32, 1, 1, 2, &f, &f, &i, nullptr).code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(TopK(ElementType::C64, 1, 1, 1, &f, &f, &i, nullptr).code(), StatusCode::kUnimplemented);
+  EXPECT_EQ(TopK(ElementType::F32, true, 1, 1, 2, &f, &f, &i, nullptr).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(TopK(ElementType::C64, true, 1, 1, 1, &f, &f, &i, nullptr).code(), StatusCode::kUnimplemented);
 }
 
 }  // namespace

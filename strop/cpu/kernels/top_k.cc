@@ -18,16 +18,18 @@ constexpr int64_t kTaskElements = 1 << 15;
 constexpr int64_t kPiece = 1 << 16;  // of a long row: selected apart, the winners together
 constexpr int64_t kGlance = 512;     // elements that are looked at together for any that counts
 
-// Keys for descending total order, without branches: the bits of a float, those below the sign turned over if it is
-// set, are an integer in its order.
+// Keys for total order, without branches: the bits of a float, those below the sign turned over if it is set, are an
+// integer in its order; all are turned over where the largest come first.
 template <class K>
-class DescendingKey {
+class RankKey {
  public:
-  explicit DescendingKey(ElementType type)
-      : sign_(IsFloat(type) || IsSigned(type) ? kSign : 0), turn_(IsFloat(type) ? static_cast<K>(kSign - 1) : 0) {}
+  RankKey(ElementType type, bool largest)
+      : sign_(IsFloat(type) || IsSigned(type) ? kSign : 0), turn_(IsFloat(type) ? static_cast<K>(kSign - 1) : 0) {
+    if (largest) sign_ = static_cast<K>(~sign_);
+  }
   K operator()(K bits) const {
     const K negative = static_cast<K>(-static_cast<K>(bits >> (8 * sizeof(K) - 1)));
-    return static_cast<K>(~(bits ^ (negative & turn_) ^ sign_));
+    return static_cast<K>(bits ^ (negative & turn_) ^ sign_);
   }
 
  private:
@@ -36,14 +38,14 @@ class DescendingKey {
 };
 // Formats of one byte are many; they have a table.
 template <>
-class DescendingKey<uint8_t> : public KeyMaker<uint8_t> {
+class RankKey<uint8_t> : public KeyMaker<uint8_t> {
  public:
-  explicit DescendingKey(ElementType type)
-      : KeyMaker<uint8_t>({.type = type, .order = KeyOrder::kTotal, .descending = true}) {}
+  RankKey(ElementType type, bool largest)
+      : KeyMaker<uint8_t>({.type = type, .order = KeyOrder::kTotal, .descending = largest}) {}
 };
 
 template <class K>
-bool AnyBelow(const DescendingKey<K>& make_key, const K* row, K limit) {
+bool AnyBelow(const RankKey<K>& make_key, const K* row, K limit) {
   bool any = false;
   WithVectors([&] {
     K found = 0;
@@ -53,10 +55,10 @@ bool AnyBelow(const DescendingKey<K>& make_key, const K* row, K limit) {
   return any;
 }
 
-// The k smallest items (descending keys: the largest elements) of row[begin, end), sorted, into best. `best` has room
-// for max(2k, 1) items, or for 2(end - begin) where everything is sorted. Returns how many there are.
+// The k smallest items (of descending keys: the largest elements) of row[begin, end), sorted, into best. `best` has
+// room for max(2k, 1) items, or for 2(end - begin) where everything is sorted. Returns how many there are.
 template <class K>
-int64_t Select(const DescendingKey<K>& make_key, const K* row, int64_t begin, int64_t end, int64_t k,
+int64_t Select(const RankKey<K>& make_key, const K* row, int64_t begin, int64_t end, int64_t k,
                typename ItemTraits<K>::Positioned* best) {
   using Traits = ItemTraits<K>;
   const int64_t n = end - begin;
@@ -98,8 +100,8 @@ void Write(const typename ItemTraits<K>::Positioned* best, int64_t k, const K* r
 }
 
 template <class K>
-bool SelectRows(const DescendingKey<K>& make_key, int64_t begin, int64_t end, int64_t n, int64_t k, const K* input,
-                K* values, int32_t* indices) {
+bool SelectRows(const RankKey<K>& make_key, int64_t begin, int64_t end, int64_t n, int64_t k, const K* input, K* values,
+                int32_t* indices) {
   using Item = typename ItemTraits<K>::Positioned;
   std::unique_ptr<Item[]> best(new (std::nothrow) Item[k > n / 4 ? 2 * n : 2 * k]);
   if (!best) return false;
@@ -112,7 +114,7 @@ bool SelectRows(const DescendingKey<K>& make_key, int64_t begin, int64_t end, in
 
 // One row, its pieces in parallel: what is among the best of all is among the best of its piece.
 template <class K>
-bool SelectLongRow(const DescendingKey<K>& make_key, int64_t n, int64_t k, const K* row, K* values, int32_t* indices,
+bool SelectLongRow(const RankKey<K>& make_key, int64_t n, int64_t k, const K* row, K* values, int32_t* indices,
                    ThreadPool* pool) {
   using Item = typename ItemTraits<K>::Positioned;
   const int64_t pieces = (n + kPiece - 1) / kPiece;
@@ -132,15 +134,15 @@ bool SelectLongRow(const DescendingKey<K>& make_key, int64_t n, int64_t k, const
 
 }  // namespace
 
-Status TopK(ElementType type, int64_t outer, int64_t n, int64_t k, const void* input, void* values, int32_t* indices,
-            ThreadPool* pool) {
+Status TopK(ElementType type, bool largest, int64_t outer, int64_t n, int64_t k, const void* input, void* values,
+            int32_t* indices, ThreadPool* pool) {
   if (!HasOrder(type)) return Unimplemented("top-k: elements of type ", Name(type), " have no order");
   if (outer < 0 || k < 0 || k > n || n > INT32_MAX) return InvalidArgument("top-k: k = ", k, " of ", n, " elements");
   if (k == 0 || outer == 0) return OkStatus();
   std::atomic<bool> out_of_memory{false};
   WithKeyType(Bytes(type), [&](auto key) {
     using K = decltype(key);
-    const DescendingKey<K> make_key(type);
+    const RankKey<K> make_key(type, largest);
     const K* elements = static_cast<const K*>(input);
     if (n >= 2 * kPiece && k <= kPiece / 16) {
       for (int64_t row = 0; row < outer; ++row)

@@ -1,4 +1,5 @@
-// TopK: the k largest elements of each row with their indices, in descending order; equal elements by ascending index.
+// TopK: the k largest elements of each row with their indices, in descending order, or the k smallest in ascending
+// order; equal elements by ascending index.
 //
 // Floats are compared in total order, as HLO's topk does: -NaN < -inf < ... < -0 < +0 < ... < inf < NaN. Rows are
 // [outer][n]; values and indices [outer][k]. One pass keeps a buffer of 2k candidates and prunes it to k when full
@@ -13,7 +14,7 @@
 
 namespace strop::cpu {
 
-Status TopK(ElementType type, int64_t outer, int64_t n, int64_t k, const void* input, void* values, int32_t* indices,
-            ThreadPool* pool);
+Status TopK(ElementType type, bool largest, int64_t outer, int64_t n, int64_t k, const void* input, void* values,
+            int32_t* indices, ThreadPool* pool);
 
 }  // namespace strop::cpu

@@ -1,4 +1,5 @@
-// rng-bit-generator -> the kernel library.
+// rng-bit-generator -> the kernel library. The state is taken as 64-bit words, low one first, whatever its elements
+// are.
 #include "strop/cpu/kernels/rng.h"
 #include "strop/cpu/library/library.h"
 
@@ -7,7 +8,7 @@ namespace strop::cpu {
 Decision SupportsRngBitGenerator(const Instruction& i) {
   const Shape& state = i.operand(0)->shape();
   const ElementType type = i.shape().element(1).type();
-  if (state.type() != ElementType::U64 || state.rank() != 1) return Decision::No("rng state ", state.ToString());
+  if (state.rank() != 1 || state.byte_size() % 8 != 0) return Decision::No("rng state ", state.ToString());
   if (!IsInteger(type) && !IsFloat(type)) return Decision::No("random bits as ", Name(type));
   return Decision::Yes();
 }
@@ -18,7 +19,7 @@ Result<CompiledKernel> MakeRngBitGenerator(const KernelSpec& spec) {
   const RngAlgorithm algorithm = static_cast<RngAlgorithm>(i.attrs<RngBitGeneratorAttrs>().algorithm);
   HostStep step;
   step.fn = [algorithm, type = bits.type(), dims = bits.dims(),
-             words = static_cast<size_t>(i.operand(0)->shape().dim(0))](const HostCall& call) {
+             words = static_cast<size_t>(i.operand(0)->shape().byte_size() / 8)](const HostCall& call) {
     const std::span<const uint64_t> state(static_cast<const uint64_t*>(call.args[0]), words);
     const std::span<uint64_t> next(static_cast<uint64_t*>(call.args[1]), words);
     return RngBitGenerator(algorithm, type, dims, state, next, call.args[2], call.run.pool);

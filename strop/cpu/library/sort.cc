@@ -77,7 +77,6 @@ Result<CompiledKernel> MakeSort(const KernelSpec& spec) {
 
 Decision SupportsTopK(const Instruction& i) {
   const ElementType type = i.operand(0)->shape().type();
-  if (!i.attrs<TopKAttrs>().largest) return Decision::No("topk of the smallest elements");
   if (IsComplex(type) || IsSubByte(type)) return Decision::No("topk of ", Name(type));
   if (!i.shape().IsTuple() || i.shape().element(1).type() != ElementType::S32)
     return Decision::No("topk without s32 indices");
@@ -88,8 +87,10 @@ Result<CompiledKernel> MakeTopK(const KernelSpec& spec) {
   const Shape& input = spec.instruction->operand(0)->shape();
   HostStep step;
   step.fn = [type = input.type(), rows = RowsOf(input), n = input.dim(input.rank() - 1),
-             k = spec.instruction->attrs<TopKAttrs>().k](const HostCall& call) {
-    return TopK(type, rows, n, k, call.args[0], call.args[1], static_cast<int32_t*>(call.args[2]), call.run.pool);
+             k = spec.instruction->attrs<TopKAttrs>().k,
+             largest = spec.instruction->attrs<TopKAttrs>().largest](const HostCall& call) {
+    return TopK(type, largest, rows, n, k, call.args[0], call.args[1], static_cast<int32_t*>(call.args[2]),
+                call.run.pool);
   };
   CompiledKernel kernel;
   kernel.body = std::move(step);
