@@ -11,7 +11,8 @@
 //   - it computes an element from a bounded number of operand elements (elementwise, data movement, iota, scalar
 //   constant);
 //   - every user is a kernel root that takes inlined operands there, or is itself inlined;
-//   - it would be computed once per element, or is cheap: a broadcast repeats its operand, two kernels repeat it twice.
+//   - it would be computed once per element, or is cheap: a broadcast repeats its operand, two kernels repeat it twice,
+//     so do two slices of it in one kernel.
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
@@ -21,9 +22,10 @@
 namespace strop {
 namespace {
 
-constexpr int kMaxKernelSize = 160;  // instructions in a fused computation
-constexpr int kMaxCheapKernels = 8;  // kernels that repeat a cheap instruction
-constexpr int64_t kMaxPadding = 2;   // times that a cheap instruction is computed for positions of padding
+constexpr int kMaxKernelSize = 160;          // instructions in a fused computation
+constexpr int kMaxCheapKernels = 8;          // kernels that repeat a cheap instruction
+constexpr size_t kMaxPlaces[] = {16, 4, 2};  // index maps in a kernel at which an instruction is computed, by Cost
+constexpr int64_t kMaxPadding = 2;           // times that a cheap instruction is computed for positions of padding
 
 // How often computing this op again may be tolerated.
 enum class Cost : uint8_t { Free, Cheap, Expensive };
@@ -137,6 +139,16 @@ struct Node {
   int64_t repeat = 1;            // times that an element is computed, over the worst path to a root
   int64_t padded = 1;            // the part of it that is due to padding
   std::vector<int32_t> kernels;  // roots (numbers of nodes) that compute it; a root has itself
+  std::vector<int32_t> places;   // index maps at which they do (numbers of places); a root has one
+};
+
+// An index map from the elements of a kernel's result to those of an instruction inside. Instructions along a chain of
+// elementwise ops share one; a slice, a transposition, a concatenation make others of it. Code is emitted once a place.
+struct Place {
+  int32_t kernel;                     // root
+  const Instruction* made_by;         // the user whose operand is read here; null: the root's own
+  int64_t operand;                    // of the user
+  std::vector<int32_t> further = {};  // places made from this one
 };
 
 class Fuser {
@@ -167,12 +179,52 @@ class Fuser {
     node.inlined = static_cast<bool>(decision);
     if (!node.inlined) {
       node.kernels = {n};
+      node.places = {static_cast<int32_t>(places_.size())};
+      places_.push_back({n, nullptr, 0});
       node.repeat = node.padded = 1;
       if (why_not_ && i->use_count() > 0 && IsInlinable(*i) && !IsAlias(*i) && i->op() != Op::Constant)
         why_not_->push_back(StrCat("%", i->name(), ": ", decision.why_not()));
       return;
     }
-    for (int32_t k : node.kernels) ++kernel_size_[k];
+    for (int32_t p : node.places) ++kernel_size_[places_[p].kernel];
+  }
+
+  // The place where operand `k` of a user at place `p` is read.
+  int32_t OperandPlace(int32_t p, const Instruction& user, int64_t k) {
+    const Instruction& operand = *user.operand(k);
+    if (IsElementwise(user.op()) && operand.shape().SameDims(user.shape())) return p;
+    // Where users do the same, operands are read at the same place. Operands of a concatenation are not.
+    const bool apart = user.op() == Op::Concatenate || user.op() == Op::DynamicUpdateSlice;
+    for (int32_t f : places_[p].further) {
+      const Place& place = places_[f];
+      const Instruction& other = *place.made_by;
+      if (other.op() != user.op() || (place.operand != k && apart) || !other.shape().SameDims(user.shape())) continue;
+      if (!other.operand(place.operand)->shape().SameDims(operand.shape())) continue;
+      if (&other == &user || (other.operand_count() == 1 && other.any_attrs() == user.any_attrs())) return f;
+    }
+    const int32_t made = static_cast<int32_t>(places_.size());
+    places_[p].further.push_back(made);
+    places_.push_back({places_[p].kernel, &user, k});
+    return made;
+  }
+
+  // Adds where the use reads the instruction.
+  void AddPlaces(const Use& use, const Node& user, std::vector<int32_t>& places) {
+    for (int32_t p : user.places) {
+      const int32_t at = OperandPlace(p, *use.user, use.operand_number);
+      if (std::find(places.begin(), places.end(), at) == places.end()) places.push_back(at);
+    }
+  }
+
+  // Computed at more places of one kernel than its cost allows?
+  Decision FewPlaces(const Node& node, Cost cost) const {
+    for (int32_t k : node.kernels) {
+      const size_t n = static_cast<size_t>(
+          std::count_if(node.places.begin(), node.places.end(), [&](int32_t p) { return places_[p].kernel == k; }));
+      if (n > kMaxPlaces[static_cast<size_t>(cost)])
+        return Decision::No("the kernel of %", order_[k]->name(), " would compute it at ", n, " places");
+    }
+    return Decision::Yes();
   }
 
   Decision Inline(int32_t n, Node& node) {
@@ -193,6 +245,9 @@ class Fuser {
       }
       int64_t repeat = SaturatingMultiply(at.repeat, RepeatFactor(user, use.operand_number));
       node.repeat = std::max(node.repeat, repeat);
+      AddPlaces(use, at, node.places);
+      if (node.places.size() > kMaxPlaces[0] * kMaxCheapKernels && !scalar)
+        return Decision::No("it would be computed at too many places");
       node.padded = std::max(node.padded,
                              SaturatingMultiply(at.inlined ? at.padded : 1, PaddingFactor(user, use.operand_number)));
       for (int32_t k : at.kernels) {
@@ -209,6 +264,8 @@ class Fuser {
       }
     }
     if (target_.supports && !target_.supports(*i)) return Decision::No("it is not compiled");
+    if (!scalar)
+      if (Decision d = FewPlaces(node, cost); !d) return d;
     if (node.kernels.size() > 1 && !OnlyCheapOperands(*i, 0)) return Decision::No("several kernels would compute it");
     if (node.padded > kMaxPadding && cost != Cost::Free && !scalar)
       return Decision::No("padding would compute each element ", node.padded, " times");
@@ -361,6 +418,7 @@ class Fuser {
   std::vector<Instruction*> order_;
   std::unordered_map<const Instruction*, int32_t> number_;
   std::vector<Node> nodes_;
+  std::vector<Place> places_;
   std::vector<int> kernel_size_;
   std::vector<int64_t> seen_;
   int64_t epoch_ = 0;

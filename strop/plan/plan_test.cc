@@ -204,6 +204,51 @@ TEST(Fusion, CheapIsRepeatedExpensiveIsNot) {
   EXPECT_EQ(std::count(ops.begin(), ops.end(), Op::Negate), 0);
 }
 
+// The sum of windows of `shifts` slices of negate(x); slices of the same elements are one place.
+int64_t NegatesInMemory(int shifts, bool same) {
+  Module m("places");
+  Computation* c = m.AddComputation("main");
+  m.set_entry(c);
+  Shape s = Shape::Array(kF32, {100}), window = Shape::Array(kF32, {50});
+  Instruction* n = c->Add(Op::Negate, s, {c->AddParameter(0, s)});
+  Instruction* sum = nullptr;
+  for (int k = 0; k < shifts; ++k) {
+    const int64_t start = same ? 1 : k;
+    Instruction* part = c->Add(Op::Slice, window, {n}, SliceAttrs{{{start, start + 50, 1}}});
+    sum = sum ? c->Add(Op::Add, window, {sum, part}) : part;
+  }
+  c->set_root(sum);
+  EXPECT_TRUE(FuseModule(m, Target()).ok());
+  int64_t count = 0;
+  for (Instruction* i : c->instructions()) count += i->op() == Op::Negate;
+  return count;
+}
+
+TEST(Fusion, WhatManyPlacesNeedIsComputedOnce) {
+  EXPECT_EQ(NegatesInMemory(3, false), 0);
+  EXPECT_EQ(NegatesInMemory(7, false), 1);
+  EXPECT_EQ(NegatesInMemory(7, true), 0);
+}
+
+TEST(Fusion, PaddingDoesNotNest) {
+  Module m("pads");
+  Computation* c = m.AddComputation("main");
+  m.set_entry(c);
+  int64_t n = 4;
+  Instruction* x = c->AddParameter(0, Shape::Array(kF32, {n}));
+  Instruction* zero = c->AddConstant(Literal::Scalar<float>(0));
+  for (int k = 0; k < 4; ++k) {
+    x = c->Add(Op::Negate, x->shape(), {x});
+    x = c->Add(Op::Pad, Shape::Array(kF32, {2 * n}), {x, zero}, PadAttrs{{{0, 1, 1}}});
+    n *= 2;
+  }
+  c->set_root(x);
+  ASSERT_TRUE(FuseModule(m, Target()).ok());
+  int64_t fusions = 0;
+  for (Instruction* i : c->instructions()) fusions += i->op() == Op::Fusion;
+  EXPECT_GT(fusions, 1);
+}
+
 TEST(Fusion, UpdateThatReadsItsBufferElsewhereGetsItTwice) {
   Module m("dus");
   Computation* c = m.AddComputation("main");
