@@ -41,6 +41,34 @@ Status ApplyOptions(const FrontendCompileOptions& options, Module& module) {
   return OkStatus();
 }
 
+Result<int64_t> ParseOverride(std::string_view key, std::string_view text) {
+  std::optional<int64_t> number = ParseNumber<int64_t>(text);
+  if (!number) return InvalidArgument("compile option ", key, " is \"", CEscape(text), "\", expected a number");
+  return *number;
+}
+
+std::string OverrideText(const FrontendCompileOptions::Override& value) {
+  return std::visit([](const auto& v) { return StrCat(v); }, value);
+}
+
+// Options of this one compilation: XLA's own names, of which the few that mean something here are taken, and Strop's,
+// with or without the prefix strop_.
+Status ApplyOverrides(FrontendCompileOptions& options, Options& settings) {
+  for (const auto& [key, value] : options.overrides) {
+    const std::string text = OverrideText(value);
+    if (key == "xla_dump_to") {
+      options.dump.to = text;
+    } else if (key == "xla_backend_optimization_level") {
+      STROP_ASSIGN(options.backend_optimization_level, ParseOverride(key, text));
+    } else if (!key.starts_with("xla_")) {
+      const std::string name = key.starts_with("strop_") ? key.substr(6) : key;
+      if (!HasOption(name)) return InvalidArgument("No such compile option: '", CEscape(key), "'");
+      STROP_TRY(SetOption(settings, name, text, StrCat("compile option ", key)));
+    }
+  }
+  return OkStatus();
+}
+
 // Buffers are row-major, so parameters and results are, whatever layouts the program's own instructions have.
 Status SetEntryLayout(Module& module) {
   ModuleConfig& config = module.config();
@@ -185,6 +213,8 @@ Result<std::shared_ptr<const Program>> CompileProgram(std::string_view format, s
                                                       const Options& settings) {
   auto program = std::make_shared<Program>();
   STROP_ASSIGN(program->options, ParseCompileOptions(options_bytes));
+  Options compile_settings = settings;
+  STROP_TRY(ApplyOverrides(program->options, compile_settings));
   STROP_ASSIGN(std::unique_ptr<Module> module, ReadProgram(format, code));
   STROP_TRY(ApplyOptions(program->options, *module));
   STROP_TRY(SetEntryLayout(*module));
@@ -194,7 +224,8 @@ Result<std::shared_ptr<const Program>> CompileProgram(std::string_view format, s
   for (const Instruction* parameter : module->entry()->parameters())
     STROP_TRY(AppendShardings(*parameter, program->parameters.shardings));
   STROP_TRY(AppendShardings(*module->entry()->root(), program->outputs.shardings));
-  STROP_ASSIGN(program->compiled, Compile(std::move(module), backend, SettingsFrom(program->options, settings)));
+  STROP_ASSIGN(program->compiled,
+               Compile(std::move(module), backend, SettingsFrom(program->options, compile_settings)));
   program->format = format;
   program->code = code;
   program->options_bytes = options_bytes;

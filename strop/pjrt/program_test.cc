@@ -20,6 +20,26 @@ TEST_F(Pjrt, CompileRefusals) {
             std::string::npos);
 }
 
+// {7: {key, {1: value}}}
+std::string Override(const std::string& key, const std::string& value) {
+  auto field = [](char tag, const std::string& bytes) {
+    return std::string(1, tag) + static_cast<char>(bytes.size()) + bytes;
+  };
+  return field('\x3a', field('\x0a', key) + field('\x12', field('\x0a', value)));
+}
+
+TEST_F(Pjrt, OptionsOfOneCompilation) {
+  PJRT_LoadedExecutable* executable = nullptr;
+  for (auto [key, value] : {std::pair("xla_embed_ir_in_executable", "true"), {"xla_backend_optimization_level", "0"}}) {
+    ASSERT_EQ(Compile("mlir", kAddOne, &executable, Override(key, value)).message, "");
+    Free(executable);
+  }
+  EXPECT_EQ(Compile("mlir", kAddOne, &executable, Override("invalid_key", "x")).message,
+            "No such compile option: 'invalid_key'");
+  EXPECT_EQ(Compile("mlir", kAddOne, &executable, Override("xla_backend_optimization_level", "x")).code, kInvalid);
+  EXPECT_EQ(Compile("mlir", kAddOne, &executable, Override("strop_num_threads", "many")).code, kInvalid);
+}
+
 TEST_F(Pjrt, ExecuteRefusals) {
   PJRT_LoadedExecutable* executable = nullptr;
   ASSERT_EQ(Compile("mlir", kAddOne, &executable).message, "");
