@@ -28,6 +28,7 @@ void AddSimplification(PassPipeline& p, int optimization_level) {
   p.AddRepeated(kSimplify, rounds);
   // What expands comes once the program is small, so that dead code is not expanded; then its own algebra is
   // simplified.
+  p.Add(PassId::QuantizeExpander);
   p.Add(PassId::BatchNormExpander);
   p.Add(PassId::RngExpander);
   p.Add(PassId::LinearAlgebraWidener);
