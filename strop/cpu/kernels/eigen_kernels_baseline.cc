@@ -3,7 +3,11 @@
 
 namespace strop::cpu {
 
-const EigenIsa& EigenBaseline() { return baseline::kEigenIsa; }
+const EigenIsa& EigenBaseline() {
+  static constexpr EigenIsa kIsa = {baseline::Table<float>(), baseline::Table<double>(),
+                                    baseline::Table<std::complex<float>>(), baseline::Table<std::complex<double>>()};
+  return kIsa;
+}
 
 const EigenIsa& BestEigenIsa() {
 #if defined(__x86_64__)
