@@ -77,7 +77,7 @@ Result<CompiledKernel> MakeSort(const KernelSpec& spec) {
 
 Decision SupportsTopK(const Instruction& i) {
   const ElementType type = i.operand(0)->shape().type();
-  if (IsComplex(type) || IsSubByte(type)) return Decision::No("topk of ", Name(type));
+  if (IsComplex(type)) return Decision::No("topk of ", Name(type));
   if (!i.shape().IsTuple() || i.shape().element(1).type() != ElementType::S32)
     return Decision::No("topk without s32 indices");
   return Decision::Yes();
