@@ -33,6 +33,7 @@ Decision CpuBackend::Supports(const Instruction& instruction) const {
 void CpuBackend::AddPasses(Phase phase, PassPipeline& pipeline) const {
   if (phase != Phase::kSimplify) return;
   pipeline.Add(PassId::TopkRewriter);
+  pipeline.Add(PassId::DotConvertFolding);
   pipeline.Add(PassId::Dce);
 }
 
