@@ -27,7 +27,7 @@ find_program(STROP_RELOCATABLE_LD NAMES ld.bfd REQUIRED)
 function(strop_ducc0_kernels target set)
   set(name fft_ducc_${set})
   add_library(strop_${name} OBJECT strop/cpu/kernels/${name}.cc)
-  target_compile_options(strop_${name} PRIVATE -O2 -ffp-contract=fast -fno-gnu-unique ${ARGN})  # unique symbols could not be made local
+  target_compile_options(strop_${name} PRIVATE -ffp-contract=fast -fno-gnu-unique ${ARGN})  # unique symbols could not be made local
   if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
     target_compile_options(strop_${name} PRIVATE -fno-sanitize=all)  # with sanitizers this one file takes over four minutes to compile
   endif()

@@ -33,6 +33,11 @@ if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
 endif()
 
 # LLVM, static. Only rooms declared with LLVM see its headers (strop_room).
+# So are zlib and zstd, which LLVM and .npz files use: the plugin then needs nothing but the C library.
+set(ZLIB_USE_STATIC_LIBS ON)
 find_package(LLVM 22.1 REQUIRED CONFIG HINTS /usr/lib/llvm-22)
+if(TARGET zstd::libzstd_shared AND zstd_STATIC_LIBRARY)
+  set_target_properties(zstd::libzstd_shared PROPERTIES IMPORTED_LOCATION ${zstd_STATIC_LIBRARY})
+endif()
 llvm_map_components_to_libnames(STROP_LLVM_LIBRARIES X86 OrcJIT Passes)
 separate_arguments(STROP_LLVM_DEFINITIONS NATIVE_COMMAND "${LLVM_DEFINITIONS}")
