@@ -46,8 +46,9 @@ class Checks(unittest.TestCase):
 
     def test_readmes(self):
         self.one(readmes, {"strop/ir/a.h": "\n"}, "strop/ir: README.md is missing")
-        self.one(readmes, {"strop/ir/README.md": "Holds, Comes in, Goes out, May include\n"}, "no heading 'To add one'")
-        self.one(readmes, {"tests/README.md": "x\n" * 21}, "21 lines")
+        self.one(readmes, {"strop/ir/README.md": "# ir\n*Holds* *Comes in* *Goes out* *May include*\n"}, "no heading 'To add one'")
+        self.one(readmes, {"tests/README.md": "#tests\n"}, "does not start with a heading")
+        self.one(readmes, {"tests/README.md": "# x\n" * 21}, "21 lines")
 
     def test_names(self):
         self.one(names, {"strop/ir/shape_util.h": ""}, "a file is not called 'util'")

@@ -23,8 +23,10 @@ def check(root):
         text = readme.read_text()
         if text.count("\n") > LIMIT:
             errors.append(f"{folder}/README.md: {text.count(chr(10))} lines, the limit is {LIMIT}")
+        if not text.startswith("# "):
+            errors.append(f"{folder}/README.md: does not start with a heading ('# name')")
         if folder.parts[0] == "strop":
             for heading in HEADINGS:
-                if not re.search(rf"\b{heading}\b", text):
+                if not re.search(rf"\*{heading}\*", text):  # in italics, as a formatter for other languages would not leave it
                     errors.append(f"{folder}/README.md: no heading '{heading}' (all of: {' · '.join(HEADINGS)})")
     return errors, []

@@ -22,7 +22,7 @@
 namespace strop {
 namespace {
 
-constexpr int kMaxKernelSize = 160;          // instructions in a fused computation
+constexpr int kMaxKernelSize = 512;          // instructions in a fused computation, those that cost nothing aside
 constexpr int kMaxCheapKernels = 8;          // kernels that repeat a cheap instruction
 constexpr size_t kMaxPlaces[] = {16, 4, 2};  // index maps in a kernel at which an instruction is computed, by Cost
 constexpr int64_t kMaxPadding = 2;           // times that a cheap instruction is computed for positions of padding
@@ -186,7 +186,8 @@ class Fuser {
         why_not_->push_back(StrCat("%", i->name(), ": ", decision.why_not()));
       return;
     }
-    for (int32_t p : node.places) ++kernel_size_[places_[p].kernel];
+    if (CostOf(*i) != Cost::Free)
+      for (int32_t p : node.places) ++kernel_size_[places_[p].kernel];
   }
 
   // The place where operand `k` of a user at place `p` is read.
