@@ -2,6 +2,13 @@
 # One static library per room, strop_<name>, from strop/<name>/**/*.cc; its *_test.cc become one gtest program, strop_<name>_test, run as unit.<name>.
 # Sources are globbed, so that adding a file edits no build file. A main.cc is left out: it belongs to a program (strop_program).
 # LLVM: the room may include llvm/ headers and links LLVM's static libraries. EXCLUDE: sources that are compiled in another way.
+# The environment variable of the same name gives the default: tests/howto leaves the unit tests out of its copy, where it tests the pages.
+set(STROP_UNIT_TESTS_DEFAULT ON)
+if(DEFINED ENV{STROP_UNIT_TESTS})
+  set(STROP_UNIT_TESTS_DEFAULT $ENV{STROP_UNIT_TESTS})
+endif()
+option(STROP_UNIT_TESTS "Build the rooms' unit tests" ${STROP_UNIT_TESTS_DEFAULT})
+
 function(strop_room name)
   cmake_parse_arguments(ROOM "LLVM" "EXCLUDE" "ROOMS;LINK" ${ARGN})
   set(folder ${PROJECT_SOURCE_DIR}/strop/${name})
@@ -26,7 +33,7 @@ function(strop_room name)
   add_library(strop::${name} ALIAS strop_${name})
   set_target_properties(strop_${name} PROPERTIES EXPORT_NAME ${name})
   set_property(GLOBAL APPEND PROPERTY STROP_ROOMS strop_${name})
-  if(tests)
+  if(tests AND STROP_UNIT_TESTS)
     add_executable(strop_${name}_test ${tests})
     target_compile_definitions(strop_${name}_test PRIVATE STROP_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
     target_link_libraries(strop_${name}_test PRIVATE strop_${name} GTest::gtest GTest::gtest_main)
