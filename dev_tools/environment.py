@@ -53,6 +53,8 @@ def make_python_environment():
     stamp = VENV / "strop-requirements.sha256"
     if stamp.is_file() and stamp.read_text() == wanted and PYTHON.exists():
         return
+    if VENV.is_symlink():
+        VENV.unlink()  # what it leads to is somebody else's: `venv --clear` would empty that
     with Step("making the Python environment .venv (jax and what the examples need, about 150 MB)"):
         run([sys.executable, "-m", "venv", "--clear", VENV], "could not make .venv: is python3-venv installed?")
         run([PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--progress-bar", "off", "-r", REQUIREMENTS],
