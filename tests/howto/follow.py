@@ -57,7 +57,7 @@ def edit(target, block):
 
 def follow(page, target):
     environment = {name: value for name, value in os.environ.items() if name != "CCACHE_BASEDIR"}
-    environment["STROP_UNIT_TESTS"] = "OFF"  # a fifth of the build, and nothing that a page speaks of
+    environment["STROP_UNIT_TESTS"] = "OFF"  # about a sixth of the build, and nothing that a page speaks of
     for kind, body in BLOCK.findall((target / page).read_text()):
         if kind == "sh":
             print(f"--- {page}\n{body}", flush=True)

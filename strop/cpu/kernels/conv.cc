@@ -4,6 +4,7 @@
 #include <climits>
 #include <cstring>
 
+#include "strop/cpu/kernels/accumulator_type.h"
 #include "strop/cpu/kernels/gemm.h"
 
 namespace strop::cpu {
@@ -21,31 +22,6 @@ int64_t InputIndex(const ConvSpatialDim& d, int64_t o, int64_t w) {
     return i < d.input ? i : -1;
   }
   return at < d.input ? at : -1;
-}
-
-template <class T>
-const MicroTable<T>& MicroOf() {
-  const GemmIsa& isa = BestGemmIsa();
-  if constexpr (std::is_same_v<T, float>)
-    return isa.f32;
-  else if constexpr (std::is_same_v<T, double>)
-    return isa.f64;
-  else if constexpr (std::is_same_v<T, int32_t>)
-    return isa.s32;
-  else
-    return isa.s64;
-}
-
-template <class T>
-constexpr ElementType TypeOf() {
-  if constexpr (std::is_same_v<T, float>)
-    return ElementType::F32;
-  else if constexpr (std::is_same_v<T, double>)
-    return ElementType::F64;
-  else if constexpr (std::is_same_v<T, int32_t>)
-    return ElementType::S32;
-  else
-    return ElementType::S64;
 }
 
 // The taps of the kernel as one list.

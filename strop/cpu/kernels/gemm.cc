@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "strop/cpu/kernels/accumulator_type.h"
 #include "strop/cpu/kernels/half.h"
 
 namespace strop::cpu {
@@ -232,30 +233,6 @@ struct Blocks {
   int64_t across = 0, down = 0;
 };
 
-template <class T>
-const MicroTable<T>& MicroOf(const GemmIsa& isa) {
-  if constexpr (std::is_same_v<T, float>)
-    return isa.f32;
-  else if constexpr (std::is_same_v<T, double>)
-    return isa.f64;
-  else if constexpr (std::is_same_v<T, int32_t>)
-    return isa.s32;
-  else
-    return isa.s64;
-}
-
-template <class T>
-constexpr ElementType TypeOf() {
-  if constexpr (std::is_same_v<T, float>)
-    return ElementType::F32;
-  else if constexpr (std::is_same_v<T, double>)
-    return ElementType::F64;
-  else if constexpr (std::is_same_v<T, int32_t>)
-    return ElementType::S32;
-  else
-    return ElementType::S64;
-}
-
 // Few rows: B is read once and straight from its place, so that packing it would double the traffic.
 //   columns of B contiguous: inner kernel on unpacked rows of B;   rows of B^T contiguous: dot products.
 enum class Strategy : uint8_t { Blocked, FewRowsDirect, FewRowsDots };
@@ -263,7 +240,7 @@ enum class Strategy : uint8_t { Blocked, FewRowsDirect, FewRowsDots };
 template <class T>
 class RealGemm final : public Gemm {
  public:
-  explicit RealGemm(const GemmProblem& p) : p_(p), micro_(MicroOf<T>(BestGemmIsa())) {
+  explicit RealGemm(const GemmProblem& p) : p_(p), micro_(MicroOf<T>()) {
     constexpr ElementType kT = TypeOf<T>();
     if (p.m <= 4 && p.b.type == kT && p.a.type == kT && p.b.row_stride == 1 && p.a.col_stride == 1 && p.k > 0)
       strategy_ = Strategy::FewRowsDots;
@@ -359,7 +336,7 @@ class RealGemm final : public Gemm {
 template <class T>
 class ComplexGemm final : public Gemm {
  public:
-  explicit ComplexGemm(const GemmProblem& p) : p_(p), micro_(MicroOf<T>(BestGemmIsa())) {
+  explicit ComplexGemm(const GemmProblem& p) : p_(p), micro_(MicroOf<T>()) {
     block_ = ChooseBlocks(p.m, p.n, p.k, micro_.mr, micro_.nr, sizeof(T), p.batch);
     block_.kb = std::max<int64_t>(p.k, 1);
     block_.mb = micro_.mr;
