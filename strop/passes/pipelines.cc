@@ -35,7 +35,10 @@ void AddSimplification(PassPipeline& p, int optimization_level) {
   // Before invariants leave their loops: a transpose that folds into a dot costs nothing where it is.
   p.Add(PassId::DotCanonicalizer);
   p.Add(PassId::ConvolutionCanonicalizer);
-  if (optimization_level > 0) p.Add(PassId::LoopInvariantCodeMotion);
+  if (optimization_level > 0) {
+    p.Add(PassId::LoopUnroller);
+    p.Add(PassId::LoopInvariantCodeMotion);
+  }
   p.AddRepeated(kSimplify, rounds);
   // Simplification may have brought transposes and dots together.
   p.Add(PassId::DotCanonicalizer);
