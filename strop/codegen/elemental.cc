@@ -18,6 +18,15 @@ bool SameIndex(Op op) {
          op == Op::AddDependency;
 }
 
+std::vector<V> Flat(const Vals& vals) {
+  std::vector<V> flat;
+  for (const Val& v : vals) {
+    flat.push_back(v.re);
+    flat.push_back(v.im);
+  }
+  return flat;
+}
+
 }  // namespace
 
 using RuleFn = Vals (ElementalEmitter::*)(const Instruction&, const ArrayIndex&);
@@ -203,13 +212,12 @@ Vals ElementalEmitter::EmitAll(const Instruction* instruction, const ArrayIndex&
     return Compute(*instruction, index);
   });
   --depth_;
-  std::vector<V> flat;
-  for (const Val& v : vals) {
-    flat.push_back(v.re);
-    flat.push_back(v.im);
-  }
-  scopes_.Remember(level, std::move(key), std::move(flat));
+  scopes_.Remember(level, std::move(key), Flat(vals));
   return vals;
+}
+
+void ElementalEmitter::Provide(const Instruction* instruction, const ArrayIndex& index, const Vals& values) {
+  scopes_.Remember(LevelOf(index), KeyOf(Resolve(instruction), index), Flat(values));
 }
 
 Vals ElementalEmitter::Compute(const Instruction& i, const ArrayIndex& index) {

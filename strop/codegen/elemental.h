@@ -61,6 +61,8 @@ class ElementalEmitter {
   Val Emit(const Instruction* instruction, const ArrayIndex& index);
   // All results of a tuple-shaped reduce at a position.
   Vals EmitAll(const Instruction* instruction, const ArrayIndex& index);
+  // These are the values at a position, whoever computed them: what is emitted at it next will find them.
+  void Provide(const Instruction* instruction, const ArrayIndex& index, const Vals& values);
   // The body of a scalar computation on values of any number of lanes; one value per leaf of its root.
   Vals Inline(const Computation& computation, const Vals& arguments);
   // Scalar operand (start index, init value), evaluated outside all loops where possible.

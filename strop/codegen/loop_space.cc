@@ -163,16 +163,20 @@ void SetRows(LoopSpace& space, Int64Vector sizes) {
 
 }  // namespace
 
-LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes) {
-  LoopSpace space;
+Int64Vector DigitsOf(const KernelBody& body) {
   const Shape& shape = body.roots[0]->shape();
   const int64_t total = (shape.IsTuple() ? shape.element(0) : shape).num_elements();
-  space.lanes = PreferredLanes(body, vector_bytes);
   const std::map<const Instruction*, Cuts> cuts = AllCuts(body);
   Cuts wanted;
   for (const Instruction* root : body.roots)
     if (const auto c = cuts.find(root); c != cuts.end()) wanted.insert(c->second.begin(), c->second.end());
-  Int64Vector sizes = Factors(total, wanted);
+  return Factors(total, wanted);
+}
+
+LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes) {
+  LoopSpace space;
+  space.lanes = PreferredLanes(body, vector_bytes);
+  Int64Vector sizes = DigitsOf(body);
   const auto reduce = std::find_if(body.roots.begin(), body.roots.end(), ReducesRows);
   if (reduce != body.roots.end() && ReducedRowSize(**reduce) >= space.lanes) {
     space.uniform = true;

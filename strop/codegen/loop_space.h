@@ -20,6 +20,8 @@ struct LoopSpace {
 
 // Lanes so that the widest type of the kernel fills a register.
 int PreferredLanes(const KernelBody& body, int vector_bytes);
+// The dimensions of the roots, merged as far as the kernel treats them alike.
+Int64Vector DigitsOf(const KernelBody& body);
 // For roots of `num_elements` elements each.
 LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes);
 

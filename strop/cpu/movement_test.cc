@@ -61,6 +61,31 @@ TEST(Movement, Broadcast) {
   }
 }
 
+// Blocks: sides that are and are no multiples of the lanes, users at the same position, two transposes in one kernel.
+TEST(Movement, TransposeInBlocks) {
+  for (ElementType type : {kF32, ElementType::Pred, ElementType::S8, ElementType::BF16, ElementType::F64,
+                           ElementType::C64, ElementType::C128}) {
+    Case t;
+    t.b.Transpose(t.Input(type, {67, 3, 35}), {2, 1, 0});
+    t.Check();
+  }
+  for (const Int64Vector& dims : {Int64Vector{64, 32}, Int64Vector{17, 300}, Int64Vector{5, 1000}, Int64Vector{4, 4},
+                                  Int64Vector{333, 131}, Int64Vector{1, 40}, Int64Vector{40, 1}}) {
+    Case t;
+    Instruction* x = t.b.Transpose(t.Used(t.Input(dims)), {1, 0});
+    Instruction* y = t.b.Transpose(t.Input(dims), {1, 0});
+    Instruction* bias = t.b.Broadcast(t.Input({dims[0]}), {dims[1], dims[0]}, {1});
+    t.b.Make(Op::Add, {t.b.Make(Op::Multiply, {x, t.Input({dims[1], dims[0]})}), t.b.Make(Op::Subtract, {y, bias})});
+    t.Check();
+  }
+  Case t;  // a comparison's result, 5-dimensional, with another permutation beside it
+  Instruction* less =
+      t.b.Make(Op::Not, {t.b.Transpose(t.Input(ElementType::Pred, {3, 18, 2, 21, 2}), {3, 2, 0, 1, 4})});
+  Instruction* other = t.b.Transpose(t.Input({2, 18, 21, 3, 2}), {2, 0, 3, 1, 4});
+  t.b.Make(Op::Select, {less, other, t.Input({21, 2, 3, 18, 2})});
+  t.Check();
+}
+
 TEST(Movement, TransposeReverseSlice) {
   for (const Dims& p : {Dims{1, 0, 2}, Dims{2, 1, 0}, Dims{0, 2, 1}, Dims{1, 2, 0}, Dims{2, 0, 1}}) {
     for (ElementType type : {kF32, ElementType::S8, ElementType::C64, ElementType::F64}) {

@@ -2,6 +2,7 @@
 // their number of elements are walked one after the other.
 #include <map>
 
+#include "strop/codegen/block_space.h"
 #include "strop/codegen/kernel_frame.h"
 #include "strop/cpu/kernel_family.h"
 
@@ -39,11 +40,16 @@ Result<EmittedKernel> Emit(const KernelSpec& spec, EmitContext& context) {
   const int vector_bytes = context.b.target().vector_bytes;
   if (by_size.size() == 1) {
     if (by_size.begin()->first > 0) {
-      const LoopSpace space = ChooseLoopSpace(body, vector_bytes);
-      const KernelFrame::Cut cut = KernelFrame::CutIntoTasks(space, CostOf(body));
-      emitted.num_tasks = cut.num_tasks;
-      STROP_TRY(frame.Walk(space, cut,
-                           [&](ElementalEmitter& e, const ArrayIndex& at) { return EmitRoots(e, frame, body, at); }));
+      const auto point = [&](ElementalEmitter& e, const ArrayIndex& at) { return EmitRoots(e, frame, body, at); };
+      const BlockSpace blocks = ChooseBlockSpace(body, spec.in_place, vector_bytes);
+      if (blocks.lanes > 0) {
+        STROP_TRY(WalkBlocks(frame, context.b, blocks, CostOf(body), point, &emitted.num_tasks));
+      } else {
+        const LoopSpace space = ChooseLoopSpace(body, vector_bytes);
+        const KernelFrame::Cut cut = KernelFrame::CutIntoTasks(space, CostOf(body));
+        emitted.num_tasks = cut.num_tasks;
+        STROP_TRY(frame.Walk(space, cut, point));
+      }
     }
   } else {
     // One task: each walk is a whole.

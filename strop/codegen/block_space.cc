@@ -1,0 +1,195 @@
+#include "strop/codegen/block_space.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "strop/codegen/dim_groups.h"
+
+namespace strop {
+namespace {
+
+using V = llvm::Value*;
+
+constexpr int kMinLanes = 4;         // shorter sides are not worth turning
+constexpr int kMaxLanes = 16;        // vectors of a block that stay in registers
+constexpr int64_t kTileBytes = 256;  // of a tile's row: a few whole cache lines each way
+constexpr int64_t kTaskBytes = int64_t{256} << 10;
+constexpr int64_t kMaxTasks = 4096;
+
+// Transposes that the roots read at their own position.
+std::vector<const Instruction*> TransposesAtRoots(const KernelBody& body) {
+  std::vector<const Instruction*> found, stack(body.roots.begin(), body.roots.end()), seen;
+  const auto is_input = [&](const Instruction* i) {
+    return i != body.kernel && std::find(body.inputs.begin(), body.inputs.end(), i) != body.inputs.end();
+  };
+  while (!stack.empty()) {
+    const Instruction* i = stack.back();
+    stack.pop_back();
+    if (is_input(i) || std::find(seen.begin(), seen.end(), i) != seen.end()) continue;
+    seen.push_back(i);
+    if (i->op() == Op::Transpose) {
+      found.push_back(i);
+    } else if (IsElementwise(i->op()) || i->op() == Op::Reshape || i->op() == Op::Copy) {
+      for (int64_t k = 0; k < i->operand_count(); ++k) {
+        const Shape& shape = i->operand(k)->shape();
+        if (shape.IsArray() && i->shape().IsArray() && shape.num_elements() == i->shape().num_elements())
+          stack.push_back(i->operand(k));
+      }
+    }
+  }
+  return found;
+}
+
+// The number of elements behind the result's group that is innermost in the operand: 1 if rows stay rows.
+int64_t SuffixAcross(const Instruction& transpose) {
+  const std::vector<DimGroup> groups = ResultGroups(transpose);
+  std::vector<size_t> order;
+  InSourceOrder(groups, &order);
+  while (!order.empty() && groups[order.back()].size == 1) order.pop_back();
+  if (order.empty()) return 1;
+  int64_t suffix = 1;
+  for (size_t g = order.back() + 1; g < groups.size(); ++g) suffix *= groups[g].size;
+  return suffix;
+}
+
+V Zip(VectorBuilder& b, V x, V y, bool high) {
+  const int n = VectorBuilder::Lanes(x);
+  llvm::SmallVector<int, 16> mask;
+  for (int i = 0; i < n / 2; ++i) {
+    const int from = (high ? n / 2 : 0) + i;
+    mask.push_back(from);
+    mask.push_back(n + from);
+  }
+  return b.ir().CreateShuffleVector(x, y, mask);
+}
+
+// Each stage rotates the bits of (row, column) by one: after log2(lanes) of them rows and columns have changed places.
+void Turn(VectorBuilder& b, std::vector<V>& rows) {
+  const size_t n = rows.size();
+  const bool bits = rows[0]->getType()->getScalarType()->isIntegerTy(1);
+  if (bits)
+    for (V& v : rows) v = b.ZExtOrTrunc(v, 8);
+  for (size_t stage = 1; stage < n; stage *= 2) {
+    std::vector<V> next;
+    for (size_t i = 0; i < n / 2; ++i) {
+      next.push_back(Zip(b, rows[i], rows[i + n / 2], false));
+      next.push_back(Zip(b, rows[i], rows[i + n / 2], true));
+    }
+    rows = std::move(next);
+  }
+  if (bits)
+    for (V& v : rows) v = b.ZExtOrTrunc(v, 1);
+}
+
+// Computes a transpose for one block, along its operand's rows, and leaves the emitter with its values along the
+// result's.
+void TurnBlock(ElementalEmitter& e, const Instruction* transpose, std::span<const ArrayIndex> columns,
+               std::span<const ArrayIndex> rows) {
+  const int lanes = e.lanes();
+  std::vector<V> re, im;
+  for (const ArrayIndex& at : columns) {
+    const Val v = e.elements().Splat(e.Emit(transpose, at), lanes);
+    re.push_back(v.re);
+    if (v.im) im.push_back(v.im);
+  }
+  Turn(e.b(), re);
+  if (!im.empty()) Turn(e.b(), im);
+  for (size_t k = 0; k < rows.size(); ++k)
+    e.Provide(transpose, rows[k], {Val{re[k], im.empty() ? nullptr : im[k], transpose->shape().type()}});
+}
+
+}  // namespace
+
+BlockSpace ChooseBlockSpace(const KernelBody& body, std::span<const int> in_place, int vector_bytes) {
+  BlockSpace space;
+  const std::vector<const Instruction*> transposes = TransposesAtRoots(body);
+  int64_t suffix = 1;
+  for (const Instruction* t : transposes) {
+    const int64_t s = SuffixAcross(*t);
+    if (s == 1) continue;
+    if (suffix == 1) suffix = s;
+    if (s == suffix) space.turned.push_back(t);
+  }
+  if (suffix == 1) return space;
+  space.sizes = DigitsOf(body);
+  int64_t behind = 1;
+  size_t across = space.sizes.size();
+  while (across > 0 && behind < suffix) behind *= space.sizes[--across];
+  if (behind != suffix || across == 0) return space;
+  space.across = across - 1;
+  const int64_t side = std::min(space.sizes[space.across], space.sizes.back());
+  int lanes = std::min({PreferredLanes(body, vector_bytes), kMaxLanes,
+                        static_cast<int>(std::bit_floor(static_cast<uint64_t>(std::min<int64_t>(side, 64))))});
+  // Overlapping blocks would compute from what they have written.
+  if (std::any_of(in_place.begin(), in_place.end(), [](int k) { return k >= 0; }))
+    while (lanes > 1 && (space.sizes[space.across] % lanes != 0 || space.sizes.back() % lanes != 0)) lanes /= 2;
+  if (lanes < kMinLanes) return space;
+  space.lanes = lanes;
+  const Shape& shape = space.turned[0]->shape();
+  const int64_t tile = std::max<int64_t>(lanes, kTileBytes / Bytes(shape.type()));
+  const auto tile_of = [&](int64_t size) { return std::min(tile, (size + lanes - 1) / lanes * lanes); };
+  space.tile_across = tile_of(space.sizes[space.across]);
+  space.tile_along = tile_of(space.sizes.back());
+  return space;
+}
+
+Status WalkBlocks(KernelFrame& frame, VectorBuilder& b, const BlockSpace& space, const KernelCost& cost,
+                  const KernelFrame::PointFn& point, int64_t* num_tasks) {
+  LoopScopes& scopes = frame.scopes();
+  ElementalEmitter& e = frame.Emitter(space.lanes);
+  IndexBuilder& indices = e.indices();
+  const int64_t across = space.sizes[space.across], along = space.sizes.back();
+  Int64Vector tiles = space.sizes;
+  tiles[space.across] = (across + space.tile_across - 1) / space.tile_across;
+  tiles.back() = (along + space.tile_along - 1) / space.tile_along;
+  int64_t units = 1;
+  for (int64_t n : tiles) units *= n;
+  const int64_t wanted = std::clamp<int64_t>(cost.bytes / kTaskBytes, 1, std::min(units, kMaxTasks));
+  const int64_t units_per_task = (units + wanted - 1) / wanted;
+  *num_tasks = (units + units_per_task - 1) / units_per_task;
+
+  Status status;
+  // The blocks of a tile along one digit; fn gets where a block begins.
+  const auto along_digit = [&](const char* name, const LaneIndex& tile, int64_t tile_size, int64_t size,
+                               const std::function<void(const LaneIndex&)>& fn) {
+    const LaneIndex first = indices.Mul(tile, tile_size);
+    V end = b.ir().CreateAdd(first.base, b.I64(tile_size));
+    if (size % tile_size != 0) end = b.Binary(llvm::Intrinsic::smin, end, b.I64(size));
+    scopes.Loop(name, first.base, end, space.lanes, [&](V i) {
+      LaneIndex begin = indices.Counter(i, scopes.current(), 0, space.lanes);
+      if (size % space.lanes != 0)
+        begin = indices.Counter(b.Binary(llvm::Intrinsic::smin, i, b.I64(size - space.lanes)), scopes.current(), 0, 1);
+      fn(begin);
+    });
+  };
+  V begin = b.ir().CreateMul(frame.task_begin(), b.I64(units_per_task));
+  V end = b.Binary(llvm::Intrinsic::smin, b.ir().CreateMul(frame.task_end(), b.I64(units_per_task)), b.I64(units));
+  scopes.Loop("tiles", begin, end, 1, [&](V unit) {
+    const ArrayIndex flat{{indices.Counter(unit, scopes.current(), 0, 1)}, {units}};
+    ArrayIndex at = indices.Refactor(flat, tiles);
+    at.sizes = space.sizes;
+    const LaneIndex tile_across = at.digits[space.across], tile_along = at.digits.back();
+    along_digit("across", tile_across, space.tile_across, across, [&](const LaneIndex& row) {
+      along_digit("along", tile_along, space.tile_along, along, [&](const LaneIndex& column) {
+        std::vector<ArrayIndex> rows, columns;
+        LaneIndex lanes_across = row, lanes_along = column;
+        lanes_across.stride = lanes_along.stride = 1;
+        for (int64_t k = 0; k < space.lanes; ++k) {
+          at.digits[space.across] = lanes_across;
+          at.digits.back() = indices.Add(column, indices.Constant(k));
+          columns.push_back(at);
+          at.digits[space.across] = indices.Add(row, indices.Constant(k));
+          at.digits.back() = lanes_along;
+          rows.push_back(at);
+        }
+        for (const Instruction* t : space.turned) TurnBlock(e, t, columns, rows);
+        for (const ArrayIndex& r : rows)
+          if (status.ok()) status = point(e, r);
+      });
+    });
+  });
+  if (status.ok()) status = e.status();
+  return status;
+}
+
+}  // namespace strop

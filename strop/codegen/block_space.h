@@ -1,0 +1,30 @@
+// BlockSpace: how the elements of a result are walked where an operand is read along another dimension than the result
+// is written: in square blocks, turned in registers.
+//
+//   add(x[m,n], transpose(y[n,m])):   for each block of lanes x lanes:
+//     read    lanes vectors of y, each along y's rows (the block's columns)
+//     turn    log2(lanes) stages of interleaving, vector i with vector i + lanes/2
+//     combine and store lanes vectors along the rows of the result
+//
+// Where the dimensions are no multiples of the lanes, the last block overlaps the one before.
+#pragma once
+#include "strop/codegen/kernel_frame.h"
+
+namespace strop {
+
+struct BlockSpace {
+  Int64Vector sizes;                        // digits of the result; vectors run along the last
+  size_t across = 0;                        // the digit along which the turned operands have their elements in a row
+  int lanes = 0;                            // of a block's side; 0: no blocks
+  int64_t tile_across = 0, tile_along = 0;  // elements of a tile: what is read and written in turns
+  std::vector<const Instruction*> turned;   // transposes that are computed block by block
+};
+
+// No blocks where no transpose is read at the result's position, or its dimensions are short.
+BlockSpace ChooseBlockSpace(const KernelBody& body, std::span<const int> in_place, int vector_bytes);
+
+// Walks the tiles that the tasks of the frame cover; sets how many tasks there are.
+Status WalkBlocks(KernelFrame& frame, VectorBuilder& b, const BlockSpace& space, const KernelCost& cost,
+                  const KernelFrame::PointFn& point, int64_t* num_tasks);
+
+}  // namespace strop
