@@ -14,16 +14,8 @@ ByteCursor& BytecodeReader::Cursor() {
 
 Status BytecodeReader::ReadIr() {
   // The top level is one block without arguments, whose values (there are none) belong to no region.
-  MlirOp* holder = m_.arena().New<MlirOp>();
-  holder->name = "builtin.module";
-  holder->info = FindMlirOp(holder->name);
-  holder->loc = m_.UnknownLoc();
-  MlirRegion* region = m_.arena().New<MlirRegion>();
-  region->parent = holder;
-  MlirBlock* block = m_.arena().New<MlirBlock>();
-  block->parent = region;
-  region->blocks = m_.arena().CopyArray(std::vector<MlirBlock*>{block});
-  holder->regions = m_.arena().CopyArray(std::vector<MlirRegion*>{region});
+  MlirOp* holder = m_.NewHolder(m_.UnknownLoc());
+  MlirBlock* block = holder->regions[0]->blocks[0];
 
   scopes_.emplace_back();
   scopes_.back().next.push_back(0);

@@ -164,10 +164,7 @@ Status ConvertChloNextAfter(OpImport& op) {
   ElementType type = op.shape().type();
   if (!IsFloat(type)) return op.Invalid("the operands must be floating-point");
   int bits = Bits(type);
-  ElementType code = bits == 64   ? ElementType::U64
-                     : bits == 32 ? ElementType::U32
-                     : bits == 16 ? ElementType::U16
-                                  : ElementType::U8;
+  const ElementType code = UnsignedOf(bits);
   Builder& b = op.b();
   const Int64Vector& dims = op.shape().dims();
   auto num = [&](uint64_t v) {

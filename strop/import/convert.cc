@@ -46,6 +46,13 @@ Result<ElementType> ElementTypeOf(const MlirType& type) {
   }
 }
 
+ElementType UnsignedOf(int bits) {
+  for (ElementType t : {ElementType::U1, ElementType::U2, ElementType::U4, ElementType::U8, ElementType::U16,
+                        ElementType::U32, ElementType::U64})
+    if (Bits(t) == bits) return t;
+  return ElementType::Invalid;
+}
+
 Result<Shape> ShapeOf(const MlirType& type) {
   switch (type.kind) {
     case MlirTypeKind::Token: return Shape::Token();
@@ -241,6 +248,14 @@ Result<Dims> OpImport::FieldInts(const MlirAttr& a, std::string_view field) cons
   return values;
 }
 
+Status OpImport::ReadFields(const MlirAttr& attr,
+                            std::initializer_list<std::pair<std::string_view, Dims*>> fields) const {
+  for (const auto& [name, place] : fields) {
+    STROP_ASSIGN(*place, FieldInts(attr, name));
+  }
+  return OkStatus();
+}
+
 int64_t OpImport::FieldInt(const MlirAttr& a, std::string_view field) const {
   const MlirAttr* value = a.Find(field);
   return value && value->kind == MlirAttrKind::Integer ? value->as_int() : 0;
@@ -304,6 +319,15 @@ Result<Computation*> OpImport::Function(int64_t region, std::string_view name) {
     return OkStatus();
   };
   return block_.Region(r, name, bind, false);
+}
+
+Computation* OpImport::Sum(ElementType type) {
+  Computation* sum = module().module().AddComputation("sum");
+  const Shape scalar = Shape::Scalar(type);
+  Instruction* a = sum->AddParameter(0, scalar);
+  Instruction* b = sum->AddParameter(1, scalar);
+  sum->set_root(sum->Add(Op::Add, scalar, {a, b}));
+  return sum;
 }
 
 Result<Computation*> OpImport::Reducer(int64_t region, int64_t first_init) {

@@ -35,6 +35,8 @@ class BlockImporter;
 // An MLIR type as a shape. A quantised one is that of the stored integers (convert_quantized.cc).
 Result<Shape> ShapeOf(const MlirType& type);
 Result<ElementType> ElementTypeOf(const MlirType& type);
+// The unsigned integer of so many bits (1 to 64, a power of two).
+ElementType UnsignedOf(int bits);
 // Quantised tensors: parameters in their range, as many as the dimension has indices.
 bool IsQuantized(const MlirType& type);
 bool TouchesQuantized(const MlirOp& op);
@@ -71,6 +73,8 @@ class OpImport {
   Result<std::string_view> EnumMember(std::string_view name, std::string_view if_absent = {}) const;
   Result<const MlirAttr*> StructAttr(std::string_view name, std::string_view kind) const;
   Result<Dims> FieldInts(const MlirAttr& attr, std::string_view field) const;
+  // Several fields of one attribute, each into its place.
+  Status ReadFields(const MlirAttr& attr, std::initializer_list<std::pair<std::string_view, Dims*>> fields) const;
   int64_t FieldInt(const MlirAttr& attr, std::string_view field) const;
 
   // ---- making instructions; each returns the status of the builder
@@ -95,6 +99,8 @@ class OpImport {
   // The same for a reducer: twice as many parameters as results, each a scalar of its result's type, to which the
   // initial values' types (those of operands from `first_init` on) can be promoted.
   Result<Computation*> Reducer(int64_t region, int64_t first_init);
+  // The scalar function a + b.
+  Computation* Sum(ElementType type);
   // Attribute `name` must be an N x 2 matrix where it is given.
   Status CheckPairs(std::string_view name) const;
 

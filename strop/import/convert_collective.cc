@@ -165,12 +165,7 @@ Status ConvertCollectivePermute(OpImport& op) {
 Status ConvertCrossReplicaSum(OpImport& op) {
   CollectiveAttrs attrs;
   STROP_ASSIGN(attrs.replica_groups, GroupsOf(op));
-  ElementType type = op.shape().type();
-  Computation* sum = op.module().module().AddComputation("sum");
-  Instruction* a = sum->AddParameter(0, Shape::Scalar(type));
-  Instruction* b = sum->AddParameter(1, Shape::Scalar(type));
-  sum->set_root(sum->Add(Op::Add, Shape::Scalar(type), {a, b}));
-  Computation* called[] = {sum};
+  Computation* called[] = {op.Sum(op.shape().type())};
   return op.Emit(Op::AllReduce, op.operands(), std::move(attrs), called);
 }
 

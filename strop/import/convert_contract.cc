@@ -68,6 +68,17 @@ Result<Keyword> AlgorithmOf(const OpImport& op) {
   return op.Unsupported("the dot algorithm ", PrintAttr(*a), " is none of HLO's");
 }
 
+// What dot_general and ragged_dot have in common.
+template <class A>
+Status ReadContraction(const OpImport& op, const MlirAttr& numbers, A& attrs) {
+  STROP_TRY(op.ReadFields(numbers, {{"lhs_batching_dimensions", &attrs.lhs_batch},
+                                    {"rhs_batching_dimensions", &attrs.rhs_batch},
+                                    {"lhs_contracting_dimensions", &attrs.lhs_contracting},
+                                    {"rhs_contracting_dimensions", &attrs.rhs_contracting}}));
+  STROP_ASSIGN(attrs.operand_precision, PrecisionOf(op));
+  return OkStatus();
+}
+
 }  // namespace
 
 // The old dot: last dimension of lhs by the first of rhs (vectors and matrices).
@@ -85,11 +96,7 @@ Status ConvertDot(OpImport& op) {
 Status ConvertDotGeneral(OpImport& op) {
   STROP_ASSIGN(const MlirAttr* numbers, op.StructAttr("dot_dimension_numbers", "stablehlo.dot"));
   DotAttrs attrs;
-  STROP_ASSIGN(attrs.lhs_batch, op.FieldInts(*numbers, "lhs_batching_dimensions"));
-  STROP_ASSIGN(attrs.rhs_batch, op.FieldInts(*numbers, "rhs_batching_dimensions"));
-  STROP_ASSIGN(attrs.lhs_contracting, op.FieldInts(*numbers, "lhs_contracting_dimensions"));
-  STROP_ASSIGN(attrs.rhs_contracting, op.FieldInts(*numbers, "rhs_contracting_dimensions"));
-  STROP_ASSIGN(attrs.operand_precision, PrecisionOf(op));
+  STROP_TRY(ReadContraction(op, *numbers, attrs));
   STROP_ASSIGN(attrs.algorithm, AlgorithmOf(op));
   if (!attrs.algorithm.empty() && !attrs.operand_precision.empty())
     return op.Invalid("with an algorithm, precision_config must be DEFAULT");
@@ -100,13 +107,9 @@ Status ConvertDotGeneral(OpImport& op) {
 Status ConvertChloRaggedDot(OpImport& op) {
   STROP_ASSIGN(const MlirAttr* numbers, op.StructAttr("ragged_dot_dimension_numbers", "chlo.ragged_dot"));
   RaggedDotAttrs attrs;
-  STROP_ASSIGN(attrs.lhs_batch, op.FieldInts(*numbers, "lhs_batching_dimensions"));
-  STROP_ASSIGN(attrs.rhs_batch, op.FieldInts(*numbers, "rhs_batching_dimensions"));
-  STROP_ASSIGN(attrs.lhs_contracting, op.FieldInts(*numbers, "lhs_contracting_dimensions"));
-  STROP_ASSIGN(attrs.rhs_contracting, op.FieldInts(*numbers, "rhs_contracting_dimensions"));
-  STROP_ASSIGN(attrs.lhs_ragged, op.FieldInts(*numbers, "lhs_ragged_dimensions"));
-  STROP_ASSIGN(attrs.rhs_group, op.FieldInts(*numbers, "rhs_group_dimensions"));
-  STROP_ASSIGN(attrs.operand_precision, PrecisionOf(op));
+  STROP_TRY(ReadContraction(op, *numbers, attrs));
+  STROP_TRY(op.ReadFields(*numbers,
+                          {{"lhs_ragged_dimensions", &attrs.lhs_ragged}, {"rhs_group_dimensions", &attrs.rhs_group}}));
   return op.Emit(Op::RaggedDot, op.operands(), std::move(attrs));
 }
 
@@ -162,12 +165,8 @@ Instruction* SumOut(OpImport& op, Instruction* value, std::string& labels, const
   }
   if (dims.empty()) return value;
   ElementType type = value->shape().type();
-  Computation* sum = op.module().module().AddComputation("sum");
-  Instruction* a = sum->AddParameter(0, Shape::Scalar(type));
-  Instruction* b = sum->AddParameter(1, Shape::Scalar(type));
-  sum->set_root(sum->Add(Op::Add, Shape::Scalar(type), {a, b}));
   labels = kept;
-  return op.b().Reduce(value, op.b().Scalar(type, 0), dims, sum);
+  return op.b().Reduce(value, op.b().Scalar(type, 0), dims, op.Sum(type));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Ops that move data: broadcast, slices, pad, reshape, gather, scatter, and their forms with shapes as operands, which
 // are imported where the operands are constants or the result type settles them.
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "strop/import/convert.h"
@@ -46,6 +47,37 @@ Status CheckShapeOperand(const OpImport& op, int64_t i) {
     }
   }
   return OkStatus();
+}
+
+// MLIR's i1 is one bit and HLO's pred a byte: where bits become a wider element, or come from one, they are gathered
+// from and spread over its bits by arithmetic. Everything else is the op of HLO.
+Status ConvertBitcastConvert(OpImport& op) {
+  Instruction* operand = op.operand(0);
+  const Shape& from = operand->shape();
+  const Shape& to = op.shape();
+  const bool gathers = from.type() == ElementType::Pred;
+  const Shape& bits = gathers ? from : to;
+  const Shape& wide = gathers ? to : from;
+  const bool plain = !from.IsArray() || !to.IsArray() || !from.IsStatic() || !to.IsStatic() ||
+                     (gathers == (to.type() == ElementType::Pred)) || bits.rank() != wide.rank() + 1 ||
+                     bits.dim(wide.rank()) != Bits(wide.type()) || IsComplex(wide.type());
+  if (plain) return op.Emit(Op::BitcastConvert, op.operands(), DefaultAttrs(Op::BitcastConvert));
+  Builder& b = op.b();
+  const ElementType word = UnsignedOf(Bits(wide.type()));
+  const int64_t last = wide.rank();
+  Instruction* place = b.Iota(bits.WithType(word), last);
+  if (gathers) {
+    Instruction* shifted = b.Make(Op::ShiftLeft, {b.Convert(operand, word), place});
+    Instruction* words = b.Reduce(shifted, b.Scalar(word, 0), {last}, op.Sum(word));
+    return op.SetResult(wide.type() == word ? words : b.BitcastConvert(words, wide.type()));
+  }
+  Instruction* words = wide.type() == word ? operand : b.BitcastConvert(operand, word);
+  Dims kept(last);
+  std::iota(kept.begin(), kept.end(), 0);
+  Instruction* spread = b.Broadcast(words, bits.dims(), kept);
+  Instruction* shifted = b.Make(Op::ShiftRightLogical, {spread, place});
+  Instruction* lowest = b.Make(Op::And, {shifted, b.Splat(word, 1, bits.dims())});
+  return op.SetResult(b.Compare(lowest, b.Splat(word, 0, bits.dims()), CompareDirection::Ne));
 }
 
 Status ConvertBroadcast(OpImport& op) {
@@ -144,7 +176,30 @@ Status ConvertDynamicReshape(OpImport& op) {
 
 namespace {
 
-Status EmitSlice(OpImport& op, const Dims& starts, const Dims& limits, const Dims& strides) {
+// Three numbers for each dimension: start, limit and stride of a slice; low, high and interior padding.
+using Triple = std::array<Dims, 3>;
+
+Result<Triple> ReadTriple(const OpImport& op, std::array<std::string_view, 3> names) {
+  Triple out;
+  for (size_t i = 0; i < 3; ++i) {
+    STROP_ASSIGN(out[i], op.Ints(names[i]));
+  }
+  return out;
+}
+
+// Of the operands from `first` on, if all are constant.
+std::optional<Triple> FoldTriple(const OpImport& op, size_t first) {
+  Triple out;
+  for (size_t i = 0; i < 3; ++i) {
+    std::optional<Dims> folded = FoldIntegers(*op.mlir().operands[first + i]);
+    if (!folded) return std::nullopt;
+    out[i] = std::move(*folded);
+  }
+  return out;
+}
+
+Status EmitSlice(OpImport& op, const Triple& bounds) {
+  const auto& [starts, limits, strides] = bounds;
   if (starts.size() != limits.size() || starts.size() != strides.size()) {
     return op.Invalid("start_indices, limit_indices and strides have ", starts.size(), ", ", limits.size(), " and ",
                       strides.size(), " entries (slice_c2)");
@@ -154,7 +209,8 @@ Status EmitSlice(OpImport& op, const Dims& starts, const Dims& limits, const Dim
   return op.Emit(Op::Slice, {op.operand(0)}, std::move(attrs));
 }
 
-Status EmitPad(OpImport& op, const Dims& low, const Dims& high, const Dims& interior) {
+Status EmitPad(OpImport& op, const Triple& amounts) {
+  const auto& [low, high, interior] = amounts;
   if (low.size() != high.size() || low.size() != interior.size()) {
     return op.Invalid("low, high and interior padding have ", low.size(), ", ", high.size(), " and ", interior.size(),
                       " entries (pad_c2)");
@@ -167,19 +223,15 @@ Status EmitPad(OpImport& op, const Dims& low, const Dims& high, const Dims& inte
 }  // namespace
 
 Status ConvertSlice(OpImport& op) {
-  STROP_ASSIGN(Dims starts, op.Ints("start_indices"));
-  STROP_ASSIGN(Dims limits, op.Ints("limit_indices"));
-  STROP_ASSIGN(Dims strides, op.Ints("strides"));
-  return EmitSlice(op, starts, limits, strides);
+  STROP_ASSIGN(Triple bounds, ReadTriple(op, {"start_indices", "limit_indices", "strides"}));
+  return EmitSlice(op, bounds);
 }
 
 // With constant bounds a slice; with constant strides of one and a static result a dynamic slice, which starts where
 // this one does (a program may not read outside of the operand).
 Status ConvertRealDynamicSlice(OpImport& op) {
-  std::optional<std::vector<int64_t>> starts = FoldIntegers(*op.mlir().operands[1]);
-  std::optional<std::vector<int64_t>> limits = FoldIntegers(*op.mlir().operands[2]);
-  std::optional<std::vector<int64_t>> strides = FoldIntegers(*op.mlir().operands[3]);
-  if (starts && limits && strides) return EmitSlice(op, *starts, *limits, *strides);
+  if (std::optional<Triple> bounds = FoldTriple(op, 1)) return EmitSlice(op, *bounds);
+  std::optional<Dims> strides = FoldIntegers(*op.mlir().operands[3]);
   if (!op.shape().IsStatic() || !strides || std::ranges::any_of(*strides, [](int64_t s) { return s != 1; }))
     return EmitDynamic(op);
   std::vector<Instruction*> operands = {op.operand(0)};
@@ -197,23 +249,19 @@ Status ConvertDynamicSlice(OpImport& op) {
 }
 
 Status ConvertPad(OpImport& op) {
-  STROP_ASSIGN(Dims low, op.Ints("edge_padding_low"));
-  STROP_ASSIGN(Dims high, op.Ints("edge_padding_high"));
-  STROP_ASSIGN(Dims interior, op.Ints("interior_padding"));
-  return EmitPad(op, low, high, interior);
+  STROP_ASSIGN(Triple amounts, ReadTriple(op, {"edge_padding_low", "edge_padding_high", "interior_padding"}));
+  return EmitPad(op, amounts);
 }
 
 Status ConvertDynamicPad(OpImport& op) {
-  std::optional<std::vector<int64_t>> low = FoldIntegers(*op.mlir().operands[2]);
-  std::optional<std::vector<int64_t>> high = FoldIntegers(*op.mlir().operands[3]);
-  std::optional<std::vector<int64_t>> interior = FoldIntegers(*op.mlir().operands[4]);
   for (int64_t i = 2; i < 5; ++i) {
     const Shape& padding = op.operand(i)->shape();
     if (padding.rank() != 1 || (!padding.is_unbounded(0) && padding.dim(0) != op.operand(0)->shape().rank()))
       return op.Invalid("operand ", i, " must have a number for each dimension of ", op.operand(0)->shape(),
                         ", but is ", padding, " (dynamic_pad_c2)");
   }
-  return low && high && interior ? EmitPad(op, *low, *high, *interior) : EmitDynamic(op);
+  std::optional<Triple> amounts = FoldTriple(op, 2);
+  return amounts ? EmitPad(op, *amounts) : EmitDynamic(op);
 }
 
 Status ConvertGetDimensionSize(OpImport& op) {
@@ -238,11 +286,11 @@ namespace {
 Result<GatherAttrs> GatherNumbers(const OpImport& op) {
   STROP_ASSIGN(const MlirAttr* numbers, op.StructAttr("dimension_numbers", "stablehlo.gather"));
   GatherAttrs attrs;
-  STROP_ASSIGN(attrs.offset_dims, op.FieldInts(*numbers, "offset_dims"));
-  STROP_ASSIGN(attrs.collapsed_slice_dims, op.FieldInts(*numbers, "collapsed_slice_dims"));
-  STROP_ASSIGN(attrs.start_index_map, op.FieldInts(*numbers, "start_index_map"));
-  STROP_ASSIGN(attrs.operand_batching_dims, op.FieldInts(*numbers, "operand_batching_dims"));
-  STROP_ASSIGN(attrs.start_indices_batching_dims, op.FieldInts(*numbers, "start_indices_batching_dims"));
+  STROP_TRY(op.ReadFields(*numbers, {{"offset_dims", &attrs.offset_dims},
+                                     {"collapsed_slice_dims", &attrs.collapsed_slice_dims},
+                                     {"start_index_map", &attrs.start_index_map},
+                                     {"operand_batching_dims", &attrs.operand_batching_dims},
+                                     {"start_indices_batching_dims", &attrs.start_indices_batching_dims}}));
   attrs.index_vector_dim = op.FieldInt(*numbers, "index_vector_dim");
   STROP_ASSIGN(attrs.indices_are_sorted, op.Bool("indices_are_sorted"));
   return attrs;
@@ -294,11 +342,11 @@ Status ConvertScatter(OpImport& op) {
   if (op.operand_count() % 2 != 1 || op.operand_count() < 3)
     return op.Invalid("has ", op.operand_count(), " operands; expected n inputs, the indices and n updates");
   ScatterAttrs attrs;
-  STROP_ASSIGN(attrs.update_window_dims, op.FieldInts(*numbers, "update_window_dims"));
-  STROP_ASSIGN(attrs.inserted_window_dims, op.FieldInts(*numbers, "inserted_window_dims"));
-  STROP_ASSIGN(attrs.scatter_dims_to_operand_dims, op.FieldInts(*numbers, "scatter_dims_to_operand_dims"));
-  STROP_ASSIGN(attrs.input_batching_dims, op.FieldInts(*numbers, "input_batching_dims"));
-  STROP_ASSIGN(attrs.scatter_indices_batching_dims, op.FieldInts(*numbers, "scatter_indices_batching_dims"));
+  STROP_TRY(op.ReadFields(*numbers, {{"update_window_dims", &attrs.update_window_dims},
+                                     {"inserted_window_dims", &attrs.inserted_window_dims},
+                                     {"scatter_dims_to_operand_dims", &attrs.scatter_dims_to_operand_dims},
+                                     {"input_batching_dims", &attrs.input_batching_dims},
+                                     {"scatter_indices_batching_dims", &attrs.scatter_indices_batching_dims}}));
   attrs.index_vector_dim = op.FieldInt(*numbers, "index_vector_dim");
   STROP_ASSIGN(attrs.indices_are_sorted, op.Bool("indices_are_sorted"));
   STROP_ASSIGN(attrs.unique_indices, op.Bool("unique_indices"));

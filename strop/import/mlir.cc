@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "strop/import/mlir_ops.h"
+
 namespace strop {
 
 void* MlirArena::Allocate(size_t bytes, size_t alignment) {
@@ -213,6 +215,20 @@ MlirModule::MlirModule() {
   unknown_loc_ = attr(MlirAttrKind::UnknownLoc, 0);
   true_ = attr(MlirAttrKind::Bool, 1);
   false_ = attr(MlirAttrKind::Bool, 0);
+}
+
+MlirOp* MlirModule::NewHolder(const MlirAttr* loc) {
+  MlirOp* holder = arena_.New<MlirOp>();
+  holder->name = "builtin.module";
+  holder->info = FindMlirOp(holder->name);
+  holder->loc = loc;
+  MlirRegion* region = arena_.New<MlirRegion>();
+  region->parent = holder;
+  MlirBlock* block = arena_.New<MlirBlock>();
+  block->parent = region;
+  region->blocks = arena_.CopyArray(std::vector<MlirBlock*>{block});
+  holder->regions = arena_.CopyArray(std::vector<MlirRegion*>{region});
+  return holder;
 }
 
 const MlirType* MlirModule::Integer(uint32_t width, MlirSign sign) {

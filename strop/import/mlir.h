@@ -289,6 +289,8 @@ class MlirModule {
   int64_t bytecode_version = -1;
 
   MlirArena& arena() { return arena_; }
+  // A module op with one empty block: takes in what stands at the top of a file.
+  MlirOp* NewHolder(const MlirAttr* loc);
 
   // Types.
   const MlirType* Integer(uint32_t width, MlirSign sign = MlirSign::Signless);

@@ -226,23 +226,15 @@ Result<const MlirAttr*> MlirTextParser::ParseStablehloAxisRef() {
   return m_.Struct("stablehlo.axis_ref", std::span(fields, fields[1].value ? 2 : 1));
 }
 
-// <axes=[<name = "x", size = 2>], device_ids=dense<...> : tensor<2xi64>>
-Result<const MlirAttr*> MlirTextParser::ParseStablehloMesh() {
-  STROP_TRY(Expect("<"));
-  STROP_TRY(ExpectWord("axes"));
-  STROP_TRY(Expect("="));
+// [axis, ...] and the device ids that may follow, up to the '>'.
+template <class Axis, class Ids>
+Result<const MlirAttr*> MlirTextParser::ParseMeshRest(std::string_view kind, Axis&& parse_axis, Ids&& parse_ids) {
   STROP_TRY(Expect("["));
   std::vector<const MlirAttr*> axes;
-  const MlirStructInfo& info = *FindMlirStruct("stablehlo.mesh_axis");
   if (!Try("]")) {
     do {
-      if (Try("<")) {
-        STROP_ASSIGN(const MlirAttr* axis, ParseStructFields(info, ">"));
-        axes.push_back(axis);
-      } else {
-        STROP_ASSIGN(const MlirAttr* axis, ParseAttr());
-        axes.push_back(axis);
-      }
+      STROP_ASSIGN(const MlirAttr* axis, parse_axis());
+      axes.push_back(axis);
     } while (Try(","));
     STROP_TRY(Expect("]"));
   }
@@ -251,10 +243,21 @@ Result<const MlirAttr*> MlirTextParser::ParseStablehloMesh() {
   if (Try(",")) {
     STROP_TRY(ExpectWord("device_ids"));
     STROP_TRY(Expect("="));
-    STROP_ASSIGN(fields[1].value, ParseAttr());
+    STROP_ASSIGN(fields[1].value, parse_ids());
   }
   STROP_TRY(Expect(">"));
-  return m_.Struct("stablehlo.mesh", std::span(fields, fields[1].value ? 2 : 1));
+  return m_.Struct(kind, std::span(fields, fields[1].value ? 2 : 1));
+}
+
+// <axes=[<name = "x", size = 2>], device_ids=dense<...> : tensor<2xi64>>
+Result<const MlirAttr*> MlirTextParser::ParseStablehloMesh() {
+  STROP_TRY(Expect("<"));
+  STROP_TRY(ExpectWord("axes"));
+  STROP_TRY(Expect("="));
+  const MlirStructInfo& info = *FindMlirStruct("stablehlo.mesh_axis");
+  return ParseMeshRest(
+      "stablehlo.mesh", [&] { return Try("<") ? ParseStructFields(info, ">") : ParseAttr(); },
+      [&] { return ParseAttr(); });
 }
 
 // ---- Shardy
@@ -276,29 +279,18 @@ Result<const MlirAttr*> MlirTextParser::ParseSdyBody(std::string_view kind) {
 // <["a"=2, "b"=4], device_ids=[0, 2, 1, 3]>
 Result<const MlirAttr*> MlirTextParser::ParseSdyMesh() {
   STROP_TRY(Expect("<"));
-  STROP_TRY(Expect("["));
-  std::vector<const MlirAttr*> axes;
-  if (!Try("]")) {
-    do {
-      STROP_ASSIGN(std::string_view name, QuotedString());
-      STROP_TRY(Expect("="));
-      STROP_ASSIGN(int64_t size, Integer());
-      MlirNamedAttr fields[2] = {{"name", m_.String(name)}, {"size", m_.Int64(size)}};
-      STROP_ASSIGN(const MlirAttr* axis, m_.Struct("sdy.mesh_axis", fields));
-      axes.push_back(axis);
-    } while (Try(","));
-    STROP_TRY(Expect("]"));
-  }
-  MlirNamedAttr fields[2] = {{"axes"}, {"device_ids"}};
-  STROP_ASSIGN(fields[0].value, m_.Array(axes));
-  if (Try(",")) {
-    STROP_TRY(ExpectWord("device_ids"));
+  auto axis = [&]() -> Result<const MlirAttr*> {
+    STROP_ASSIGN(std::string_view name, QuotedString());
     STROP_TRY(Expect("="));
-    STROP_ASSIGN(std::vector<int64_t> ids, ParseIntList(false));
-    fields[1].value = m_.Ints(ids);
-  }
-  STROP_TRY(Expect(">"));
-  return m_.Struct("sdy.mesh", std::span(fields, fields[1].value ? 2 : 1));
+    STROP_ASSIGN(int64_t size, Integer());
+    MlirNamedAttr fields[2] = {{"name", m_.String(name)}, {"size", m_.Int64(size)}};
+    return m_.Struct("sdy.mesh_axis", fields);
+  };
+  auto ids = [&]() -> Result<const MlirAttr*> {
+    STROP_ASSIGN(std::vector<int64_t> list, ParseIntList(false));
+    return m_.Ints(list);
+  };
+  return ParseMeshRest("sdy.mesh", axis, ids);
 }
 
 Result<const MlirAttr*> MlirTextParser::ParseSdyAxis() {

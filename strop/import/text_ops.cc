@@ -46,16 +46,8 @@ Status MlirTextParser::ParseAliasDefinition() {
 }
 
 Status MlirTextParser::ParseTopLevel() {
-  MlirOp* holder = m_.arena().New<MlirOp>();
-  holder->name = "builtin.module";
-  holder->info = FindMlirOp(holder->name);
-  holder->loc = LocAt(0);
-  MlirRegion* region = m_.arena().New<MlirRegion>();
-  region->parent = holder;
-  MlirBlock* block = m_.arena().New<MlirBlock>();
-  block->parent = region;
-  region->blocks = m_.arena().CopyArray(std::vector<MlirBlock*>{block});
-  holder->regions = m_.arena().CopyArray(std::vector<MlirRegion*>{region});
+  MlirOp* holder = m_.NewHolder(LocAt(0));
+  MlirBlock* block = holder->regions[0]->blocks[0];
 
   OpenScope(true);
   Labels labels;

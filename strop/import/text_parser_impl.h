@@ -120,6 +120,8 @@ class MlirTextParser {
   Status ParseConvPart(char first, char second, std::vector<int64_t>& spatial, int64_t& a, int64_t& b);
   Result<const MlirAttr*> ParseAccuracyBody();
   Result<const MlirAttr*> ParseStablehloAxisRef();
+  template <class Axis, class Ids>
+  Result<const MlirAttr*> ParseMeshRest(std::string_view kind, Axis&& parse_axis, Ids&& parse_ids);
   Result<const MlirAttr*> ParseStablehloMesh();
   Result<const MlirAttr*> ParseSubAxis(std::string_view name);
   Result<const MlirAttr*> ParseSdyBody(std::string_view kind);  // "mesh", "sharding", ...; after the mnemonic

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "strop/ir/builder.h"
+#include "strop/ir/printer.h"
 
 namespace strop {
 namespace {
@@ -134,6 +135,40 @@ TEST(Builder, FirstErrorSticks) {
   EXPECT_EQ(b.Reshape(bad, {4}), nullptr);
   EXPECT_EQ(b.Dot(bad, x, {}, ElementType::F32), nullptr);
   EXPECT_SAYS(b.Finish().ToString(), "(add_c1)");
+}
+
+// A program made by hand prints as the one that a front end wrote.
+TEST(Builder, MakesThePrintedProgram) {
+  Module m("scaled_product");
+  m.set_entry(m.AddComputation("main.9"));
+  Builder b(m.entry());
+  Instruction* x = b.Parameter(0, Shape::Array(ElementType::S8, {16, 32}), "x.1");
+  Instruction* wide = b.Convert(x, ElementType::BF16);
+  Instruction* y = b.Parameter(1, Shape::Array(ElementType::BF16, {32, 8}), "y.2");
+  DotAttrs dims;
+  dims.lhs_contracting = {1};
+  dims.rhs_contracting = {0};
+  Instruction* dot = b.Dot(wide, y, dims, ElementType::BF16);
+  Instruction* eighths = b.Splat(ElementType::BF16, 0.125, dot->shape().dims());
+  Instruction* product = b.Make(Op::Multiply, {dot, eighths});
+  ASSERT_TRUE(b.Finish(b.Make(Op::Negate, {product})).ok());
+  for (Instruction* i : m.entry()->instructions()) i->set_shape(i->shape().WithDefaultLayout());
+  EXPECT_EQ(VerifyModule(m).ToString(), "Ok");
+  EXPECT_EQ(PrintModule(m, PrintOptions::Short()),
+            R"(HloModule scaled_product, entry_computation_layout={(s8[16,32]{1,0}, bf16[32,8]{1,0})->bf16[16,8]{1,0}}
+
+ENTRY main.9 {
+  x.1 = s8[16,32]{1,0} parameter(0)
+  convert = bf16[16,32]{1,0} convert(x.1)
+  y.2 = bf16[32,8]{1,0} parameter(1)
+  dot = bf16[16,8]{1,0} dot(convert, y.2), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  constant = bf16[] constant(0.125)
+  broadcast = bf16[16,8]{1,0} broadcast(constant), dimensions={}
+  multiply = bf16[16,8]{1,0} multiply(dot, broadcast)
+  ROOT negate = bf16[16,8]{1,0} negate(multiply)
+}
+
+)");
 }
 
 TEST(Builder, Conveniences) {

@@ -84,7 +84,10 @@ Status ModuleParser::ParseComputations() {
     const bool is_entry = at_.ConsumeWord("ENTRY");
     STROP_TRY(ParseComputation(is_entry, offset));
   } while (!at_.AtEnd());
-  if (!module_->entry()) module_->set_entry(last_computation_);
+  if (module_->entry()) return OkStatus();
+  if (IsFullForm() && module_->computations().size() > 1)
+    return at_.ErrorAt(0, "no computation is the ENTRY: a module with an entry_computation_layout says which one is");
+  module_->set_entry(last_computation_);
   return OkStatus();
 }
 
@@ -146,6 +149,10 @@ Result<Computation*> ModuleParser::ParseBody(std::string_view name) {
   } while (at_.Peek() != '}' && !at_.AtEnd());
   if (!at_.Consume('}')) return at_.ErrorAt(offset, "the '{' of computation '", name, "' has no matching '}'");
   Computation* computation = scope.computation;
+  if (!scope.root.instruction && IsFullForm())
+    return at_.ErrorAt(scope.last_offset, "computation '", name, "' has no ROOT: a module with an ",
+                       "entry_computation_layout marks the result of each computation; is it '",
+                       computation->last()->name(), "'?");
   computation->set_root(scope.root.instruction ? scope.root.instruction : computation->last());
   STROP_TRY(CheckParameters(*computation, offset));
   --depth_;

@@ -41,6 +41,7 @@ Status ModuleParser::ParseInstruction(Scope& scope) {
                        at_.Position(defined->second.offset));
   STROP_ASSIGN(Instruction * made, ParseRhs(scope, draft, /*with_attributes=*/true));
   scope.names.emplace(draft.name, Defined{made, draft.name_offset});
+  scope.last_offset = root_offset;
   if (is_root) scope.root = {made, root_offset};
   return OkStatus();
 }

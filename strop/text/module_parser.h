@@ -29,6 +29,7 @@ class ModuleParser {
     bool is_single_instruction = false;  // operands may be declared by use: add(f32[2] x, f32[2] y)
     int64_t made_parameters = 0;
     Defined root{nullptr, 0};
+    size_t last_offset = 0;  // where the last instruction so far starts
   };
   // A callee whose computation stands further down in the text.
   struct ForwardCall {
@@ -74,6 +75,9 @@ class ModuleParser {
   Status ParseRecord(std::initializer_list<std::pair<std::string_view, int64_t*>> fields);
 
   // computation.cc
+  // What XLA prints has an entry_computation_layout, an ENTRY and ROOTs. Of a text without the first, written by hand,
+  // the last computation and the last instructions are those that are not marked, as XLA has it.
+  bool IsFullForm() const { return module_->config().has_entry_layout; }
   Status ParseComputations();
   Status ParseComputation(bool is_entry, size_t offset);
   Status ParseSignature(std::optional<Shape>& result, size_t& result_offset);

@@ -241,6 +241,13 @@ TEST(Parser, RefusesWithLineAndColumn) {
        "a second ROOT; 'x' (line 4, column 1) is one already | line 5, column 1"},
       {"HloModule m\nENTRY a { p = f32[] parameter(0) }\nENTRY b { p = f32[] parameter(0) }",
        "a second ENTRY; 'a' is one already | line 3, column 1"},
+      {"HloModule m, entry_computation_layout={(f32[])->f32[]}\nENTRY a { p = f32[] parameter(0)\nn = f32[] negate(p) "
+       "}",
+       "computation 'a' has no ROOT: a module with an entry_computation_layout marks the result of each computation; "
+       "is it 'n'? | line 3, column 1"},
+      {"HloModule m, entry_computation_layout={(f32[])->f32[]}\na { ROOT p = f32[] parameter(0) }\n"
+       "b { ROOT p = f32[] parameter(0) }",
+       "no computation is the ENTRY: a module with an entry_computation_layout says which one is | line 1, column 1"},
       {InBody(p + "x = f32[2] negat(p)"), "there is no op 'negat'; did you mean negate | line 4, column 12"},
       {InBody(p + "x = f32[2] add(p)"), "add takes 2 operands, but has 1 | line 4, column 15"},
       {InBody(p + "x = f32[2] negate(q)"),

@@ -23,10 +23,6 @@ std::string Quoted(std::string_view text) {
   return out + "\"";
 }
 
-bool IsSmallConstant(const Instruction* i) {
-  return i->IsConstant() && i->literal().has_values() && i->shape().IsArray() && i->shape().num_elements() <= 4;
-}
-
 std::string_view Colour(Op op) {
   if (op == Op::Parameter || op == Op::Constant || op == Op::Iota) return "#fff3cd";
   if (Is(op, kCollective | kAsync | kSideEffect)) return "#f8d7da";
@@ -38,8 +34,8 @@ std::string_view Colour(Op op) {
 
 void AppendNode(std::string& out, const Instruction* i) {
   std::string label = StrCat(Name(i->op()), "\n%", i->name(), "\n", i->shape().ToString());
-  for (int64_t k = 0; k < i->operand_count(); ++k)
-    if (IsSmallConstant(i->operand(k))) StrAppend(label, "\noperand ", k, " = ", i->operand(k)->literal().ToString());
+  if (i->IsConstant() && i->literal().has_values() && i->shape().IsArray() && i->shape().num_elements() <= 4)
+    StrAppend(label, "\n", i->literal().ToString());
   if (!i->metadata().op_name.empty()) StrAppend(label, "\n", i->metadata().op_name);
   StrAppend(out, "    ", NodeName(i), " [label=", Quoted(label), ", fillcolor=\"", Colour(i->op()), "\"",
             i->IsRoot() ? ", penwidth=3" : "", "];\n");
@@ -47,7 +43,6 @@ void AppendNode(std::string& out, const Instruction* i) {
 
 void AppendEdges(std::string& out, const Instruction* i) {
   for (int64_t k = 0; k < i->operand_count(); ++k) {
-    if (IsSmallConstant(i->operand(k))) continue;
     StrAppend(out, "    ", NodeName(i->operand(k)), " -> ", NodeName(i));
     if (i->operand_count() > 1) StrAppend(out, " [headlabel=\"", k, "\"]");
     out += ";\n";
@@ -68,7 +63,6 @@ std::string ModuleToDot(const Module& module) {
               " {\n    label=", Quoted(StrCat(c->IsEntry() ? "ENTRY " : "", "%", c->name())),
               ";\n    style=rounded;\n");
     for (const Instruction* i : c->instructions()) {
-      if (IsSmallConstant(i) && !i->IsRoot()) continue;
       AppendNode(out, i);
       AppendEdges(out, i);
       for (const Computation* callee : i->called())

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "strop/tools/args_json.h"
 #include "strop/tools/command.h"
 #include "strop/tools/npy.h"
 
@@ -18,110 +19,6 @@ bool IsFolder(const std::string& path) {
 }
 bool EndsWith(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
-}
-
-// ---- args.json
-// --------------------------------------------------------------------------------------------------------
-
-struct RawInput {
-  std::string dtype, file;
-  Int64Vector dims;
-};
-
-// Just enough JSON for a list of flat objects of strings and number lists.
-class ArgsReader {
- public:
-  explicit ArgsReader(std::string_view text) : text_(text) {}
-
-  Result<std::vector<RawInput>> Read() {
-    std::vector<RawInput> inputs;
-    STROP_TRY(Expect('['));
-    while (!Try(']')) {
-      if (!inputs.empty()) STROP_TRY(Expect(','));
-      STROP_ASSIGN(RawInput input, Object());
-      inputs.push_back(std::move(input));
-    }
-    return inputs;
-  }
-
- private:
-  Result<RawInput> Object() {
-    RawInput input;
-    STROP_TRY(Expect('{'));
-    for (bool first = true; !Try('}'); first = false) {
-      if (!first) STROP_TRY(Expect(','));
-      STROP_ASSIGN(std::string key, String());
-      STROP_TRY(Expect(':'));
-      if (key == "shape") {
-        STROP_TRY(Numbers(&input.dims));
-      } else {
-        STROP_ASSIGN(std::string value, String());
-        if (key == "dtype")
-          input.dtype = value;
-        else if (key == "file")
-          input.file = value;
-        else
-          return Error(StrCat("unknown key \"", key, "\""));
-      }
-    }
-    return input;
-  }
-  Status Numbers(Int64Vector* out) {
-    STROP_TRY(Expect('['));
-    while (!Try(']')) {
-      if (!out->empty()) STROP_TRY(Expect(','));
-      Space();
-      size_t end = at_;
-      while (end < text_.size() && text_[end] >= '0' && text_[end] <= '9') ++end;
-      const auto number = ParseNumber<int64_t>(text_.substr(at_, end - at_));
-      if (!number) return Error("expected a size");
-      out->push_back(*number);
-      at_ = end;
-    }
-    return OkStatus();
-  }
-  Result<std::string> String() {
-    STROP_TRY(Expect('"'));
-    const size_t end = text_.find('"', at_);
-    if (end == std::string_view::npos) return Error("a string has no end");
-    const auto value = CUnescape(text_.substr(at_, end - at_));
-    if (!value) return Error("unknown escape");
-    at_ = end + 1;
-    return *value;
-  }
-  void Space() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\r' || text_[at_] == '\t'))
-      ++at_;
-  }
-  bool Try(char c) {
-    Space();
-    if (at_ >= text_.size() || text_[at_] != c) return false;
-    ++at_;
-    return true;
-  }
-  Status Expect(char c) { return Try(c) ? OkStatus() : Error(StrCat("expected '", c, "'")); }
-  Status Error(std::string_view what) const { return InvalidArgument("args.json: ", what, " at offset ", at_); }
-
-  std::string_view text_;
-  size_t at_ = 0;
-};
-
-Result<std::vector<NpyArray>> ReadFolder(const std::string& folder) {
-  STROP_ASSIGN(std::string text, ReadFile(folder + "/args.json"));
-  STROP_ASSIGN(std::vector<RawInput> inputs, ArgsReader(text).Read());
-  std::vector<NpyArray> arrays;
-  for (const RawInput& input : inputs) {
-    const auto type = ParseDtypeName(input.dtype);
-    if (!type || !IsArrayType(*type)) return InvalidArgument("args.json: unknown dtype \"", input.dtype, "\"");
-    const Shape shape = Shape::Array(*type, input.dims);
-    STROP_TRY(shape.Validate());
-    STROP_ASSIGN(std::string bytes, ReadFile(folder + "/" + input.file));
-    if (static_cast<int64_t>(bytes.size()) != shape.byte_size())
-      return InvalidArgument(input.file, " has ", bytes.size(), " bytes, ", shape.ToString(), " takes ",
-                             shape.byte_size());
-    arrays.push_back({input.file, *type, Bytes(*type), input.dims, std::move(bytes)});
-  }
-  return arrays;
 }
 
 // ---- arguments
@@ -198,12 +95,21 @@ Status OrderByName(const Module& module, std::vector<NpyArray>* arrays) {
   return OkStatus();
 }
 
+// As {0,1,...}: what .npy calls fortran_order.
+bool IsColumnMajor(const Shape& shape) {
+  if (!shape.has_layout() || shape.rank() < 2) return false;
+  int64_t next = 0;
+  for (int64_t dim : shape.layout().minor_to_major)
+    if (dim != next++) return false;
+  return true;
+}
+
 Result<std::vector<NpyArray>> ReadArrays(const Module& module, const std::vector<std::string>& paths) {
   std::vector<NpyArray> arrays;
   for (const std::string& path : paths) {
     Result<std::vector<NpyArray>> more = std::vector<NpyArray>();
     if (IsFolder(path)) {
-      more = ReadFolder(path);
+      more = ReadArgsFolder(path);
     } else {
       STROP_ASSIGN(std::string bytes, ReadFile(path));
       more = ReadNpy(bytes);
@@ -248,8 +154,12 @@ std::vector<Literal> ArraysOf(const Literal& value) {
   return out;
 }
 
-Status WriteOutputs(const Literal& result, const std::string& path) {
+Status WriteOutputs(const Literal& result, const Shape& layout, const std::string& path) {
   const std::vector<Literal> arrays = ArraysOf(result);
+  std::vector<bool> column_major;
+  for (const Shape& leaf : layout.Leaves())
+    if (leaf.IsArray()) column_major.push_back(IsColumnMajor(leaf));
+  if (column_major.size() != arrays.size()) column_major.assign(arrays.size(), false);
   if (IsFolder(path)) {
     for (size_t i = 0; i < arrays.size(); ++i) {
       const std::span<const uint8_t> bytes = arrays[i].bytes();
@@ -261,12 +171,12 @@ Status WriteOutputs(const Literal& result, const std::string& path) {
   if (EndsWith(path, ".npy")) {
     if (arrays.size() != 1)
       return InvalidArgument("the program has ", arrays.size(), " results; --out=FILE.npz takes them all");
-    STROP_ASSIGN(std::string file, WriteNpy(arrays[0]));
+    STROP_ASSIGN(std::string file, WriteNpy(arrays[0], column_major[0]));
     return WriteFile(path, file);
   }
   if (!EndsWith(path, ".npz")) return InvalidArgument("--out takes a folder, an .npz or an .npy file, not ", path);
-  std::vector<std::pair<std::string, Literal>> named;
-  for (size_t i = 0; i < arrays.size(); ++i) named.emplace_back(StrCat("out", i), arrays[i]);
+  std::vector<NamedArray> named;
+  for (size_t i = 0; i < arrays.size(); ++i) named.push_back({StrCat("out", i), arrays[i], column_major[i]});
   STROP_ASSIGN(std::string file, WriteNpz(named));
   return WriteFile(path, file);
 }

@@ -10,8 +10,7 @@
 namespace strop::tools {
 
 struct InputSource {
-  // .npy files in the order of the parameters' arrays, one .npz, or one folder with args.json:
-  // [{"dtype": "bf16", "shape": [2,3], "file": "arg0.bin"}, ...], the files raw and row-major.
+  // .npy files in the order of the parameters' arrays, one .npz, or one folder with args.json (args_json.h).
   std::vector<std::string> paths;
   bool random = false;  // floats in [-1, 1), integers 0..7, pred 0 or 1
   uint64_t seed = 0;
@@ -21,8 +20,9 @@ struct InputSource {
 // is matched by the parameters' names, or by arg0, arg1, ..., or else in its own order.
 Result<std::vector<Literal>> MakeInputs(const Module& module, const InputSource& source);
 
-// Writes the arrays of a result: out0.bin, ... into a folder, or one .npz (out0, ...), or an .npy of a single array.
-Status WriteOutputs(const Literal& result, const std::string& path);
+// Writes the arrays of a result: out0.bin, ... (row-major) into a folder, or one .npz (out0, ...), or an .npy of a
+// single array. NumPy's files know one other order, column-major: they are in it where `layout` is.
+Status WriteOutputs(const Literal& result, const Shape& layout, const std::string& path);
 // The arrays of a value, depth first; tokens are left out.
 std::vector<Literal> ArraysOf(const Literal& value);
 

@@ -122,20 +122,20 @@ Status ParseHeader(std::string_view header, NpyArray* array, bool* fortran) {
   return OkStatus();
 }
 
-// Column-major data to row-major.
-std::string Reorder(const NpyArray& array, std::string_view data) {
+// Column-major data to row-major; with the dimensions reversed, the way back.
+std::string Reorder(const Int64Vector& dims, size_t width, std::string_view data) {
   std::string out(data.size(), '\0');
-  const size_t rank = array.dims.size(), width = static_cast<size_t>(array.width);
+  const size_t rank = dims.size();
   std::vector<int64_t> index(rank, 0);
   for (size_t at = 0; at * width < data.size(); ++at) {  // `at` walks row-major
     size_t from = 0, stride = 1;
     for (size_t d = 0; d < rank; ++d) {
       from += static_cast<size_t>(index[d]) * stride;
-      stride *= static_cast<size_t>(array.dims[d]);
+      stride *= static_cast<size_t>(dims[d]);
     }
     std::memcpy(out.data() + at * width, data.data() + from * width, width);
     for (size_t d = rank; d-- > 0;) {
-      if (++index[d] < array.dims[d]) break;
+      if (++index[d] < dims[d]) break;
       index[d] = 0;
     }
   }
@@ -159,8 +159,8 @@ Result<NpyArray> ReadOne(std::string_view file, std::string name) {
   const std::string_view data = file.substr(begin + length);
   if (static_cast<int64_t>(data.size()) < size)
     return InvalidArgument(".npy data ends after ", data.size(), " of ", size, " bytes");
-  array.bytes = fortran && array.dims.size() > 1 ? Reorder(array, data.substr(0, static_cast<size_t>(size)))
-                                                 : std::string(data.substr(0, static_cast<size_t>(size)));
+  const std::string_view values = data.substr(0, static_cast<size_t>(size));
+  array.bytes = fortran ? Reorder(array.dims, static_cast<size_t>(array.width), values) : std::string(values);
   return array;
 }
 
@@ -287,15 +287,16 @@ Result<Literal> ToLiteral(const NpyArray& array, const Shape& shape) {
                             {reinterpret_cast<const uint8_t*>(array.bytes.data()), array.bytes.size()});
 }
 
-Result<std::string> WriteNpy(const Literal& literal) {
+Result<std::string> WriteNpy(const Literal& literal, bool column_major) {
   const ElementType type = literal.type();
   if (!literal.shape().IsArray())
     return InvalidArgument("only arrays go into .npy files, not ", literal.shape().ToString());
   std::string descr = StrCat(Bytes(type) == 1 ? "|V" : "<V", Bytes(type));
   for (const DtypeRow& row : kDtypes)
     if (row.type == type && !row.descr.empty()) descr = row.descr;
-  std::string header = StrCat("{'descr': '", descr, "', 'fortran_order': False, 'shape': (",
-                              Join(literal.shape().dims(), ", "), literal.shape().rank() == 1 ? ",), }" : "), }");
+  std::string header =
+      StrCat("{'descr': '", descr, "', 'fortran_order': ", column_major ? "True" : "False", ", 'shape': (",
+             Join(literal.shape().dims(), ", "), literal.shape().rank() == 1 ? ",), }" : "), }");
   while ((kMagic.size() + 4 + header.size() + 1) % 64 != 0) header.push_back(' ');
   header.push_back('\n');
   std::string out(kMagic);
@@ -303,14 +304,17 @@ Result<std::string> WriteNpy(const Literal& literal) {
   AppendLittle(out, header.size(), 2);
   out += header;
   const std::span<const uint8_t> bytes = literal.bytes();
-  out.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::string_view values(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  Int64Vector dims = literal.shape().dims();
+  std::reverse(dims.begin(), dims.end());
+  out += column_major ? Reorder(dims, static_cast<size_t>(Bytes(type)), values) : std::string(values);
   return out;
 }
 
-Result<std::string> WriteNpz(const std::vector<std::pair<std::string, Literal>>& arrays) {
+Result<std::string> WriteNpz(const std::vector<NamedArray>& arrays) {
   std::string out, directory;
-  for (const auto& [name, literal] : arrays) {
-    STROP_ASSIGN(std::string data, WriteNpy(literal));
+  for (const auto& [name, literal, column_major] : arrays) {
+    STROP_ASSIGN(std::string data, WriteNpy(literal, column_major));
     if (data.size() >= 0xFFFFFFFF || out.size() >= 0xFFFFFFFF)
       return Unimplemented(".npz files of 4 GiB and more are not written");
     const std::string file = name + ".npy";

@@ -24,9 +24,15 @@ Result<std::vector<NpyArray>> ReadNpy(std::string_view file);
 // As a literal of a parameter's shape: same dimensions, same type or raw bytes of the same width.
 Result<Literal> ToLiteral(const NpyArray& array, const Shape& shape);
 
-// Array literals only.
-Result<std::string> WriteNpy(const Literal& literal);
-Result<std::string> WriteNpz(const std::vector<std::pair<std::string, Literal>>& arrays);
+struct NamedArray {
+  std::string name;
+  Literal value;
+  bool column_major = false;
+};
+
+// Array literals only. The values are the same in either order of the bytes; the header says which one it is.
+Result<std::string> WriteNpy(const Literal& literal, bool column_major = false);
+Result<std::string> WriteNpz(const std::vector<NamedArray>& arrays);
 
 // The NumPy or ml_dtypes name ("float32", "bfloat16", "int4"), or HLO's; nullopt if it is neither.
 std::optional<ElementType> ParseDtypeName(std::string_view name);

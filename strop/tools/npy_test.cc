@@ -49,6 +49,11 @@ TEST(Npy, FortranOrder) {
   const auto arrays = ReadNpy(Npy("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3), }", "abcdef"));
   ASSERT_TRUE(arrays.ok());
   EXPECT_EQ((*arrays)[0].bytes, "acebdf");
+  const Literal x = *ToLiteral((*arrays)[0], Shape::Array(ElementType::U8, {2, 3}));
+  const std::string file = *WriteNpy(x, /*column_major=*/true);
+  EXPECT_EQ(file.substr(file.size() - 6), "abcdef");
+  EXPECT_NE(file.find("'fortran_order': True"), std::string::npos);
+  EXPECT_EQ(*ToLiteral((*ReadNpy(file))[0], x.shape()), x);
 }
 
 TEST(Npy, Refusals) {

@@ -107,7 +107,7 @@ void Show(const Literal& array, size_t number) {
               static_cast<unsigned long>(crc32_z(0, bytes.data(), bytes.size())));
 }
 
-Status Report(const RunResult& result, const RunSettings& settings, std::string_view program) {
+Status Report(const RunResult& result, const Shape& layout, const RunSettings& settings, std::string_view program) {
   if (settings.time)
     std::fprintf(stderr, "%s: compile %.3f ms, first run %.3f ms, best of %lld %.3f ms\n", std::string(program).c_str(),
                  result.compile_ms, result.first_ms, static_cast<long long>(settings.runs), result.best_ms);
@@ -120,7 +120,7 @@ Status Report(const RunResult& result, const RunSettings& settings, std::string_
   }
   if (failed) return FailedPrecondition(failed, " of ", result.checks.size(), " checks failed");
   if (settings.check && result.checks.empty()) return InvalidArgument("--check: ", program, " ran no check");
-  if (!settings.out.empty()) return WriteOutputs(result.value, settings.out);
+  if (!settings.out.empty()) return WriteOutputs(result.value, layout, settings.out);
   if (!result.checks.empty()) {
     std::printf("%zu checks passed\n", result.checks.size());
     return OkStatus();
@@ -160,6 +160,13 @@ Result<RunSettings> TakeSettings(Arguments& arguments) {
   return s;
 }
 
+// interpreter.run_parallel names programs of several processes, which are no single executable.
+bool IsGridProgram(const Module& module) {
+  for (const Instruction* i : module.entry()->instructions())
+    if (i->op() == Op::CustomCall && i->attrs<CustomCallAttrs>().target == "interpreter.run_parallel") return true;
+  return false;
+}
+
 }  // namespace
 
 Status RunRun(Arguments& arguments) {
@@ -176,10 +183,15 @@ Status RunRun(Arguments& arguments) {
     Status status = [&]() -> Status {
       STROP_TRY(VerifyLoaded(*module, bytes, files[0]));
       STROP_ASSIGN(std::vector<Literal> inputs, MakeInputs(*module, settings.inputs));
-      Result<RunResult> result = settings.backend == "interp" ? Interpret(*module, inputs, settings)
-                                                              : CompileAndRun(std::move(module), inputs, settings);
+      const Shape layout = module->EffectiveEntryLayout().result;
+      const bool grid = IsGridProgram(*module);
+      if (grid && settings.backend != "interp")
+        std::fprintf(stderr, "%s: programs of several processes: evaluated, not compiled\n", name.c_str());
+      Result<RunResult> result = grid || settings.backend == "interp"
+                                     ? Interpret(*module, inputs, settings)
+                                     : CompileAndRun(std::move(module), inputs, settings);
       STROP_TRY(result);
-      return Report(*result, settings, name);
+      return Report(*result, layout, settings, name);
     }();
     if (!status.ok() && first.ok()) first = std::move(status).Note(StrCat("while running ", name));
   }

@@ -45,6 +45,31 @@ def dlpack():
     x = jnp.arange(12.0).reshape(3, 4)
     np.testing.assert_array_equal(np.from_dlpack(x), np.asarray(x))
     assert float(jnp.from_dlpack(np.arange(64, dtype=np.float32)).sum()) == 2016
+    # What NumPy sees is the buffer itself, and the capsule that hands it over is good for once.
+    shared = np.from_dlpack(x)
+    assert shared.ctypes.data == x.unsafe_buffer_pointer()
+
+    class Once:
+        capsule = x.__dlpack__()
+
+        def __dlpack__(self, **_):
+            return self.capsule
+
+        def __dlpack_device__(self):
+            return x.__dlpack_device__()
+
+    once = Once()
+    taken = np.from_dlpack(once)
+    assert taken.ctypes.data == x.unsafe_buffer_pointer()
+    for take in (np.from_dlpack, jnp.from_dlpack):
+        try:
+            take(once)
+        except Exception as refusal:  # each library has a type of its own
+            assert any(word in str(refusal) for word in ("dltensor", "incorrect name", "consumed")), refusal
+        else:
+            raise AssertionError(f"{take.__module__} took a capsule that was used before")
+    del x
+    np.testing.assert_array_equal(taken, np.arange(12.0).reshape(3, 4))  # outlives the array
 
 
 def exported():
@@ -74,6 +99,13 @@ def compiled_programs():
     assert compiled.cost_analysis()["flops"] >= 2 * 64**3
     assert compiled.memory_analysis().argument_size_in_bytes == 64 * 64 * 4
     assert compiled.as_text().startswith("HloModule")
+    lowered = jax.jit(lambda a, b: -((a @ b) * 0.125)).lower(jnp.ones((64, 32), jnp.int8), jnp.ones((32, 8), jnp.bfloat16))
+    for op in ("convert(", "dot(", "broadcast(", "multiply(", "negate("):
+        assert op in lowered.as_text(dialect="hlo"), op
+    assert "stablehlo.dot_general" in str(lowered.compiler_ir())
+    assert "digraph" in lowered.compiler_ir(dialect="hlo").as_hlo_dot_graph()
+    optimized = lowered.compile().as_text()
+    assert "is_scheduled=true" in optimized and " fusion(" in optimized, optimized
 
 
 def stack_frames():
