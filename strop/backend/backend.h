@@ -11,6 +11,7 @@
 
 #include "strop/base/status.h"
 #include "strop/ir/module.h"
+#include "strop/plan/region.h"
 #include "strop/plan/target_info.h"
 #include "strop/runtime/device.h"
 #include "strop/runtime/executable.h"
@@ -31,6 +32,9 @@ class PassPipeline;
 struct KernelSpec {
   const Instruction* instruction = nullptr;
   std::vector<int> in_place;  // one per result; -1: memory of its own
+  // Not null: a region (see plan/region.h), which becomes a RegionStep; `instruction` is its loop. Only targets that
+  // let kernels join regions see any.
+  std::shared_ptr<const Region> region = nullptr;
   std::string name() const { return instruction->name(); }
 };
 

@@ -19,53 +19,71 @@ ElementType LeafType(const Instruction* root, int leaf) {
 
 }  // namespace
 
+llvm::Function* CreateFunction(VectorBuilder& b, llvm::FunctionType* type, const std::string& name) {
+  llvm::Function* function = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, name, b.module());
+  function->setDoesNotThrow();
+  const std::string bits = std::to_string(8 * b.target().vector_bytes);
+  function->addFnAttr("prefer-vector-width", bits);
+  function->addFnAttr("min-legal-vector-width", bits);
+  function->addFnAttr("no-trapping-math", "true");
+  return function;
+}
+
 KernelFrame::KernelFrame(VectorBuilder& b, const std::string& name, const KernelBody& body,
                          std::span<const int> in_place)
     : b_(b), scopes_(b), body_(body) {
-  llvm::LLVMContext& context = b.context();
   IrBuilder& ir = b.ir();
   llvm::Type* ptr = b.Ptr();
   llvm::Type* i64 = b.Int(64);
-  auto* type = llvm::FunctionType::get(ir.getVoidTy(), {ptr, i64, i64, ptr}, false);
-  function_ = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, name, b.module());
-  function_->setDoesNotThrow();
-  const std::string bits = std::to_string(8 * b.target().vector_bytes);
-  function_->addFnAttr("prefer-vector-width", bits);
-  function_->addFnAttr("min-legal-vector-width", bits);
-  function_->addFnAttr("no-trapping-math", "true");
-  ir.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function_));
-  task_begin_ = function_->getArg(1);
-  task_end_ = function_->getArg(2);
-  scratch_ = function_->getArg(3);
+  llvm::Function* function =
+      CreateFunction(b, llvm::FunctionType::get(ir.getVoidTy(), {ptr, i64, i64, ptr}, false), name);
+  ir.SetInsertPoint(llvm::BasicBlock::Create(b.context(), "entry", function));
+  task_begin_ = function->getArg(1);
+  task_end_ = function->getArg(2);
+  scratch_ = function->getArg(3);
+  AddBuffers(name, in_place, [&](size_t k) {
+    V slot = ir.CreateConstInBoundsGEP1_64(ptr, function->getArg(0), k);
+    auto* pointer = ir.CreateAlignedLoad(ptr, slot, llvm::Align(8));
+    pointer->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(b.context(), {}));
+    return ElementBuilder::Memory{.pointer = pointer, .invariant = true};
+  });
+}
 
+KernelFrame::KernelFrame(VectorBuilder& b, const KernelBody& body, std::span<const int> in_place,
+                         std::span<const ElementBuilder::Memory> buffers)
+    : b_(b), scopes_(b), body_(body), whole_(true) {
+  AddBuffers(body.kernel->name(), in_place, [&](size_t k) { return buffers[k]; });
+}
+
+// Inputs and outputs, with what is known of their overlapping.
+void KernelFrame::AddBuffers(const std::string& name, std::span<const int> in_place,
+                             const std::function<ElementBuilder::Memory(size_t)>& buffer) {
+  llvm::LLVMContext& context = b_.context();
   llvm::MDBuilder md(context);
   llvm::MDNode* domain = md.createAnonymousAliasScopeDomain(name);
   std::vector<llvm::Metadata*> scopes;
-  for (size_t r = 0; r < body.roots.size(); ++r) scopes.push_back(md.createAnonymousAliasScope(domain));
-  const auto load = [&](size_t k) {
-    V slot = ir.CreateConstInBoundsGEP1_64(ptr, function_->getArg(0), k);
-    auto* pointer = ir.CreateAlignedLoad(ptr, slot, llvm::Align(8));
-    pointer->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context, {}));
-    return pointer;
-  };
+  for (size_t r = 0; r < body_.roots.size(); ++r) scopes.push_back(md.createAnonymousAliasScope(domain));
   const auto natural = [](ElementType t) { return std::min(16, Bytes(t)); };
-  for (size_t k = 0; k < body.inputs.size(); ++k) {
-    ElementBuilder::Memory memory{.pointer = load(k), .alignment = natural(body.inputs[k]->shape().type())};
+  for (size_t k = 0; k < body_.inputs.size(); ++k) {
+    ElementBuilder::Memory memory = buffer(k);
+    memory.alignment = natural(body_.inputs[k]->shape().type());
     std::vector<llvm::Metadata*> others;
     for (size_t r = 0; r < scopes.size(); ++r)
       if (r >= in_place.size() || in_place[r] != static_cast<int>(k)) others.push_back(scopes[r]);
     memory.noalias = others.empty() ? nullptr : llvm::MDNode::get(context, others);
-    memory.invariant = others.size() == scopes.size();
+    memory.invariant &= others.size() == scopes.size();
     inputs_.push_back(memory);
   }
-  for (size_t r = 0; r < body.roots.size(); ++r) {
+  for (size_t r = 0; r < body_.roots.size(); ++r) {
+    ElementBuilder::Memory memory = buffer(body_.inputs.size() + r);
     std::vector<llvm::Metadata*> others;
     for (size_t k = 0; k < scopes.size(); ++k)
       if (k != r) others.push_back(scopes[k]);
-    outputs_.push_back(ElementBuilder::Memory{.pointer = load(body.inputs.size() + r),
-                                              .alias_scope = llvm::MDNode::get(context, {scopes[r]}),
-                                              .noalias = others.empty() ? nullptr : llvm::MDNode::get(context, others),
-                                              .alignment = natural(LeafType(body.roots[r], body.root_leaf[r]))});
+    memory.alias_scope = llvm::MDNode::get(context, {scopes[r]});
+    memory.noalias = others.empty() ? nullptr : llvm::MDNode::get(context, others);
+    memory.alignment = natural(LeafType(body_.roots[r], body_.root_leaf[r]));
+    memory.invariant = false;
+    outputs_.push_back(memory);
   }
 }
 
@@ -73,12 +91,18 @@ void KernelFrame::Bind(ElementalEmitter& e) const {
   for (size_t k = 0; k < inputs_.size(); ++k) e.BindBuffer(body_.inputs[k], inputs_[k]);
 }
 
-void KernelFrame::Return() { b_.ir().CreateRetVoid(); }
+void KernelFrame::Return() {
+  if (!whole_) b_.ir().CreateRetVoid();
+}
+
+int64_t KernelFrame::WantedTasks(const KernelCost& cost) {
+  return std::clamp<int64_t>(std::max(cost.bytes / kTaskBytes, cost.flops / kTaskFlops), 1, kMaxTasks);
+}
 
 KernelFrame::Cut KernelFrame::CutIntoTasks(const LoopSpace& space, const KernelCost& cost) {
   Cut cut;
   cut.piece_size = space.row_size;
-  const int64_t wanted = std::clamp<int64_t>(std::max(cost.bytes / kTaskBytes, cost.flops / kTaskFlops), 1, kMaxTasks);
+  const int64_t wanted = WantedTasks(cost);
   if (space.rows < wanted) {
     // Rows are cut, in pieces of whole vectors (several cache lines, so that tasks do not share one).
     const int64_t grain = std::max<int64_t>(space.uniform ? 1 : space.lanes, 64);
@@ -137,7 +161,7 @@ Status KernelFrame::Walk(const LoopSpace& space, const Cut& cut, const PointFn& 
     if (status.ok()) status = e.status();
   };
   V begin = task_begin_, end = task_end_;
-  if (cut.num_tasks == 1) {  // known bounds: a small kernel is a single loop, or none
+  if (cut.num_tasks == 1 || whole_) {  // known bounds: a small kernel is a single loop, or none
     begin = b_.I64(0);
     end = b_.I64(units);
   } else if (cut.units_per_task > 1) {

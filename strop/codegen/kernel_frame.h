@@ -1,5 +1,5 @@
-// KernelFrame: the function of a kernel, void(ptr args, i64 task_begin, i64 task_end, ptr scratch), its buffers with
-// what is known of their aliasing, and the loops over a LoopSpace cut into tasks.
+// KernelFrame: the function of a kernel, void(ptr args, i64 task_begin, i64 task_end, ptr scratch), or a place inside
+// another; its buffers with what is known of their aliasing, and the loops over a LoopSpace cut into tasks.
 #pragma once
 #include <map>
 #include <string>
@@ -11,21 +11,31 @@
 
 namespace strop {
 
+// An empty function with the attributes that all code for a program has.
+llvm::Function* CreateFunction(VectorBuilder& b, llvm::FunctionType* type, const std::string& name);
+
 class KernelFrame {
  public:
   using V = llvm::Value*;
   // `in_place[r]` is the operand whose buffer result r has, or -1.
   KernelFrame(VectorBuilder& b, const std::string& name, const KernelBody& body, std::span<const int> in_place);
+  // The code of a kernel inside the function that is being emitted, at the current place: all of its tasks. `buffers`:
+  // inputs, then outputs.
+  KernelFrame(VectorBuilder& b, const KernelBody& body, std::span<const int> in_place,
+              std::span<const ElementBuilder::Memory> buffers);
 
+  VectorBuilder& b() const { return b_; }
+  const KernelBody& body() const { return body_; }
   LoopScopes& scopes() { return scopes_; }
   const ElementBuilder::Memory& input(size_t k) const { return inputs_[k]; }
   const ElementBuilder::Memory& output(size_t r) const { return outputs_[r]; }
-  V task_begin() const { return task_begin_; }
-  V task_end() const { return task_end_; }
+  // Of the tasks that this call is to run.
+  V task_begin() const { return whole_ ? b_.I64(0) : task_begin_; }
+  V task_end(int64_t num_tasks) const { return whole_ ? b_.I64(num_tasks) : task_end_; }
   V scratch() const { return scratch_; }
   // Binds the inputs of the body to their buffers.
   void Bind(ElementalEmitter& e) const;
-  void Return();
+  void Return();  // ends the function, if it is the kernel's own
 
   // A point of the space, one per lane: where results go and are computed.
   using PointFn = std::function<Status(ElementalEmitter& e, const ArrayIndex& at)>;
@@ -36,6 +46,8 @@ class KernelFrame {
     int64_t piece_size = 0;      // elements
     int64_t units_per_task = 1;  // a unit is a piece of a row
   };
+  // As many as the work is worth.
+  static int64_t WantedTasks(const KernelCost& cost);
   static Cut CutIntoTasks(const LoopSpace& space, const KernelCost& cost);
   Status Walk(const LoopSpace& space, const Cut& cut, const PointFn& point);
   // body(e, i) for i in [begin, end): vectors of `lanes`, then the rest by a mask or one by one. `begin` is a multiple
@@ -46,10 +58,13 @@ class KernelFrame {
   ElementalEmitter& Emitter(int lanes);
 
  private:
+  void AddBuffers(const std::string& name, std::span<const int> in_place,
+                  const std::function<ElementBuilder::Memory(size_t)>& buffer);
+
   VectorBuilder& b_;
   LoopScopes scopes_;
   const KernelBody& body_;
-  llvm::Function* function_ = nullptr;
+  bool whole_ = false;  // all tasks at once: inside another function
   std::vector<ElementBuilder::Memory> inputs_, outputs_;
   V task_begin_ = nullptr, task_end_ = nullptr, scratch_ = nullptr;
   std::map<int, ElementalEmitter> emitters_;  // by lanes

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "strop/analysis/cost.h"
 #include "strop/codegen/dim_groups.h"
 #include "strop/codegen/element.h"
 
@@ -213,12 +214,7 @@ LoopSpace ChooseWindowSpace(const KernelBody& body, const Instruction& update, i
 
 KernelCost CostOf(const KernelBody& body) {
   KernelCost cost;
-  for (const Instruction* i : body.inputs) cost.bytes = SaturatingAdd(cost.bytes, i->shape().byte_size());
-  for (size_t r = 0; r < body.roots.size(); ++r) {
-    const Shape& shape = body.roots[r]->shape();
-    cost.bytes =
-        SaturatingAdd(cost.bytes, shape.IsTuple() ? shape.element(body.root_leaf[r]).byte_size() : shape.byte_size());
-  }
+  cost.bytes = BytesAccessed(*body.kernel);
   for (const Instruction* i : body.Computed()) {
     int64_t per_element = FlopsPerElement(*i), elements = 0;
     const Shape& result =

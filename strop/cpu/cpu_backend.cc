@@ -6,6 +6,7 @@
 #include "strop/base/thread_pool.h"
 #include "strop/cpu/host_isa.h"
 #include "strop/cpu/kernel_compiler.h"
+#include "strop/cpu/kernel_family.h"
 #include "strop/cpu/library/library.h"
 #include "strop/passes/pipeline.h"
 
@@ -16,6 +17,7 @@ CpuBackend::CpuBackend() : compiler_(std::make_unique<KernelCompiler>()) {
   target_.description = HostIsa::Get().summary;
   target_.vector_bytes = HostIsa::Get().vector_bytes;
   target_.supports = [this](const Instruction& i) { return Supports(i); };
+  target_.joins_region = &JoinsRegion;
   target_.can_fuse = [](const Instruction&, const Instruction&, const Instruction& root) {
     if (root.op() == Op::ReduceWindow && LibrarySupports(root))
       return Decision::No("%", root.name(), " is a scan, which reads its operands from memory");
@@ -44,7 +46,8 @@ Result<CompiledKernels> CpuBackend::Compile(std::span<const KernelSpec> specs,
   std::vector<Maker> makers;
   std::vector<KernelSpec> generated;
   for (const KernelSpec& spec : specs) {
-    makers.push_back(LibrarySupports(*spec.instruction)            ? Maker::kLibrary
+    makers.push_back(spec.region                                   ? Maker::kCompiler
+                     : LibrarySupports(*spec.instruction)          ? Maker::kLibrary
                      : KernelCompiler::Supports(*spec.instruction) ? Maker::kCompiler
                                                                    : Maker::kEvaluator);
     if (makers.back() == Maker::kCompiler) generated.push_back(spec);

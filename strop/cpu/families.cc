@@ -1,3 +1,4 @@
+#include "strop/codegen/kernel_frame.h"
 #include "strop/cpu/kernel_family.h"
 
 namespace strop::cpu {
@@ -19,6 +20,27 @@ const KernelFamily* FindFamily(const Instruction& kernel, std::string* why_not) 
       StrAppend(*why_not, why_not->empty() ? "" : "; ", family->name, ": ", d.why_not());
   }
   return nullptr;
+}
+
+Result<EmittedKernel> EmitFunction(const KernelSpec& spec, const KernelFamily* family, EmitContext& context) {
+  if (spec.region) return EmitRegion(spec, context);
+  if (family->emit_function) {
+    STROP_TRY(family->emit_function(spec, context));
+    return EmittedKernel{};
+  }
+  const KernelBody body = KernelBody::Of(*spec.instruction);
+  KernelFrame frame(context.b, context.function, body, spec.in_place);
+  STROP_ASSIGN(EmittedKernel emitted, family->emit(spec, frame));
+  frame.Return();
+  return emitted;
+}
+
+StepBody MakeStep(const KernelSpec& spec, const KernelFamily* family, const EmittedKernel& emitted, void* function) {
+  if (spec.region) return RegionStep{reinterpret_cast<RegionFn>(function)};
+  if (family->wrap) return family->wrap(spec, function);
+  return KernelStep{.fn = reinterpret_cast<KernelFn>(function),
+                    .num_tasks = emitted.num_tasks,
+                    .scratch_bytes = emitted.scratch_bytes};
 }
 
 }  // namespace strop::cpu

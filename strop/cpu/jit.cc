@@ -12,6 +12,7 @@
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/Target/TargetOptions.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
 #include <llvm/Transforms/Scalar.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 #include <sys/mman.h>
@@ -213,6 +214,22 @@ class KernelPasses final : public llvm::legacy::PassManagerBase {
   llvm::legacy::PassManager passes_;
 };
 
+// From memory to registers: short loops are unrolled, so that every access is at a known place.
+void AddPromotion(KernelPasses& passes) {
+  constexpr int kUnrolledSize = 200;  // instructions
+  passes.add(llvm::createSROAPass());
+  passes.add(llvm::createEarlyCSEPass());
+  passes.add(llvm::createInstructionCombiningPass());
+  passes.add(llvm::createCFGSimplificationPass());
+  passes.add(llvm::createLoopUnrollPass(2, false, false, kUnrolledSize, -1, /*AllowPartial=*/0, /*Runtime=*/0,
+                                        /*UpperBound=*/0, /*AllowPeeling=*/0));
+  passes.add(llvm::createSROAPass());
+  passes.add(llvm::createEarlyCSEPass(/*UseMemorySSA=*/true));
+  passes.add(llvm::createInstructionCombiningPass());
+  passes.add(llvm::createLICMPass());
+  passes.add(llvm::createCFGSimplificationPass());
+}
+
 class TableResolver final : public llvm::LegacyJITSymbolResolver {
  public:
   llvm::JITSymbol findSymbol(const std::string& name) override {
@@ -264,6 +281,7 @@ Result<std::string> ObjectEmitter::Emit(llvm::Module& module, const EmitOptions&
     if (llvm::verifyModule(module, &problem_stream)) return Internal("invalid LLVM IR: ", problem);
     const auto add_passes = [&](KernelPasses& passes, llvm::raw_pwrite_stream& out, llvm::CodeGenFileType type) {
       passes.add(llvm::createTargetTransformInfoWrapperPass(machine_->getTargetIRAnalysis()));
+      if (options.promote_memory && options.optimization_level > 0) AddPromotion(passes);
       if (options.optimization_level > 0) passes.add(llvm::createEarlyCSEPass());
       return !machine_->addPassesToEmitFile(passes, out, nullptr, type, /*DisableVerify=*/true);
     };

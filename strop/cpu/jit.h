@@ -21,8 +21,9 @@ class TargetMachine;
 namespace strop::cpu {
 
 struct EmitOptions {
-  int optimization_level = 2;  // 0: least time in the compiler
-  std::string dump_prefix;     // not empty: <prefix>.ll and <prefix>.s are written
+  int optimization_level = 2;   // 0: least time in the compiler
+  bool promote_memory = false;  // values of allocas become registers, short loops straight code: for regions
+  std::string dump_prefix;      // not empty: <prefix>.ll and <prefix>.s are written
 };
 
 // One target machine; not for use by two threads at once. Cheap to make (about 0.1 ms).

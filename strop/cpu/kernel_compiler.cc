@@ -94,7 +94,28 @@ class KernelCompiler::Emitters {
 KernelCompiler::KernelCompiler() : emitters_(std::make_shared<Emitters>()) {}
 KernelCompiler::~KernelCompiler() = default;
 
+namespace {
+
+std::string RegionKey(const Region& region) {
+  std::string key = "region";
+  for (const RegionBuffer& b : region.buffers)
+    StrAppend(key, " ", b.size, ":", b.arg, b.loaded ? "l" : "", b.stored ? "s" : "", b.written ? "w" : "");
+  key += '\n';
+  for (const std::vector<RegionNode>& program : region.programs) {
+    StrAppend(key, "program of ", program.size(), "\n");
+    for (const RegionNode& node : program) {
+      StrAppend(key, static_cast<int>(node.kind), " ", Join(node.args, ","), " ", Join(node.programs, ","),
+                node.by_index ? " by index\n" : "\n");
+      if (node.kind == RegionNodeKind::kKernel) key += KernelKey(KernelSpec{node.instruction, node.in_place});
+    }
+  }
+  return key;
+}
+
+}  // namespace
+
 std::string KernelKey(const KernelSpec& spec) {
+  if (spec.region) return RegionKey(*spec.region);
   PrintOptions options = PrintOptions::Fingerprint();
   options.operand_shapes = true;
   std::string key = PrintInstruction(*spec.instruction, options);
@@ -131,9 +152,9 @@ void KernelCompiler::CompileGroup(std::span<Job* const> jobs, const KernelCompil
     for (Job* job : jobs) {
       VectorBuilder builder(module, HostIsa::Get().vector_target());
       EmitContext emit{builder, SymbolName(job->spec->name(), members.size())};
-      const KernelFamily* family = FindFamily(*job->spec->instruction);
+      const KernelFamily* family = job->spec->region ? nullptr : FindFamily(*job->spec->instruction);
       Result<EmittedKernel> emitted = Unimplemented("no kernel family takes %", job->spec->name());
-      if (family) emitted = family->emit(*job->spec, emit);
+      if (family || job->spec->region) emitted = EmitFunction(*job->spec, family, emit);
       if (emitted.ok()) {
         members.push_back(Member{job, family, emit.function, *emitted});
         continue;
@@ -142,7 +163,8 @@ void KernelCompiler::CompileGroup(std::span<Job* const> jobs, const KernelCompil
       job->compiled = std::make_shared<const Compiled>(Compiled{.status = emitted.status()});
     }
     if (members.empty()) return nullptr;
-    EmitOptions emit_options{.optimization_level = options.optimization_level};
+    EmitOptions emit_options{.optimization_level = options.optimization_level,
+                             .promote_memory = jobs[0]->spec->region != nullptr};
     if (!options.dump_dir.empty()) emit_options.dump_prefix = options.dump_dir + "/" + jobs[0]->spec->name();
     const Result<std::string> object = loan->emitter().Emit(module, emit_options);
     if (!object.ok()) loan->Discard();
@@ -162,13 +184,7 @@ void KernelCompiler::CompileGroup(std::span<Job* const> jobs, const KernelCompil
     if (address) {
       compiled.code = *code;
       compiled.code_bytes = (*code)->bytes() / static_cast<int64_t>(members.size());
-      if (m.family->wrap) {
-        compiled.step = m.family->wrap(*m.job->spec, address);
-      } else {
-        compiled.step = KernelStep{.fn = reinterpret_cast<KernelFn>(address),
-                                   .num_tasks = m.emitted.num_tasks,
-                                   .scratch_bytes = m.emitted.scratch_bytes};
-      }
+      compiled.step = MakeStep(*m.job->spec, m.family, m.emitted, address);
     }
     m.job->compiled = std::make_shared<const Compiled>(std::move(compiled));
   }
@@ -215,12 +231,14 @@ Result<CompiledKernels> KernelCompiler::Compile(std::span<const KernelSpec> spec
     if (!job.compiled) missing.push_back(&job);
   }
   // A dump shows each kernel by itself.
-  const size_t group_size = options.dump_dir.empty() ? GroupSize(missing.size(), options.pool) : 1;
-  const int64_t groups = static_cast<int64_t>((missing.size() + group_size - 1) / group_size);
-  const auto run = [&](int64_t n) {
-    const size_t first = static_cast<size_t>(n) * group_size;
-    CompileGroup(std::span(missing).subspan(first, std::min(group_size, missing.size() - first)), options);
-  };
+  const auto regions = std::stable_partition(missing.begin(), missing.end(), [](Job* j) { return !j->spec->region; });
+  const size_t kernels = static_cast<size_t>(regions - missing.begin());
+  const size_t group_size = options.dump_dir.empty() ? GroupSize(kernels, options.pool) : 1;
+  std::vector<std::span<Job* const>> parts;  // regions by themselves: they get passes of their own
+  for (size_t first = 0; first < missing.size(); first += parts.back().size())
+    parts.push_back(std::span(missing).subspan(first, first < kernels ? std::min(group_size, kernels - first) : 1));
+  const int64_t groups = static_cast<int64_t>(parts.size());
+  const auto run = [&](int64_t n) { CompileGroup(parts[static_cast<size_t>(n)], options); };
   if (options.pool && groups > 1) {
     options.pool->ParallelFor(groups, run);
   } else {
@@ -242,7 +260,7 @@ Result<CompiledKernels> KernelCompiler::Compile(std::span<const KernelSpec> spec
     const Compiled& compiled = *jobs[job_of[k]].compiled;
     if (compiled.status.ok()) {
       out.kernels.push_back(CompiledKernel{.body = compiled.step});
-    } else if (compiled.status.code() == StatusCode::kUnimplemented) {
+    } else if (compiled.status.code() == StatusCode::kUnimplemented && !specs[k].region) {
       out.kernels.push_back(InterpretKernel(specs[k]));
     } else {
       return Status(compiled.status).Note(StrCat("while compiling %", specs[k].name()));

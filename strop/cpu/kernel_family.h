@@ -14,8 +14,9 @@ class Module;
 }
 
 namespace strop {
+class KernelFrame;
 class VectorBuilder;
-}
+}  // namespace strop
 
 namespace strop::cpu {
 
@@ -38,17 +39,26 @@ struct KernelFamily {
   // Yes, or why not (kOtherOp: the family has nothing to do with such kernels). Looks at the kernel alone (a fusion or
   // a single instruction), so that it can answer Supports() too.
   Decision (*matches)(const Instruction& kernel);
-  // Machine code: adds function `context.function` of type KernelFn to the module that the builder writes to. Equal
-  // kernels (same text, same in_place) must give equal code: it is shared and cached.
-  Result<EmittedKernel> (*emit)(const KernelSpec& spec, EmitContext& context);
-  // For a function that is no KernelFn but called by a step in C++ (a sort's comparator): makes the step. Null for
-  // kernels.
+  // Machine code inside the frame: a function of its own, or a place in a region. Equal kernels (same text, same
+  // in_place) must give equal code: it is shared and cached.
+  Result<EmittedKernel> (*emit)(const KernelSpec& spec, KernelFrame& frame) = nullptr;
+  // Instead of emit: adds function `context.function` that is no KernelFn but called by a step in C++ (a sort's
+  // comparator), and makes the step.
+  Status (*emit_function)(const KernelSpec& spec, EmitContext& context) = nullptr;
   StepBody (*wrap)(const KernelSpec& spec, void* function) = nullptr;
 };
 
 std::span<const KernelFamily* const> KernelFamilies();
 // The family that takes this kernel, or null and the reasons of all.
 const KernelFamily* FindFamily(const Instruction& kernel, std::string* why_not = nullptr);
+
+// Adds the kernel's function, or the region's, to the module that the builder writes to.
+Result<EmittedKernel> EmitFunction(const KernelSpec& spec, const KernelFamily* family, EmitContext& context);
+// Makes the step of the function that EmitFunction added.
+StepBody MakeStep(const KernelSpec& spec, const KernelFamily* family, const EmittedKernel& emitted, void* function);
+// May the kernel's code be part of a region: emitted in place, and too small to be cut into tasks?
+Decision JoinsRegion(const Instruction& kernel);
+Result<EmittedKernel> EmitRegion(const KernelSpec& spec, EmitContext& context);
 
 // ---- the families (families/<name>.cc)
 extern const KernelFamily

@@ -6,7 +6,7 @@ namespace strop {
 
 Status BindKernels(Plan& plan, const Backend& backend, const CompileSettings& options, Explanation& explanation) {
   std::vector<KernelSpec> specs;
-  for (const PlannedKernel& k : plan.kernels) specs.push_back(KernelSpec{k.instruction, k.in_place});
+  for (const PlannedKernel& k : plan.kernels) specs.push_back(KernelSpec{k.instruction, k.in_place, k.region});
   KernelCompileOptions kernel_options;
   kernel_options.optimization_level = options.optimization_level;
   kernel_options.dump_dir = options.dump_dir;

@@ -45,6 +45,11 @@ Status RefuseUnbounded(const Module& module) {
   return OkStatus();
 }
 
+TargetInfo WithoutRegions(TargetInfo target) {
+  target.joins_region = nullptr;
+  return target;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const CompiledProgram>> Compile(std::unique_ptr<Module> module, const Backend& backend,
@@ -75,15 +80,22 @@ Result<std::shared_ptr<const CompiledProgram>> Compile(std::unique_ptr<Module> m
   if (options.verify_each) STROP_TRY(VerifyModule(*module));
   STROP_TRY(dump.Module("scheduled", *module));
   STROP_ASSIGN(Plan plan, BuildPlan(*module, backend.target()));
-  explanation.copies = plan.copy_reasons;
-  STROP_TRY(dump.Text("plan.txt", [&] { return plan.ToString(); }));
-  if (options.explain) program->plan_text = plan.ToString();
   clock.Lap("plan");
 
   // ---- code: from here on the module is only looked at
   program->cost = CostOf(*module);
   STROP_TRY(BindCustomCalls(plan, options.custom_calls));
-  STROP_TRY(BindKernels(plan, backend, options, explanation));
+  Status bound = BindKernels(plan, backend, options, explanation);
+  if (bound.code() == StatusCode::kUnimplemented && plan.has_regions()) {
+    // A region that is too much for the backend as a whole: its steps run one by one.
+    STROP_ASSIGN(plan, BuildPlan(*module, WithoutRegions(backend.target())));
+    STROP_TRY(BindCustomCalls(plan, options.custom_calls));
+    bound = BindKernels(plan, backend, options, explanation);
+  }
+  STROP_TRY(std::move(bound));
+  explanation.copies = plan.copy_reasons;
+  STROP_TRY(dump.Text("plan.txt", [&] { return plan.ToString(); }));
+  if (options.explain) program->plan_text = plan.ToString();
   STROP_ASSIGN(program->executable, Executable::Create(std::move(plan.spec)));
   program->module = std::move(module);
   clock.Lap("codegen");

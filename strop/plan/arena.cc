@@ -66,7 +66,7 @@ int64_t AssignArena(Graph& g, int64_t alignment) {
   std::vector<Range> ranges;
   for (size_t n = 0; n < g.groups.size(); ++n) {
     const Group& group = g.groups[n];
-    if (group.base != Base::None || group.values.empty() || group.size == 0) continue;
+    if (group.base != Base::None || group.in_region || group.values.empty() || group.size == 0) continue;
     Range r{INT64_MAX, INT64_MIN, static_cast<int32_t>(n)};
     for (int32_t v : group.values) {
       r.begin = std::min(r.begin, g.values[v].begin);

@@ -52,7 +52,7 @@ class Assembler {
     step.body = std::move(proto.body);
     for (auto [v, access] : proto.args) step.args.push_back({SlotOf(v), access});
     step.info.name = i.name();
-    step.info.op = std::string(Name(i.op()));
+    step.info.op = proto.region ? "region" : std::string(Name(i.op()));
     step.info.op_name = i.metadata().op_name;
     step.info.source = i.metadata().Location();
     if (proto.is_kernel || proto.is_custom_call) {
@@ -62,10 +62,11 @@ class Assembler {
       step.info.bytes = 2 * graph_.values[proto.args[0].first].size;
     }
     work_ += step.info.flops + step.info.bytes;
-    loops_ |= std::holds_alternative<WhileStep>(step.body);
+    loops_ |= std::holds_alternative<WhileStep>(step.body) || proto.region;
     Program& program = plan_.spec.programs[proto.program];
     const int32_t index = static_cast<int32_t>(program.steps.size());
     if (proto.is_kernel) plan_.kernels.push_back({proto.program, index, &i, InPlaceArgs(proto)});
+    if (proto.region) plan_.kernels.push_back({proto.program, index, &i, {}, std::move(proto.region)});
     if (proto.is_custom_call) {
       std::get<CustomCallStep>(step.body).num_operands = proto.num_operands;
       plan_.custom_calls.push_back({proto.program, index, &i});

@@ -73,6 +73,7 @@ class PlanBuilder {
     Coalesce(g_);
     plan_.copy_reasons = std::move(g_.copy_reasons);
     BindOutputs(g_, plan_);
+    FormRegions(g_, target_);
     plan_.spec.temp_bytes = AssignArena(g_, target_.buffer_alignment);
     Assemble(g_, target_, plan_);
     return std::move(plan_);
@@ -354,6 +355,10 @@ class PlanBuilder {
     g_.loops[loop].begin = position_;
     const int32_t condition_program = NewProgram(condition.name());
     STROP_ASSIGN(Leaves predicate, Walk(condition, {carry}, condition_program));
+    // Where the condition says no, the carries are the result: it must not overwrite one that the body does not read.
+    position_ += kStepDistance;
+    for (size_t k = 0; k < n; ++k)
+      if (!invariant[k]) Read(carry[k]);
     const int32_t body_program = NewProgram(body.name());
     STROP_ASSIGN(Leaves next, Walk(body, {carry}, body_program));
     // A carry that becomes another carry's old value goes through a copy: all rewrites happen "at once".
@@ -393,6 +398,7 @@ class PlanBuilder {
     ProtoStep step;
     step.program = program;
     step.position = position_;
+    step.first_position = g_.loops[loop].begin + 1;
     step.instruction = &i;
     WhileStep body_step;
     body_step.condition = condition_program;

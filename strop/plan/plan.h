@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "strop/ir/module.h"
+#include "strop/plan/region.h"
 #include "strop/plan/target_info.h"
 #include "strop/runtime/executable.h"
 
@@ -20,7 +21,8 @@ struct PlannedKernel {
   int32_t program = 0;
   int32_t step = 0;
   const Instruction* instruction = nullptr;
-  std::vector<int> in_place;  // per result leaf: the operand whose memory it shares, or -1
+  std::vector<int> in_place;             // per result leaf: the operand whose memory it shares, or -1
+  std::shared_ptr<const Region> region;  // not null: this is to be compiled instead of the instruction alone
 };
 
 // A step whose target must be looked up in a registry.
@@ -36,6 +38,7 @@ struct Plan {
   std::vector<PlannedCustomCall> custom_calls;
   // Why values were copied: "copy of %x (400 B): %dus updates it while it is still read by %add" — for explain.
   std::vector<std::string> copy_reasons;
+  bool has_regions() const;
   std::string ToString() const;
 };
 

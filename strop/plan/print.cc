@@ -1,4 +1,6 @@
 // Text of a plan: programs of steps with the slots that they read (<-) and write.
+#include <algorithm>
+
 #include "strop/plan/plan.h"
 
 namespace strop {
@@ -17,10 +19,15 @@ std::string SlotText(const ExecutableSpec& spec, const StepArg& arg) {
 
 }  // namespace
 
+bool Plan::has_regions() const {
+  return std::any_of(kernels.begin(), kernels.end(), [](const PlannedKernel& k) { return k.region != nullptr; });
+}
+
 std::string Plan::ToString() const {
   std::string out = StrCat("plan ", spec.name, ": temp ", spec.temp_bytes, " bytes, ", kernels.size(), " kernels, ",
                            spec.run_inline ? "inline" : "queued", "\n");
   for (size_t p = 0; p < spec.programs.size(); ++p) {
+    if (spec.programs[p].steps.empty() && static_cast<int32_t>(p) != spec.entry) continue;  // of a region
     StrAppend(out, "program ", p, " ", spec.programs[p].name, "\n");
     for (const Step& step : spec.programs[p].steps) {
       std::string reads, writes;
@@ -34,6 +41,8 @@ std::string Plan::ToString() const {
       out += '\n';
     }
   }
+  for (const PlannedKernel& k : kernels)
+    if (k.region) StrAppend(out, "region %", k.instruction->name(), "\n", k.region->ToString());
   for (size_t o = 0; o < spec.outputs.size(); ++o) {
     const OutputSpec& output = spec.outputs[o];
     StrAppend(out, "output ", o, " ", output.shape.ToString());

@@ -5,6 +5,7 @@
 // the end of the loop, since the next trip reads it again.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 
 #include "strop/ir/module.h"
 #include "strop/plan/plan.h"
+#include "strop/plan/region.h"
 #include "strop/runtime/executable.h"
 
 namespace strop::plan_internal {
@@ -41,19 +43,22 @@ struct Group {
   int32_t index = -1;  // of the parameter, constant or output
 
   int64_t size = 0;
-  int64_t offset = 0;  // in the arena, for Base::None
+  int64_t offset = 0;      // in the arena, for Base::None
+  bool in_region = false;  // memory of the region's own: none of the arena
 };
 
 // A step before slots are known: args are values.
 struct ProtoStep {
   int32_t program = 0;
   int64_t position = 0;
+  int64_t first_position = 0;  // a loop: where its condition begins; values from outside are older
   const Instruction* instruction = nullptr;
   StepBody body;
   bool is_kernel = false;  // body comes from the backend
   bool is_custom_call = false;
   std::vector<std::pair<int32_t, Access>> args;
-  int32_t num_operands = 0;  // leading args
+  int32_t num_operands = 0;              // leading args
+  std::shared_ptr<const Region> region;  // body comes from the backend
 };
 
 // Two values that may share memory although one ends where the other begins: an operand overwritten in place, a copy.
@@ -94,6 +99,8 @@ struct Graph {
 
 // Merges what the wishes ask for and inserts the copies that must_share needs.
 void Coalesce(Graph& graph);
+// Turns loops of small steps into regions.
+void FormRegions(Graph& graph, const TargetInfo& target);
 // Puts groups without a base into the arena; returns its size.
 int64_t AssignArena(Graph& graph, int64_t alignment);
 

@@ -8,9 +8,9 @@
 namespace strop {
 
 std::string_view Name(StepKind kind) {
-  static constexpr std::string_view kNames[kNumStepKinds] = {"kernel",      "copy",   "host",        "while",
-                                                             "conditional", "call",   "custom-call", "rng-state",
-                                                             "device-id",   "infeed", "outfeed",     "collective"};
+  static constexpr std::string_view kNames[kNumStepKinds] = {
+      "kernel",    "copy",      "host",   "while",   "conditional", "call",  "custom-call",
+      "rng-state", "device-id", "infeed", "outfeed", "collective",  "region"};
   return kNames[static_cast<int>(kind)];
 }
 

@@ -76,6 +76,17 @@ struct KernelStep {
   std::shared_ptr<const TaskKernel> library = nullptr;
 };
 
+// What a region is told and tells besides its arguments.
+struct RegionContext {
+  const std::atomic<bool>* cancelled = nullptr;  // not null: looked at once a trip
+  int64_t trips = 0;                             // of all its loops
+};
+// Machine code for loops and branches of small steps as a whole, on this thread; false: it saw that it was cancelled.
+using RegionFn = bool (*)(void* const* args, RegionContext* context);
+struct RegionStep {
+  RegionFn fn = nullptr;
+};
+
 // args[1] = args[0], same size. A copy onto itself is free and not counted.
 struct CopyStep {};
 
@@ -148,7 +159,7 @@ struct CollectiveStep {
 };
 
 using StepBody = std::variant<KernelStep, CopyStep, HostStep, WhileStep, ConditionalStep, CallStep, CustomCallStep,
-                              RngStateStep, DeviceIdStep, InfeedStep, OutfeedStep, CollectiveStep>;
+                              RngStateStep, DeviceIdStep, InfeedStep, OutfeedStep, CollectiveStep, RegionStep>;
 enum class StepKind : uint8_t {  // order of StepBody
   kKernel,
   kCopy,
@@ -162,8 +173,9 @@ enum class StepKind : uint8_t {  // order of StepBody
   kInfeed,
   kOutfeed,
   kCollective,
+  kRegion,
 };
-inline constexpr int kNumStepKinds = 12;
+inline constexpr int kNumStepKinds = 13;
 std::string_view Name(StepKind kind);  // "kernel", "copy", ...
 
 // What a step is to the user: for errors, profiles, explain.

@@ -199,6 +199,7 @@ class Runner {
         return OkStatus();
       case StepKind::kInfeed: return RunInfeed(flat, args);
       case StepKind::kOutfeed: return RunOutfeed(flat, args);
+      case StepKind::kRegion: return RunRegion(std::get<RegionStep>(step.body), args);
       case StepKind::kCollective: return RunCollective(std::get<CollectiveStep>(step.body), a_, args);
     }
     return Internal("unknown step kind");
@@ -229,6 +230,14 @@ class Runner {
       STROP_TRY(RunProgram(step.body));
       if (a_.stats) ++a_.stats->trips;
     }
+  }
+
+  Status RunRegion(const RegionStep& step, std::span<void* const> args) {
+    static constexpr std::atomic<bool> kNever{false};
+    RegionContext context{.cancelled = a_.cancelled ? a_.cancelled : &kNever};
+    const bool ended = step.fn(args.data(), &context);
+    if (a_.stats) a_.stats->trips += context.trips;
+    return ended ? OkStatus() : MakeError(StatusCode::kCancelled, e_.name(), " was cancelled");
   }
 
   Status RunConditional(const ConditionalStep& step, std::span<void* const> args) {

@@ -186,6 +186,7 @@ class Validator {
             [&](const InfeedStep&) { return OkStatus(); },
             [&](const OutfeedStep&) { return OkStatus(); },
             [&](const CollectiveStep& s) { return CheckCollective(step, s); },
+            [&](const RegionStep& s) { return s.fn ? OkStatus() : InvalidArgument("region without code"); },
         },
         step.body);
   }

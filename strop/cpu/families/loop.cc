@@ -24,9 +24,8 @@ int64_t RootElements(const KernelBody& body, size_t r) {
   return (shape.IsTuple() ? shape.element(body.root_leaf[r]) : shape).num_elements();
 }
 
-Result<EmittedKernel> Emit(const KernelSpec& spec, EmitContext& context) {
-  const KernelBody body = KernelBody::Of(*spec.instruction);
-  KernelFrame frame(context.b, context.function, body, spec.in_place);
+Result<EmittedKernel> Emit(const KernelSpec&, KernelFrame& frame) {
+  const KernelBody& body = frame.body();
   std::map<int64_t, KernelBody> by_size;  // results of the same number of elements share a walk
   std::map<int64_t, std::vector<size_t>> outputs;
   for (size_t r = 0; r < body.roots.size(); ++r) {
@@ -37,7 +36,7 @@ Result<EmittedKernel> Emit(const KernelSpec& spec, EmitContext& context) {
     outputs[RootElements(body, r)].push_back(r);
   }
   EmittedKernel emitted;
-  const int vector_bytes = context.b.target().vector_bytes;
+  const int vector_bytes = frame.b().target().vector_bytes;
   if (by_size.size() == 1) {
     if (by_size.begin()->first > 0) {
       const auto point = [&](ElementalEmitter& e, const ArrayIndex& at) { return EmitRoots(e, frame, body, at); };
@@ -66,7 +65,6 @@ Result<EmittedKernel> Emit(const KernelSpec& spec, EmitContext& context) {
       }));
     }
   }
-  frame.Return();
   return emitted;
 }
 

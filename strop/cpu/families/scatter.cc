@@ -112,21 +112,17 @@ void EmitUpdate(ElementalEmitter& e, const KernelFrame& frame, const Instruction
     e.Store(frame.output(static_cast<size_t>(k)), combined[static_cast<size_t>(k)], to);
 }
 
-Result<EmittedKernel> Emit(const KernelSpec& spec, EmitContext& context) {
+Result<EmittedKernel> Emit(const KernelSpec& spec, KernelFrame& frame) {
   const Instruction& scatter = *spec.instruction;
-  const KernelBody body = KernelBody::Of(scatter);
+  const KernelBody& body = frame.body();
   const Geometry g = GeometryOf(scatter);
   for (int64_t k = 0; k < g.inputs; ++k)
     if (spec.in_place.size() <= static_cast<size_t>(k) || spec.in_place[static_cast<size_t>(k)] != k)
       return Internal("scatter %", scatter.name(), " is not in place");
-  KernelFrame frame(context.b, context.function, body, spec.in_place);
-  VectorBuilder& b = context.b;
+  VectorBuilder& b = frame.b();
   EmittedKernel emitted;
   const int64_t work = SaturatingMultiply(g.updates, g.window);
-  if (work == 0 || scatter.operand(0)->shape().num_elements() == 0) {
-    frame.Return();
-    return emitted;
-  }
+  if (work == 0 || scatter.operand(0)->shape().num_elements() == 0) return emitted;
   int lanes = PreferredLanes(body, b.target().vector_bytes);
   while (lanes > 1 && lanes > g.window) lanes /= 2;
   // Pieces of the window, or of the updates.
@@ -140,7 +136,7 @@ Result<EmittedKernel> Emit(const KernelSpec& spec, EmitContext& context) {
   LoopScopes& scopes = frame.scopes();
   ElementalEmitter& uniform = frame.Emitter(lanes);
   using V = llvm::Value*;
-  scopes.Loop("pieces", frame.task_begin(), frame.task_end(), 1, [&](V n) {
+  scopes.Loop("pieces", frame.task_begin(), frame.task_end(emitted.num_tasks), 1, [&](V n) {
     V first = b.ir().CreateMul(n, b.I64(piece));
     V last = b.Binary(llvm::Intrinsic::smin, b.ir().CreateAdd(first, b.I64(piece)), b.I64(length));
     V update_begin = by_update ? first : b.I64(0), update_end = by_update ? last : b.I64(g.updates);
@@ -160,7 +156,6 @@ Result<EmittedKernel> Emit(const KernelSpec& spec, EmitContext& context) {
         combine();
     });
   });
-  frame.Return();
   STROP_TRY(uniform.status());
   STROP_TRY(frame.Emitter(1).status());
   return emitted;

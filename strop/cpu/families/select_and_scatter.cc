@@ -147,10 +147,9 @@ class WindowEmitter {
   ArrayIndex operand_, source_;
 };
 
-Result<EmittedKernel> Emit(const KernelSpec& spec, EmitContext& context) {
+Result<EmittedKernel> Emit(const KernelSpec& spec, KernelFrame& frame) {
   const Instruction& op = *spec.instruction;
-  const KernelBody body = KernelBody::Of(op);
-  KernelFrame frame(context.b, context.function, body, spec.in_place);
+  const KernelBody& body = frame.body();
   const Window& window = op.attrs<WindowAttrs>().window;
   const Shape& operand = op.operand(0)->shape();
   EmittedKernel emitted;
@@ -170,7 +169,7 @@ Result<EmittedKernel> Emit(const KernelSpec& spec, EmitContext& context) {
       space.row_size = space.row_sizes.back();
       space.rows /= space.row_size;
       space.row_sizes.pop_back();
-      space.lanes = PreferredLanes(body, context.b.target().vector_bytes);
+      space.lanes = PreferredLanes(body, frame.b().target().vector_bytes);
       while (space.lanes > 1 && space.lanes > space.row_size) space.lanes /= 2;
     }
     KernelCost cost = CostOf(body);
@@ -192,7 +191,6 @@ Result<EmittedKernel> Emit(const KernelSpec& spec, EmitContext& context) {
       return e.status();
     }));
   }
-  frame.Return();
   return emitted;
 }
 

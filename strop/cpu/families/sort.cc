@@ -17,7 +17,7 @@ Decision Matches(const Instruction& kernel) {
 }
 
 // bool less(const void* const* pairs, void* context)
-Result<EmittedKernel> Emit(const KernelSpec& spec, EmitContext& context) {
+Status Emit(const KernelSpec& spec, EmitContext& context) {
   VectorBuilder& b = context.b;
   IrBuilder& ir = b.ir();
   const Computation& comparator = *spec.instruction->called(0);
@@ -37,7 +37,7 @@ Result<EmittedKernel> Emit(const KernelSpec& spec, EmitContext& context) {
   }
   ir.CreateRet(e.Inline(comparator, args)[0].re);
   STROP_TRY(e.status());
-  return EmittedKernel{};
+  return OkStatus();
 }
 
 StepBody Wrap(const KernelSpec& spec, void* function) {
@@ -66,6 +66,6 @@ StepBody Wrap(const KernelSpec& spec, void* function) {
 
 }  // namespace
 
-const KernelFamily kSortFamily = {"sort", &Matches, &Emit, &Wrap};
+const KernelFamily kSortFamily = {.name = "sort", .matches = &Matches, .emit_function = &Emit, .wrap = &Wrap};
 
 }  // namespace strop::cpu

@@ -19,19 +19,18 @@ Decision Matches(const Instruction& kernel) {
   return CanEmitElement(kernel);
 }
 
-Result<EmittedKernel> Emit(const KernelSpec& spec, EmitContext& context) {
-  const KernelBody body = KernelBody::Of(*spec.instruction);
+Result<EmittedKernel> Emit(const KernelSpec& spec, KernelFrame& frame) {
+  const KernelBody& body = frame.body();
   const Instruction& update = *body.roots[0];
   if (spec.in_place.empty() || spec.in_place[0] < 0 ||
       body.inputs[static_cast<size_t>(spec.in_place[0])] != update.operand(0))
     return Internal("dynamic-update-slice %", update.name(), " is not in place");
-  KernelFrame frame(context.b, context.function, body, spec.in_place);
   const Shape& window = update.operand(1)->shape();
   EmittedKernel emitted;
   if (window.num_elements() > 0) {
     // The window is walked as if it were the kernel's result.
     KernelBody part{body.kernel, body.inputs, {update.operand(1)}, {0}};
-    const LoopSpace space = ChooseWindowSpace(part, update, context.b.target().vector_bytes);
+    const LoopSpace space = ChooseWindowSpace(part, update, frame.b().target().vector_bytes);
     KernelCost cost = CostOf(part);
     cost.bytes = SaturatingMultiply(2, window.byte_size());
     const KernelFrame::Cut cut = KernelFrame::CutIntoTasks(space, cost);
@@ -42,7 +41,6 @@ Result<EmittedKernel> Emit(const KernelSpec& spec, EmitContext& context) {
       return e.status();
     }));
   }
-  frame.Return();
   return emitted;
 }
 

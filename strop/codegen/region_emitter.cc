@@ -1,0 +1,170 @@
+#include "strop/codegen/region_emitter.h"
+
+#include <cstddef>
+
+#include "strop/runtime/executable.h"
+
+namespace strop {
+
+using V = llvm::Value*;
+
+namespace {
+
+constexpr int64_t kMaxShadowBytes = 1 << 10;      // a larger buffer stays where it is
+constexpr int64_t kMaxAllShadowBytes = 16 << 10;  // of the stack
+constexpr uint64_t kAlignment = 64;
+
+static_assert(sizeof(std::atomic<bool>) == 1, "regions read it as a byte");
+
+}  // namespace
+
+Status RegionEmitter::Emit(const std::string& name) {
+  IrBuilder& ir = b_.ir();
+  function_ = CreateFunction(b_, llvm::FunctionType::get(b_.Int(1), {b_.Ptr(), b_.Ptr()}, false), name);
+  function_->addRetAttr(llvm::Attribute::ZExt);
+  ir.SetInsertPoint(llvm::BasicBlock::Create(b_.context(), "entry", function_));
+  V context = function_->getArg(1);
+  cancelled_ = ir.CreateLoad(
+      b_.Ptr(), ir.CreateConstInBoundsGEP1_64(b_.Int(8), context, offsetof(RegionContext, cancelled)), "cancelled");
+  trips_ = Alloca(8);
+  ir.CreateStore(b_.I64(0), trips_);
+  PlaceBuffers();
+  give_up_ = llvm::BasicBlock::Create(b_.context(), "give_up", function_);
+  STROP_TRY(EmitProgram(0));
+  for (size_t k = 0; k < places_.size(); ++k)
+    if (places_[k].outside && region_.buffers[k].stored)
+      Copy(places_[k].outside, places_[k].pointer, region_.buffers[k].size);
+  Leave(true);
+  ir.SetInsertPoint(give_up_);
+  Leave(false);
+  return OkStatus();
+}
+
+void RegionEmitter::Leave(bool ended) {
+  V trips = b_.ir().CreateConstInBoundsGEP1_64(b_.Int(8), function_->getArg(1), offsetof(RegionContext, trips));
+  b_.ir().CreateStore(b_.ir().CreateLoad(b_.Int(64), trips_), trips);
+  b_.ir().CreateRet(b_.ir().getInt1(ended));
+}
+
+V RegionEmitter::Alloca(int64_t bytes) {
+  llvm::AllocaInst* memory =
+      b_.ir().CreateAlloca(llvm::ArrayType::get(b_.Int(8), static_cast<uint64_t>(std::max<int64_t>(bytes, 1))));
+  memory->setAlignment(llvm::Align(kAlignment));
+  return memory;
+}
+
+void RegionEmitter::Copy(V to, V from, int64_t bytes) {
+  b_.ir().CreateMemCpy(to, llvm::MaybeAlign(), from, llvm::MaybeAlign(), static_cast<uint64_t>(bytes));
+}
+
+llvm::BasicBlock* RegionEmitter::Block(const char* name) {
+  return llvm::BasicBlock::Create(b_.context(), name, function_, give_up_);
+}
+
+void RegionEmitter::PlaceBuffers() {
+  IrBuilder& ir = b_.ir();
+  int64_t shadow_bytes = 0;
+  places_.resize(region_.buffers.size());
+  for (size_t k = 0; k < places_.size(); ++k) {
+    const RegionBuffer& buffer = region_.buffers[k];
+    Place& place = places_[k];
+    if (buffer.arg < 0) {
+      place.pointer = Alloca(buffer.size);
+      continue;
+    }
+    V slot = ir.CreateConstInBoundsGEP1_64(b_.Ptr(), function_->getArg(0), static_cast<uint64_t>(buffer.arg));
+    llvm::LoadInst* pointer = ir.CreateAlignedLoad(b_.Ptr(), slot, llvm::Align(8));
+    pointer->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(b_.context(), {}));
+    if (buffer.size > 0)  // what is only read can be read before it is known to be needed
+      pointer->setMetadata(llvm::LLVMContext::MD_dereferenceable,
+                           llvm::MDNode::get(b_.context(), llvm::ConstantAsMetadata::get(
+                                                               ir.getInt64(static_cast<uint64_t>(buffer.size)))));
+    place.pointer = pointer;
+    if (!buffer.written || buffer.size > kMaxShadowBytes || shadow_bytes + buffer.size > kMaxAllShadowBytes) continue;
+    shadow_bytes += buffer.size;
+    place.outside = pointer;
+    place.pointer = Alloca(buffer.size);
+  }
+  for (size_t k = 0; k < places_.size(); ++k)
+    if (places_[k].outside && region_.buffers[k].loaded)
+      Copy(places_[k].pointer, places_[k].outside, region_.buffers[k].size);
+}
+
+Status RegionEmitter::EmitProgram(int32_t program) {
+  for (const RegionNode& node : region_.programs[static_cast<size_t>(program)]) STROP_TRY(EmitNode(node));
+  return OkStatus();
+}
+
+Status RegionEmitter::EmitNode(const RegionNode& node) {
+  switch (node.kind) {
+    case RegionNodeKind::kKernel: return EmitOneKernel(node);
+    case RegionNodeKind::kCopy:
+      Copy(places_[node.args[1]].pointer, places_[node.args[0]].pointer, region_.buffers[node.args[0]].size);
+      return OkStatus();
+    case RegionNodeKind::kWhile: return EmitWhile(node);
+    case RegionNodeKind::kConditional: return EmitConditional(node);
+  }
+  return Internal("unknown kind of node");
+}
+
+Status RegionEmitter::EmitOneKernel(const RegionNode& node) {
+  const KernelBody body = KernelBody::Of(*node.instruction);
+  std::vector<ElementBuilder::Memory> buffers;
+  for (int32_t arg : node.args) {
+    const RegionBuffer& buffer = region_.buffers[arg];
+    buffers.push_back({.pointer = places_[arg].pointer, .invariant = buffer.arg >= 0 && !buffer.written});
+  }
+  KernelFrame frame(b_, body, node.in_place, buffers);
+  return emit_kernel_(node, body, frame);
+}
+
+V RegionEmitter::LoadPredicate(int32_t buffer) {
+  V byte = b_.ir().CreateLoad(b_.Int(8), places_[buffer].pointer);
+  return b_.ir().CreateICmpNE(byte, b_.Zero(byte));
+}
+
+Status RegionEmitter::EmitWhile(const RegionNode& node) {
+  IrBuilder& ir = b_.ir();
+  llvm::BasicBlock *condition = Block("condition"), *body = Block("body"), *after = Block("after");
+  ir.CreateBr(condition);
+  ir.SetInsertPoint(condition);
+  STROP_TRY(EmitProgram(node.programs[0]));
+  ir.CreateCondBr(LoadPredicate(node.args[0]), body, after);
+  ir.SetInsertPoint(body);
+  llvm::LoadInst* cancelled = ir.CreateAlignedLoad(b_.Int(8), cancelled_, llvm::Align(1));
+  cancelled->setAtomic(llvm::AtomicOrdering::Monotonic);
+  llvm::BasicBlock* go_on = Block("go_on");
+  ir.CreateCondBr(ir.CreateICmpEQ(cancelled, b_.Zero(cancelled)), go_on, give_up_,
+                  llvm::MDBuilder(b_.context()).createBranchWeights(1000, 1));
+  ir.SetInsertPoint(go_on);
+  STROP_TRY(EmitProgram(node.programs[1]));
+  ir.CreateStore(ir.CreateAdd(ir.CreateLoad(b_.Int(64), trips_), b_.I64(1)), trips_);
+  ir.CreateBr(condition);
+  ir.SetInsertPoint(after);
+  return OkStatus();
+}
+
+Status RegionEmitter::EmitConditional(const RegionNode& node) {
+  IrBuilder& ir = b_.ir();
+  llvm::BasicBlock* after = Block("after");
+  std::vector<llvm::BasicBlock*> branches;
+  for (size_t k = 0; k < node.programs.size(); ++k) branches.push_back(Block("branch"));
+  if (node.by_index) {
+    // Out of range: the last.
+    V index = ir.CreateAlignedLoad(b_.Int(32), places_[node.args[0]].pointer, llvm::Align(4));
+    auto* choose = ir.CreateSwitch(index, branches.back(), static_cast<unsigned>(branches.size()));
+    for (size_t k = 0; k + 1 < branches.size(); ++k)
+      choose->addCase(ir.getInt32(static_cast<uint32_t>(k)), branches[k]);
+  } else {
+    ir.CreateCondBr(LoadPredicate(node.args[0]), branches[0], branches[1]);
+  }
+  for (size_t k = 0; k < branches.size(); ++k) {
+    ir.SetInsertPoint(branches[k]);
+    STROP_TRY(EmitProgram(node.programs[k]));
+    ir.CreateBr(after);
+  }
+  ir.SetInsertPoint(after);
+  return OkStatus();
+}
+
+}  // namespace strop

@@ -1,0 +1,52 @@
+// RegionEmitter: the function of a region (plan/region.h), bool(ptr args, ptr RegionContext): its loops and branches,
+// with the code of each kernel in its place.
+//
+// Buffers that the region alone sees are allocas, and so are small ones that it rewrites, with a copy where the region
+// begins and ends. The optimizer's promotion of memory turns those into registers that a whole scalar or vector is
+// stored in: the carries of loops over scalars and short arrays never touch memory.
+#pragma once
+#include <functional>
+#include <string>
+
+#include "strop/codegen/kernel_frame.h"
+#include "strop/plan/region.h"
+
+namespace strop {
+
+class RegionEmitter {
+ public:
+  // Emits the code of a kernel inside the frame.
+  using EmitKernel = std::function<Status(const RegionNode& node, const KernelBody& body, KernelFrame& frame)>;
+  RegionEmitter(VectorBuilder& b, const Region& region, EmitKernel emit_kernel)
+      : b_(b), region_(region), emit_kernel_(std::move(emit_kernel)) {}
+
+  Status Emit(const std::string& function);
+
+ private:
+  using V = llvm::Value*;
+  struct Place {
+    V pointer = nullptr;  // where nodes read and write
+    V outside = nullptr;  // the argument that it stands for, if it is another
+  };
+  void PlaceBuffers();
+  V Alloca(int64_t bytes);
+  void Copy(V to, V from, int64_t bytes);
+  Status EmitProgram(int32_t program);
+  Status EmitNode(const RegionNode& node);
+  Status EmitOneKernel(const RegionNode& node);
+  Status EmitWhile(const RegionNode& node);
+  Status EmitConditional(const RegionNode& node);
+  V LoadPredicate(int32_t buffer);
+  llvm::BasicBlock* Block(const char* name);
+  void Leave(bool ended);
+
+  VectorBuilder& b_;
+  const Region& region_;
+  EmitKernel emit_kernel_;
+  llvm::Function* function_ = nullptr;
+  std::vector<Place> places_;  // of buffers
+  V trips_ = nullptr, cancelled_ = nullptr;
+  llvm::BasicBlock* give_up_ = nullptr;
+};
+
+}  // namespace strop

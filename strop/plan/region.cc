@@ -1,0 +1,212 @@
+// Finding regions: from the outermost loop inwards, the first whose steps all may join becomes one.
+//
+// A step may join if the target can emit its code inside another function and it is too small to be spread over
+// threads (a step that is not would lose them). A region's code is bounded, so that compile time stays linear.
+#include "strop/plan/region.h"
+
+#include <algorithm>
+#include <map>
+
+#include "strop/plan/values.h"
+
+namespace strop {
+
+int64_t Region::num_kernels() const {
+  int64_t n = 0;
+  for (const std::vector<RegionNode>& program : programs)
+    n += std::count_if(program.begin(), program.end(),
+                       [](const RegionNode& node) { return node.kind == RegionNodeKind::kKernel; });
+  return n;
+}
+
+std::string Region::ToString() const {
+  std::string out;
+  for (size_t k = 0; k < buffers.size(); ++k) {
+    const RegionBuffer& b = buffers[k];
+    StrAppend(out, k == 0 ? "  buffers" : ",", " b", k, " ", b.size, " B");
+    if (b.arg < 0)
+      StrAppend(out, " local");
+    else
+      StrAppend(out, " arg ", b.arg, b.loaded && b.stored ? " in out" : b.loaded ? " in" : b.stored ? " out" : "");
+  }
+  if (!out.empty()) out += '\n';
+  for (size_t p = 0; p < programs.size(); ++p) {
+    for (const RegionNode& node : programs[p]) {
+      StrAppend(out, "  ", p, ": ");
+      const size_t results = node.kind == RegionNodeKind::kKernel ? node.in_place.size()
+                             : node.kind == RegionNodeKind::kCopy ? 1
+                                                                  : 0;
+      const size_t operands = node.args.size() - results;
+      for (size_t k = operands; k < node.args.size(); ++k) StrAppend(out, "b", node.args[k], " ");
+      StrAppend(out, results ? "= " : "", node.kind == RegionNodeKind::kCopy ? "copy" : Name(node.instruction->op()),
+                " %", node.instruction->name(), " <-");
+      for (size_t k = 0; k < operands; ++k) StrAppend(out, " b", node.args[k]);
+      if (node.kind == RegionNodeKind::kWhile)
+        StrAppend(out, "  condition ", node.programs[0], " body ", node.programs[1]);
+      if (node.kind == RegionNodeKind::kConditional) StrAppend(out, "  branches ", Join(node.programs, ","));
+      out += '\n';
+    }
+  }
+  return out;
+}
+
+namespace plan_internal {
+namespace {
+
+constexpr int64_t kMaxInstructions = 1000;       // of all kernels of a region
+constexpr int64_t kMaxCopyBytes = 256 << 10;     // larger copies are spread over threads
+constexpr int64_t kMaxLocalBytes = 2 << 10;      // larger values stay in the arena
+constexpr int64_t kMaxAllLocalBytes = 32 << 10;  // of the stack
+
+class RegionFormer {
+ public:
+  RegionFormer(Graph& graph, const TargetInfo& target) : g_(graph), target_(target) {}
+
+  void Run() {
+    std::stable_sort(g_.steps.begin(), g_.steps.end(),
+                     [](const ProtoStep& a, const ProtoStep& b) { return a.position < b.position; });
+    steps_of_.resize(g_.programs.size());
+    for (size_t s = 0; s < g_.steps.size(); ++s) steps_of_[g_.steps[s].program].push_back(s);
+    gone_.resize(g_.steps.size());
+    Search(0);
+    size_t kept = 0;
+    for (size_t s = 0; s < g_.steps.size(); ++s) {
+      if (gone_[s]) continue;
+      if (kept != s) g_.steps[kept] = std::move(g_.steps[s]);
+      ++kept;
+    }
+    g_.steps.erase(g_.steps.begin() + static_cast<int64_t>(kept), g_.steps.end());
+  }
+
+ private:
+  void Search(int32_t program) {
+    for (size_t s : steps_of_[program]) {
+      if (std::holds_alternative<WhileStep>(g_.steps[s].body)) {
+        int64_t instructions = 0;
+        if (Joins(g_.steps[s], instructions)) {
+          Form(s);
+          continue;
+        }
+      }
+      for (int32_t called : Called(g_.steps[s])) Search(called);
+    }
+  }
+
+  static std::vector<int32_t> Called(const ProtoStep& step) {
+    if (const auto* w = std::get_if<WhileStep>(&step.body)) return {w->condition, w->body};
+    if (const auto* c = std::get_if<ConditionalStep>(&step.body)) return c->branches;
+    return {};
+  }
+
+  bool Joins(const ProtoStep& step, int64_t& instructions) const {
+    if (step.is_kernel) {
+      const Instruction& i = *step.instruction;
+      instructions += i.op() == Op::Fusion ? i.called(0)->instruction_count() : 1;
+      return instructions <= kMaxInstructions && static_cast<bool>(target_.joins_region(i));
+    }
+    if (std::holds_alternative<CopyStep>(step.body)) return g_.values[step.args[0].first].size <= kMaxCopyBytes;
+    const std::vector<int32_t> called = Called(step);
+    return !called.empty() && std::all_of(called.begin(), called.end(), [&](int32_t p) {
+      return std::all_of(steps_of_[p].begin(), steps_of_[p].end(),
+                         [&](size_t s) { return Joins(g_.steps[s], instructions); });
+    });
+  }
+
+  void Form(size_t root) {
+    region_ = std::make_shared<Region>();
+    buffers_.clear();
+    region_->programs.emplace_back();
+    AddNode(root, 0);
+    ProtoStep& step = g_.steps[root];
+    gone_[root] = false;
+    step.body = RegionStep{};
+    step.args.clear();
+    Describe(step);
+    step.num_operands = 0;
+    step.region = std::move(region_);
+  }
+
+  void AddNode(size_t s, size_t into) {
+    const ProtoStep& step = g_.steps[s];
+    gone_[s] = true;
+    RegionNode node;
+    node.instruction = step.instruction;
+    for (size_t k = 0; k < step.args.size(); ++k) node.args.push_back(BufferOf(step.args[k].first));
+    if (std::holds_alternative<CopyStep>(step.body)) {
+      node.kind = RegionNodeKind::kCopy;
+      if (node.args[0] == node.args[1] || g_.values[step.args[0].first].size == 0) return;
+    } else if (step.is_kernel) {
+      const auto operands = node.args.begin() + step.num_operands;
+      for (auto result = operands; result != node.args.end(); ++result) {
+        const auto shared = std::find(std::make_reverse_iterator(operands), node.args.rend(), *result);
+        node.in_place.push_back(shared == node.args.rend() ? -1 : static_cast<int>(node.args.rend() - shared) - 1);
+      }
+    } else {
+      const auto* conditional = std::get_if<ConditionalStep>(&step.body);
+      node.kind = conditional ? RegionNodeKind::kConditional : RegionNodeKind::kWhile;
+      node.by_index = conditional && conditional->by_index;
+      for (int32_t called : Called(step)) {
+        const size_t program = region_->programs.size();
+        node.programs.push_back(static_cast<int32_t>(program));
+        region_->programs.emplace_back();
+        for (size_t inner : steps_of_[called]) AddNode(inner, program);
+      }
+    }
+    for (size_t k = 0; k < step.args.size(); ++k)
+      if (step.args[k].second != Access::kRead) region_->buffers[node.args[k]].written = true;
+    region_->programs[into].push_back(std::move(node));
+  }
+
+  int32_t BufferOf(int32_t value) {
+    const int32_t group = g_.values[value].group;
+    const auto [at, added] = buffers_.try_emplace(group, static_cast<int32_t>(region_->buffers.size()));
+    if (added) {
+      region_->buffers.push_back({.size = g_.values[value].size});
+      values_of_buffers_.resize(region_->buffers.size());
+      values_of_buffers_.back() = value;
+    }
+    return at->second;
+  }
+
+  // What each buffer is to the outside, and so the step's arguments.
+  void Describe(ProtoStep& step) {
+    int64_t local_bytes = 0;
+    for (size_t k = 0; k < region_->buffers.size(); ++k) {
+      RegionBuffer& buffer = region_->buffers[k];
+      Group& group = g_.groups[g_.values[values_of_buffers_[k]].group];
+      bool before = group.base == Base::Parameter || group.base == Base::Constant, after = false;
+      for (int32_t v : group.values) {
+        before |= g_.values[v].begin < step.first_position;
+        after |= g_.values[v].end > step.position;
+      }
+      buffer.loaded = before;
+      buffer.stored = after && buffer.written;
+      if (!before && !after && group.base == Base::None && buffer.size <= kMaxLocalBytes &&
+          local_bytes + buffer.size <= kMaxAllLocalBytes) {
+        local_bytes += buffer.size;
+        group.in_region = true;
+        continue;
+      }
+      buffer.arg = static_cast<int32_t>(step.args.size());
+      step.args.push_back({values_of_buffers_[k], buffer.written ? Access::kReadWrite : Access::kRead});
+    }
+  }
+
+  Graph& g_;
+  const TargetInfo& target_;
+  std::vector<std::vector<size_t>> steps_of_;  // by program
+  std::vector<bool> gone_;
+  // Of the region that is being made.
+  std::shared_ptr<Region> region_;
+  std::map<int32_t, int32_t> buffers_;  // by group
+  std::vector<int32_t> values_of_buffers_;
+};
+
+}  // namespace
+
+void FormRegions(Graph& graph, const TargetInfo& target) {
+  if (target.joins_region) RegionFormer(graph, target).Run();
+}
+
+}  // namespace plan_internal
+}  // namespace strop
