@@ -10,19 +10,6 @@
 namespace strop::cpu {
 
 template <class T>
-const MicroTable<T>& MicroOf() {
-  const GemmIsa& isa = BestGemmIsa();
-  if constexpr (std::is_same_v<T, float>)
-    return isa.f32;
-  else if constexpr (std::is_same_v<T, double>)
-    return isa.f64;
-  else if constexpr (std::is_same_v<T, int32_t>)
-    return isa.s32;
-  else
-    return isa.s64;
-}
-
-template <class T>
 constexpr ElementType TypeOf() {
   if constexpr (std::is_same_v<T, float>)
     return ElementType::F32;
@@ -32,6 +19,34 @@ constexpr ElementType TypeOf() {
     return ElementType::S32;
   else
     return ElementType::S64;
+}
+
+// Types that fit into s16, in which pairs are multiplied.
+inline bool IsSmallInteger(ElementType type) {
+  switch (type) {
+    case ElementType::Pred:
+    case ElementType::S2:
+    case ElementType::S4:
+    case ElementType::S8:
+    case ElementType::S16:
+    case ElementType::U2:
+    case ElementType::U4:
+    case ElementType::U8: return true;
+    default: return false;
+  }
+}
+
+// The inner loops for products of these types, summed in T.
+template <class T>
+const MicroTable<T>& MicroOf(const GemmIsa& isa, ElementType a = TypeOf<T>(), ElementType b = TypeOf<T>()) {
+  if constexpr (std::is_same_v<T, float>)
+    return isa.f32;
+  else if constexpr (std::is_same_v<T, double>)
+    return isa.f64;
+  else if constexpr (std::is_same_v<T, int32_t>)
+    return IsSmallInteger(a) && IsSmallInteger(b) ? isa.s16 : isa.s32;
+  else
+    return isa.s64;
 }
 
 }  // namespace strop::cpu

@@ -78,7 +78,7 @@ class DimOffsets {
 template <class T>
 class GemmConv final : public Conv {
  public:
-  explicit GemmConv(const ConvProblem& p) : p_(p), taps_(p), micro_(MicroOf<T>()) {
+  explicit GemmConv(const ConvProblem& p) : p_(p), taps_(p), micro_(MicroOf<T>(BestGemmIsa())) {
     groups_ = std::max(p.feature_groups, p.batch_groups);
     features_ = p.out_features / groups_;
     rank_ = static_cast<int>(p.spatial.size());
@@ -386,7 +386,7 @@ class DepthwiseConv final : public Conv {
            p.spatial.size() <= 8;
   }
 
-  explicit DepthwiseConv(const ConvProblem& p) : p_(p), taps_(p), micro_(MicroOf<T>()) {
+  explicit DepthwiseConv(const ConvProblem& p) : p_(p), taps_(p), micro_(MicroOf<T>(BestGemmIsa())) {
     channels_last_ = p.input_feature_stride == 1 && p.output_feature_stride == 1 && p.kernel_out_stride == 1;
     // A line: one row of positions of one channel (channels first), or one position of all channels.
     for (const ConvSpatialDim& d : p.spatial) positions_ *= d.output;

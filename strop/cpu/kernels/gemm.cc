@@ -1,11 +1,9 @@
 #include "strop/cpu/kernels/gemm.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "strop/cpu/kernels/accumulator_type.h"
-#include "strop/cpu/kernels/half.h"
 
 namespace strop::cpu {
 
@@ -27,6 +25,36 @@ namespace {
 int64_t RoundUp(int64_t v, int64_t to) { return (v + to - 1) / to * to; }
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+// Packing may write a vector beyond the end of a panel.
+constexpr int64_t kPanelSlack = 64;
+
+template <class T>
+constexpr ElementType kOwnType = TypeOf<T>();
+
+// Can C keep partial sums?
+template <class T>
+bool HoldsSums(ElementType c) {
+  return c == kOwnType<T> || (kOwnType<T> == ElementType::S32 && c == ElementType::U32) ||
+         (kOwnType<T> == ElementType::S64 && c == ElementType::U64);
+}
+
+// Hands out pieces of scratch memory.
+class Carver {
+ public:
+  explicit Carver(void* at) : at_(reinterpret_cast<uintptr_t>(at)) {}
+  template <class T>
+  T* Take(int64_t n) {
+    at_ = (at_ + 63) / 64 * 64;
+    T* taken = reinterpret_cast<T*>(at_);
+    at_ += n * sizeof(T) + kPanelSlack;
+    return taken;
+  }
+
+ private:
+  uintptr_t at_;
+};
+constexpr int64_t kCarverSlack = 64 + kPanelSlack;  // a piece, at most
+
 }  // namespace
 
 BlockShape ChooseBlocks(int64_t m, int64_t n, int64_t k, int mr, int nr, int bytes, int64_t batch) {
@@ -34,6 +62,7 @@ BlockShape ChooseBlocks(int64_t m, int64_t n, int64_t k, int mr, int nr, int byt
   BlockShape block;
   const int64_t kb_max = 1024 / bytes;  // 256 for f32
   block.kb = std::max<int64_t>(1, CeilDiv(k, CeilDiv(std::max<int64_t>(k, 1), kb_max)));
+  if (k > block.kb) block.kb = RoundUp(block.kb, 4);  // whole units
   int64_t mb = 144, nb = 512;
   // Enough tasks for many threads, none below about a million multiply-adds: splitting costs packing.
   auto tasks = [&] { return batch * CeilDiv(m, mb) * CeilDiv(n, nb); };
@@ -48,27 +77,24 @@ BlockShape ChooseBlocks(int64_t m, int64_t n, int64_t k, int mr, int nr, int byt
 }
 
 int64_t BlockScratchBytes(const BlockShape& block, int mr, int nr, int bytes) {
-  const int64_t panels = RoundUp(block.mb, mr) * block.kb + RoundUp(block.nb, nr) * block.kb;
+  const int64_t panels = mr * block.kb + RoundUp(block.nb, nr) * block.kb;
   const int64_t sums = block.mb * block.nb;  // used if C cannot hold partial sums
-  return (panels + sums + mr * nr) * bytes + 4 * 64;
+  return (panels + sums + mr * nr) * bytes + 4 * kCarverSlack;
 }
 
 template <class T>
 void StoreTile(const StoreTarget& c, int64_t row, int64_t col, int64_t rows, int64_t cols, const T* tile,
                int64_t tile_stride, bool accumulate) {
-  constexpr ElementType kOwn = std::is_same_v<T, float>     ? ElementType::F32
-                               : std::is_same_v<T, double>  ? ElementType::F64
-                               : std::is_same_v<T, int32_t> ? ElementType::S32
-                                                            : ElementType::S64;
-  const bool same = c.type == kOwn || (kOwn == ElementType::S32 && c.type == ElementType::U32) ||
-                    (kOwn == ElementType::S64 && c.type == ElementType::U64);
+  const bool same = HoldsSums<T>(c.type);
   for (int64_t r = 0; r < rows; ++r) {
     const T* from = tile + r * tile_stride;
     const int64_t base = (c.rows ? c.rows[row + r - c.first_row] : (row + r) * c.row_stride) + col * c.col_stride;
-    if (std::is_same_v<T, float> && c.type == ElementType::F16 && c.col_stride == 1) {
-      uint16_t* to = reinterpret_cast<uint16_t*>(c.data) + base;
-      for (int64_t j = 0; j < cols; ++j) to[j] = FloatToHalf(static_cast<float>(from[j]));
-      continue;
+    if constexpr (std::is_same_v<T, float>) {
+      if (c.col_stride == 1 && (c.type == ElementType::F16 || c.type == ElementType::BF16)) {
+        const auto store = c.type == ElementType::F16 ? BestGemmIsa().store_f16 : BestGemmIsa().store_bf16;
+        store(cols, from, reinterpret_cast<uint16_t*>(c.data) + base);
+        continue;
+      }
     }
     if (!same) {
       for (int64_t j = 0; j < cols; ++j) StoreAs<T>(c.type, c.data, base + j * c.col_stride, from[j]);
@@ -91,37 +117,37 @@ void StoreTile(const StoreTarget& c, int64_t row, int64_t col, int64_t rows, int
 
 namespace {
 
+// The distance of `count` rows of C from `row` on whose columns are contiguous sums, or -1: where inner kernels may
+// write.
 template <class T>
-bool HoldsSums(ElementType c) {
-  if (std::is_same_v<T, float>) return c == ElementType::F32;
-  if (std::is_same_v<T, double>) return c == ElementType::F64;
-  if (std::is_same_v<T, int32_t>) return c == ElementType::S32 || c == ElementType::U32;
-  return c == ElementType::S64 || c == ElementType::U64;
+int64_t DirectStride(const StoreTarget& c, int64_t row, int64_t count) {
+  if (!HoldsSums<T>(c.type) || c.col_stride != 1) return -1;
+  if (!c.rows) return c.row_stride;
+  const int64_t* at = c.rows + (row - c.first_row);
+  if (count < 2) return 0;
+  const int64_t stride = at[1] - at[0];
+  for (int64_t r = 2; r < count; ++r)
+    if (at[r] - at[r - 1] != stride) return -1;
+  return stride;
 }
 
-uint8_t* Align(void* p) { return reinterpret_cast<uint8_t*>((reinterpret_cast<uintptr_t>(p) + 63) / 64 * 64); }
+template <class T>
+T* AddressIn(const StoreTarget& c, int64_t row, int64_t col) {
+  return reinterpret_cast<T*>(c.data) + (c.rows ? c.rows[row - c.first_row] : row * c.row_stride) + col;
+}
 
 }  // namespace
 
 template <class T>
 void RunBlock(const MicroTable<T>& micro, const BlockShape& block, int64_t m0, int64_t rows, int64_t n0, int64_t cols,
               int64_t k, const PackFn<T>& pack_a, const PackFn<T>& pack_b, const StoreTarget& c, void* scratch) {
-  const int64_t mr = micro.mr, nr = micro.nr;
-  uint8_t* at = Align(scratch);
-  T* a_panels = reinterpret_cast<T*>(at);
-  at = Align(at + RoundUp(block.mb, mr) * block.kb * sizeof(T));
-  T* b_panels = reinterpret_cast<T*>(at);
-  at = Align(at + RoundUp(block.nb, nr) * block.kb * sizeof(T));
-  T* tile = reinterpret_cast<T*>(at);
-  at = Align(at + mr * nr * sizeof(T));
-  T* sums = reinterpret_cast<T*>(at);
-  const bool split = k > block.kb;
-  const bool in_place = HoldsSums<T>(c.type);  // C itself keeps partial sums
-  StoreTarget partial{c.type, reinterpret_cast<uint8_t*>(sums), block.nb, 1};
-  partial.type = std::is_same_v<T, float>     ? ElementType::F32
-                 : std::is_same_v<T, double>  ? ElementType::F64
-                 : std::is_same_v<T, int32_t> ? ElementType::S32
-                                              : ElementType::S64;
+  const int64_t mr = micro.mr, nr = micro.nr, group = micro.group;
+  Carver carver(scratch);
+  T* a_panel = carver.Take<T>(mr * block.kb);
+  T* b_panels = carver.Take<T>(RoundUp(block.nb, nr) * block.kb);
+  T* tile = carver.Take<T>(mr * nr);
+  T* sums = carver.Take<T>(block.mb * block.nb);
+  const bool keep_sums = k > block.kb && !HoldsSums<T>(c.type);
   if (k == 0) {
     std::memset(tile, 0, mr * nr * sizeof(T));
     for (int64_t i = 0; i < rows; i += mr)
@@ -130,135 +156,134 @@ void RunBlock(const MicroTable<T>& micro, const BlockShape& block, int64_t m0, i
     return;
   }
   for (int64_t k0 = 0; k0 < k; k0 += block.kb) {
-    const int64_t kc = std::min(block.kb, k - k0);
-    for (int64_t j = 0; j < cols; j += nr) pack_b(n0 + j, std::min(nr, cols - j), k0, kc, nr, b_panels + j * kc);
+    const int64_t kc = std::min(block.kb, k - k0), units = CeilDiv(kc, group);
+    const int64_t piece = block.pack_rows > 0 ? block.pack_rows : kc;
+    for (int64_t p = 0; p < kc; p += piece)
+      for (int64_t j = 0; j < cols; j += nr)
+        pack_b(n0 + j, std::min(nr, cols - j), k0 + p, std::min(piece, kc - p), nr,
+               b_panels + j * units + p / group * nr);
     for (int64_t i = 0; i < rows; i += mr) {
       const int64_t height = std::min(mr, rows - i);
-      T* a_panel = a_panels;
       pack_a(m0 + i, height, k0, kc, height, a_panel);
+      const MicroKernel<T> kernel = micro.kernel[height - 1];
+      const int64_t direct = DirectStride<T>(c, m0 + i, height);
       for (int64_t j = 0; j < cols; j += nr) {
-        micro.kernel[height - 1](kc, a_panel, b_panels + j * kc, nr, tile);
+        const T* b = b_panels + j * units;
         const int64_t width = std::min(nr, cols - j);
-        if (!split || in_place)
+        if (keep_sums) {
+          kernel(units, a_panel, b, nr, sums + i * block.nb + j, block.nb, k0 > 0);
+        } else if (direct >= 0 && width == nr) {
+          kernel(units, a_panel, b, nr, AddressIn<T>(c, m0 + i, n0 + j), direct, k0 > 0);
+        } else {
+          kernel(units, a_panel, b, nr, tile, nr, false);
           StoreTile<T>(c, m0 + i, n0 + j, height, width, tile, nr, k0 > 0);
-        else
-          StoreTile<T>(partial, i, j, height, width, tile, nr, k0 > 0);
+        }
       }
     }
   }
-  if (split && !in_place)
-    for (int64_t i = 0; i < rows; ++i) StoreTile<T>(c, m0 + i, n0, 1, cols, sums + i * block.nb, block.nb, false);
+  if (keep_sums) StoreTile<T>(c, m0, n0, rows, cols, sums, block.nb, false);
 }
 
 // ---- strided matrices
 // ---------------------------------------------------------------------------------------------------
 
+PackSource PackSourceOf(ElementType type) {
+  switch (type) {
+    case ElementType::F32: return PackSource::F32;
+    case ElementType::F64: return PackSource::F64;
+    case ElementType::BF16: return PackSource::BF16;
+    case ElementType::F16: return PackSource::F16;
+    case ElementType::S2:
+    case ElementType::S4:
+    case ElementType::S8: return PackSource::S8;
+    case ElementType::U2:
+    case ElementType::U4:
+    case ElementType::U8: return PackSource::U8;
+    case ElementType::S16: return PackSource::S16;
+    case ElementType::S32:
+    case ElementType::U32: return PackSource::S32;
+    case ElementType::S64:
+    case ElementType::U64: return PackSource::S64;
+    default: return PackSource::None;
+  }
+}
+
 namespace {
 
-// A bfloat16 as it lies in memory: the upper half of a float.
-struct Bf16 {
-  uint16_t code;
-  explicit operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(code) << 16); }
-  explicit operator double() const { return static_cast<float>(*this); }
-};
-
-// A binary16 as it lies in memory.
-struct F16 {
-  uint16_t code;
-  explicit operator float() const { return HalfToFloat(code); }
-  explicit operator double() const { return HalfToFloat(code); }
-};
-
-// Packs vectors with `vector_stride` between them and `k_stride` along them.
-template <class T, class S>
-void PackTyped(const S* base, int64_t vector_stride, int64_t k_stride, int64_t count, int64_t kc, int64_t width,
-               T* dst) {
-  if (vector_stride == 1) {
-    for (int64_t p = 0; p < kc; ++p) {
-      const S* from = base + p * k_stride;
-      T* to = dst + p * width;
-      if constexpr (std::is_same_v<T, S>) {
-        std::memcpy(to, from, count * sizeof(T));
-      } else {
-        for (int64_t v = 0; v < count; ++v) to[v] = static_cast<T>(from[v]);
-      }
-      for (int64_t v = count; v < width; ++v) to[v] = 0;
-    }
-    return;
-  }
-  // A transposition, in pieces that the first-level cache holds: a cache line of each vector at a time.
-  constexpr int64_t kPiece = 16;
-  for (int64_t p0 = 0; p0 < kc; p0 += kPiece) {
-    const int64_t end = std::min(kc, p0 + kPiece);
-    for (int64_t v = 0; v < count; ++v) {
-      const S* from = base + v * vector_stride;
-      T* to = dst + v;
-      for (int64_t p = p0; p < end; ++p) to[p * width] = static_cast<T>(from[p * k_stride]);
-    }
-    for (int64_t v = count; v < width; ++v)
-      for (int64_t p = p0; p < end; ++p) dst[p * width + v] = 0;
-  }
+template <class T>
+PackPanel<T> PackerOf(const MicroTable<T>& micro, ElementType type) {
+  const PackSource source = PackSourceOf(type);
+  return source == PackSource::None ? nullptr : micro.pack[static_cast<int>(source)];
 }
 
 template <class T>
-void PackStrided(ElementType type, const uint8_t* data, int64_t offset, int64_t vector_stride, int64_t k_stride,
-                 int64_t count, int64_t kc, int64_t width, T* dst) {
-  auto typed = [&]<class S>(S*) {
-    PackTyped<T, S>(reinterpret_cast<const S*>(data) + offset, vector_stride, k_stride, count, kc, width, dst);
-  };
-  switch (type) {
-    case ElementType::F32: return typed(static_cast<float*>(nullptr));
-    case ElementType::F64: return typed(static_cast<double*>(nullptr));
-    case ElementType::S8: return typed(static_cast<int8_t*>(nullptr));
-    case ElementType::U8: return typed(static_cast<uint8_t*>(nullptr));
-    case ElementType::S32: return typed(static_cast<int32_t*>(nullptr));
-    case ElementType::U32: return typed(static_cast<uint32_t*>(nullptr));
-    case ElementType::S64: return typed(static_cast<int64_t*>(nullptr));
-    case ElementType::U64: return typed(static_cast<uint64_t*>(nullptr));
-    case ElementType::BF16:
-      if constexpr (std::is_floating_point_v<T>) return typed(static_cast<Bf16*>(nullptr));
-      break;
-    case ElementType::F16:
-      if constexpr (std::is_floating_point_v<T>) return typed(static_cast<F16*>(nullptr));
-      break;
-    default: break;
-  }
-  for (int64_t p = 0; p < kc; ++p)
-    for (int64_t v = 0; v < width; ++v)
-      dst[p * width + v] = v < count ? LoadAs<T>(type, data, offset + v * vector_stride + p * k_stride) : T(0);
+void PackStrided(const MicroTable<T>& micro, ElementType type, const uint8_t* data, int64_t offset,
+                 int64_t vector_stride, int64_t k_stride, int64_t count, int64_t kc, int64_t width, T* dst) {
+  if (const PackPanel<T> pack = PackerOf(micro, type))
+    return pack(data + offset * Bytes(type), vector_stride, k_stride, count, kc, width, dst);
+  for (int64_t p = 0; p < RoundUp(kc, micro.group); ++p)
+    for (int64_t v = 0; v < width; ++v) {
+      const bool inside = v < count && p < kc;
+      StoreInPanel(micro, dst, width, p, v,
+                   inside ? LoadAs<T>(type, data, offset + v * vector_stride + p * k_stride) : T(0));
+    }
 }
 
-struct Blocks {
-  BlockShape shape;
-  int64_t across = 0, down = 0;
-};
-
-// Few rows: B is read once and straight from its place, so that packing it would double the traffic.
-//   columns of B contiguous: inner kernel on unpacked rows of B;   rows of B^T contiguous: dot products.
-enum class Strategy : uint8_t { Blocked, FewRowsDirect, FewRowsDots };
+// How B is read, and with it the rest.
+//   Blocked: A and B are packed in blocks.
+//   Direct: B is read where it lies, a few rows at a time: there are few rows of A, so that packing it would be most of
+//     the work, or B is small enough for the cache. Elements of another type are converted in strips on the way.
+//   Dots: few rows of A, and B is contiguous along k.
+enum class Strategy : uint8_t { Blocked, Direct, Dots };
 
 template <class T>
 class RealGemm final : public Gemm {
  public:
-  explicit RealGemm(const GemmProblem& p) : p_(p), micro_(MicroOf<T>()) {
-    constexpr ElementType kT = TypeOf<T>();
-    if (p.m <= 4 && p.b.type == kT && p.a.type == kT && p.b.row_stride == 1 && p.a.col_stride == 1 && p.k > 0)
-      strategy_ = Strategy::FewRowsDots;
-    else if (p.m <= micro_.mr && p.b.type == kT && p.b.col_stride == 1 && p.k > 0)
-      strategy_ = Strategy::FewRowsDirect;
-    if (strategy_ == Strategy::Blocked) {
-      block_ = ChooseBlocks(p.m, p.n, p.k, micro_.mr, micro_.nr, sizeof(T), p.batch);
-      down_ = CeilDiv(p.m, block_.mb);
-      across_ = CeilDiv(p.n, block_.nb);
-      scratch_bytes_ = BlockScratchBytes(block_, micro_.mr, micro_.nr, sizeof(T));
-    } else {
-      // Tasks of about half a megabyte of B.
-      down_ = 1;
-      block_.nb =
-          RoundUp(std::clamp<int64_t>((int64_t{1} << 19) / std::max<int64_t>(1, p.k * sizeof(T)), 1, p.n), micro_.nr);
-      across_ = CeilDiv(p.n, block_.nb);
-      scratch_bytes_ = (p.k * micro_.mr + p.k * micro_.nr + micro_.mr * micro_.nr) * sizeof(T) + 4 * 64;
+  RealGemm(const GemmProblem& p, const GemmIsa& isa) : p_(p), micro_(MicroOf<T>(isa, p.a.type, p.b.type)) {
+    const int64_t mr = micro_.mr, nr = micro_.nr;
+    const bool has_rows = p.b.col_stride == 1 && p.k > 0;
+    typed_ = p.b.type == kOwnType<T> && micro_.group == 1;
+    if (p.m <= 4 && p.b.row_stride == 1 && p.k > 0 && (p.b.col_stride != 1 || p.n == 1) && DotOf())
+      strategy_ = Strategy::Dots;
+    else if (has_rows && p.m <= mr)
+      strategy_ = Strategy::Direct;
+    else if (has_rows && typed_ && p.k * p.n <= kSmall)
+      strategy_ = Strategy::Direct;
+    const int64_t column_bytes = std::max<int64_t>(1, p.k * Bytes(p.b.type));
+    switch (strategy_) {
+      case Strategy::Blocked:
+        block_ = ChooseBlocks(p.m, p.n, p.k, micro_.mr, micro_.nr, sizeof(T), p.batch);
+        if (p.b.col_stride == 1) block_.pack_rows = 8;  // as memory lies
+        scratch_bytes_ = BlockScratchBytes(block_, micro_.mr, micro_.nr, sizeof(T));
+        break;
+      case Strategy::Direct: {
+        block_.mb = p.m;
+        block_.nb = p.n;
+        if (p.m <= mr) {  // tasks of half a megabyte of B
+          // And rows of a page at least: shorter ones miss the translation cache each.
+          block_.nb = std::max({CeilDiv(p.n, 16), (int64_t{1} << 19) / column_bytes, int64_t{4096} / Bytes(p.b.type)});
+        } else {  // of half a million products
+          const int64_t least = (int64_t{1} << 19) / (p.n * p.k);
+          block_.mb = std::clamp(CeilDiv(p.m, 16), least, std::max(least, kDirectPanels / p.k));
+        }
+        block_.mb = std::min(RoundUp(block_.mb, mr), RoundUp(p.m, mr));
+        block_.nb = std::min(RoundUp(block_.nb, 4 * nr), RoundUp(p.n, nr));
+        block_.kb = std::min<int64_t>(p.m <= mr ? 512 : p.k, p.k);
+        block_.pack_rows = p.m <= mr ? 8 : block_.kb;  // eight rows at a distance of pages are what the cache holds
+        const int64_t rows = std::min(block_.mb, p.m);
+        scratch_bytes_ =
+            (rows * block_.kb + block_.pack_rows * nr + rows * block_.nb) * static_cast<int64_t>(sizeof(T)) +
+            3 * kCarverSlack;
+        break;
+      }
+      case Strategy::Dots:
+        block_.mb = p.m;
+        block_.nb = std::min(RoundUp(std::max<int64_t>(1, (int64_t{1} << 19) / column_bytes), 4), p.n);
+        scratch_bytes_ = p.m * (p.k * static_cast<int64_t>(sizeof(T)) + kCarverSlack);
+        break;
     }
+    down_ = CeilDiv(p.m, block_.mb);
+    across_ = CeilDiv(p.n, block_.nb);
     num_tasks_ = p.batch * down_ * across_;
   }
 
@@ -271,55 +296,103 @@ class RealGemm final : public Gemm {
       StoreTarget target{p_.c.type, static_cast<uint8_t*>(c) + batch * p_.c.batch_stride * Bytes(p_.c.type),
                          p_.c.row_stride, p_.c.col_stride};
       const int64_t n0 = across * block_.nb, cols = std::min(block_.nb, p_.n - n0);
+      const int64_t m0 = down * block_.mb, rows = std::min(block_.mb, p_.m - m0);
       switch (strategy_) {
-        case Strategy::Blocked: Blocked(pa, pb, target, down * block_.mb, n0, cols, scratch); break;
-        case Strategy::FewRowsDirect: FewRowsDirect(pa, pb, target, n0, cols, scratch); break;
-        case Strategy::FewRowsDots: FewRowsDots(pa, pb, target, n0, cols); break;
+        case Strategy::Blocked: Blocked(pa, pb, target, m0, rows, n0, cols, scratch); break;
+        case Strategy::Direct: Direct(pa, pb, target, m0, rows, n0, cols, scratch); break;
+        case Strategy::Dots: Dots(pa, pb, target, n0, cols, scratch); break;
       }
     }
   }
 
  private:
-  void Blocked(const uint8_t* a, const uint8_t* b, const StoreTarget& c, int64_t m0, int64_t n0, int64_t cols,
-               void* scratch) const {
-    PackFn<T> pack_a = [&](int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width, T* dst) {
-      PackStrided<T>(p_.a.type, a, first * p_.a.row_stride + k0 * p_.a.col_stride, p_.a.row_stride, p_.a.col_stride,
-                     count, kc, width, dst);
-    };
-    PackFn<T> pack_b = [&](int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width, T* dst) {
-      PackStrided<T>(p_.b.type, b, first * p_.b.col_stride + k0 * p_.b.row_stride, p_.b.col_stride, p_.b.row_stride,
-                     count, kc, width, dst);
-    };
-    RunBlock<T>(micro_, block_, m0, std::min(block_.mb, p_.m - m0), n0, cols, p_.k, pack_a, pack_b, c, scratch);
+  static constexpr int64_t kSmall = 1 << 14;         // elements of a small B
+  static constexpr int64_t kDirectPanels = 1 << 15;  // of the rows of A that go with it
+
+  DotKernel<T> DotOf() const {
+    const PackSource source = PackSourceOf(p_.b.type);
+    return source == PackSource::None ? nullptr : micro_.dot[static_cast<int>(source)];
   }
 
-  void FewRowsDirect(const uint8_t* a, const uint8_t* b, const StoreTarget& c, int64_t n0, int64_t cols,
-                     void* scratch) const {
-    T* a_panel = reinterpret_cast<T*>(Align(scratch));
-    T* tile = reinterpret_cast<T*>(Align(a_panel + p_.k * p_.m));
-    T* b_panel = reinterpret_cast<T*>(Align(tile + micro_.mr * micro_.nr));
-    PackStrided<T>(p_.a.type, a, 0, p_.a.row_stride, p_.a.col_stride, p_.m, p_.k, p_.m, a_panel);
-    const T* tb = reinterpret_cast<const T*>(b);
-    for (int64_t j = 0; j < cols; j += micro_.nr) {
-      const int64_t width = std::min<int64_t>(micro_.nr, cols - j);
-      if (width == micro_.nr) {
-        micro_.kernel[p_.m - 1](p_.k, a_panel, tb + n0 + j, p_.b.row_stride, tile);
-      } else {
-        PackStrided<T>(p_.b.type, b, n0 + j, 1, p_.b.row_stride, width, p_.k, micro_.nr, b_panel);
-        micro_.kernel[p_.m - 1](p_.k, a_panel, b_panel, micro_.nr, tile);
+  void PackA(const uint8_t* a, int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width, T* dst) const {
+    PackStrided<T>(micro_, p_.a.type, a, first * p_.a.row_stride + k0 * p_.a.col_stride, p_.a.row_stride,
+                   p_.a.col_stride, count, kc, width, dst);
+  }
+  void PackB(const uint8_t* b, int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width, T* dst) const {
+    PackStrided<T>(micro_, p_.b.type, b, first * p_.b.col_stride + k0 * p_.b.row_stride, p_.b.col_stride,
+                   p_.b.row_stride, count, kc, width, dst);
+  }
+
+  void Blocked(const uint8_t* a, const uint8_t* b, const StoreTarget& c, int64_t m0, int64_t rows, int64_t n0,
+               int64_t cols, void* scratch) const {
+    PackFn<T> pack_a = [this, a](int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width, T* dst) {
+      PackA(a, first, count, k0, kc, width, dst);
+    };
+    PackFn<T> pack_b = [this, b](int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width, T* dst) {
+      PackB(b, first, count, k0, kc, width, dst);
+    };
+    RunBlock<T>(micro_, block_, m0, rows, n0, cols, p_.k, pack_a, pack_b, c, scratch);
+  }
+
+  void Direct(const uint8_t* a, const uint8_t* b, const StoreTarget& c, int64_t m0, int64_t rows, int64_t n0,
+              int64_t cols, void* scratch) const {
+    const int64_t mr = micro_.mr, nr = micro_.nr, group = micro_.group;
+    Carver carver(scratch);
+    T* a_panels = carver.Take<T>(rows * block_.kb);
+    T* strip = carver.Take<T>(block_.pack_rows * nr);
+    T* sums = carver.Take<T>(rows * RoundUp(cols, nr));
+    const int64_t direct = cols % (nr / 2) == 0 ? DirectStride<T>(c, m0, rows) : -1;
+    T* to = direct >= 0 ? AddressIn<T>(c, m0, n0) : sums;
+    const int64_t stride = direct >= 0 ? direct : RoundUp(cols, nr);
+    for (int64_t k0 = 0; k0 < p_.k; k0 += block_.kb) {
+      const int64_t kc = std::min(block_.kb, p_.k - k0), a_units = CeilDiv(kc, group);
+      for (int64_t i = 0; i < rows; i += mr) {
+        const int64_t height = std::min(mr, rows - i);
+        PackA(a, m0 + i, height, k0, kc, height, a_panels + i * a_units);
       }
-      StoreTile<T>(c, 0, n0 + j, p_.m, width, tile, micro_.nr, false);
+      for (int64_t p = 0; p < kc; p += block_.pack_rows) {
+        const int64_t piece = std::min(block_.pack_rows, kc - p), units = CeilDiv(piece, group);
+        for (int64_t j = 0; j < cols; j += nr) {
+          const bool narrow = cols - j <= nr / 2;
+          const int64_t width = narrow ? nr / 2 : nr;
+          const T* panel = strip;
+          int64_t panel_stride = width;
+          if (typed_ && cols - j >= width) {
+            panel = reinterpret_cast<const T*>(b) + (k0 + p) * p_.b.row_stride + n0 + j;
+            panel_stride = p_.b.row_stride;
+          } else {
+            PackB(b, n0 + j, std::min(width, cols - j), k0 + p, piece, width, strip);
+          }
+          const auto& kernels = narrow ? micro_.narrow : micro_.kernel;
+          for (int64_t i = 0; i < rows; i += mr) {
+            const int64_t height = std::min(mr, rows - i);
+            kernels[height - 1](units, a_panels + i * a_units + p / group * height, panel, panel_stride,
+                                to + i * stride + j, stride, k0 + p > 0);
+          }
+        }
+      }
     }
+    if (direct < 0) StoreTile<T>(c, m0, n0, rows, cols, sums, stride, false);
   }
 
-  void FewRowsDots(const uint8_t* a, const uint8_t* b, const StoreTarget& c, int64_t n0, int64_t cols) const {
-    const T* ta = reinterpret_cast<const T*>(a);
-    const T* tb = reinterpret_cast<const T*>(b);
+  void Dots(const uint8_t* a, const uint8_t* b, const StoreTarget& c, int64_t n0, int64_t cols, void* scratch) const {
+    const DotKernel<T> dot = DotOf();
+    const T* x[4];
+    Carver carver(scratch);
+    for (int64_t i = 0; i < p_.m; ++i) {
+      if (p_.a.type == kOwnType<T> && micro_.group == 1 && p_.a.col_stride == 1) {
+        x[i] = reinterpret_cast<const T*>(a) + i * p_.a.row_stride;
+        continue;
+      }
+      T* packed = carver.Take<T>(p_.k);
+      PackA(a, i, 1, 0, p_.k, 1, packed);
+      x[i] = packed;
+    }
     T out[4];
     for (int64_t j = 0; j < cols; j += 4) {
       const int count = static_cast<int>(std::min<int64_t>(4, cols - j));
       for (int64_t i = 0; i < p_.m; ++i) {
-        micro_.dot(p_.k, ta + i * p_.a.row_stride, tb + (n0 + j) * p_.b.col_stride, p_.b.col_stride, count, out);
+        dot(p_.k, x[i], b + (n0 + j) * p_.b.col_stride * Bytes(p_.b.type), p_.b.col_stride, count, out);
         StoreTile<T>(c, i, n0 + j, 1, count, out, 4, false);
       }
     }
@@ -328,6 +401,7 @@ class RealGemm final : public Gemm {
   GemmProblem p_;
   const MicroTable<T>& micro_;
   Strategy strategy_ = Strategy::Blocked;
+  bool typed_ = false;  // B needs no conversion
   BlockShape block_;
   int64_t down_ = 1, across_ = 1;
 };
@@ -336,7 +410,7 @@ class RealGemm final : public Gemm {
 template <class T>
 class ComplexGemm final : public Gemm {
  public:
-  explicit ComplexGemm(const GemmProblem& p) : p_(p), micro_(MicroOf<T>()) {
+  ComplexGemm(const GemmProblem& p, const GemmIsa& isa) : p_(p), micro_(MicroOf<T>(isa)) {
     block_ = ChooseBlocks(p.m, p.n, p.k, micro_.mr, micro_.nr, sizeof(T), p.batch);
     block_.kb = std::max<int64_t>(p.k, 1);
     block_.mb = micro_.mr;
@@ -347,7 +421,7 @@ class ComplexGemm final : public Gemm {
     scratch_bytes_ =
         (2 * block_.mb * block_.kb + 2 * RoundUp(block_.nb, micro_.nr) * block_.kb + 4 * micro_.mr * micro_.nr) *
             static_cast<int64_t>(sizeof(T)) +
-        8 * 64;
+        6 * kCarverSlack;
   }
 
   void Run(const void* a, const void* b, void* c, int64_t begin, int64_t end, void* scratch) const override {
@@ -369,20 +443,21 @@ class ComplexGemm final : public Gemm {
       if (imag)
         std::memset(dst, 0, p_.k * width * sizeof(T));
       else
-        PackStrided<T>(m.type, data, first * vs, vs, ks, count, p_.k, width, dst);
+        PackStrided<T>(micro_, m.type, data, first * vs, vs, ks, count, p_.k, width, dst);
       return;
     }
-    PackStrided<T>(ComplexPart(m.type), data, 2 * first * vs + imag, 2 * vs, 2 * ks, count, p_.k, width, dst);
+    PackStrided<T>(micro_, ComplexPart(m.type), data, 2 * first * vs + imag, 2 * vs, 2 * ks, count, p_.k, width, dst);
   }
 
   void Block(const uint8_t* a, const uint8_t* b, T* c, int64_t m0, int64_t n0, void* scratch) const {
     const int64_t mr = micro_.mr, nr = micro_.nr, k = p_.k;
     const int64_t cols = std::min(block_.nb, p_.n - n0), rows = std::min(block_.mb * 4, p_.m - m0);
-    T* ar = reinterpret_cast<T*>(Align(scratch));
-    T* ai = ar + mr * k;
-    T* br = reinterpret_cast<T*>(Align(ai + mr * k));
-    T* bi = br + RoundUp(cols, nr) * k;
-    T* tile = reinterpret_cast<T*>(Align(bi + RoundUp(cols, nr) * k));
+    Carver carver(scratch);
+    T* ar = carver.Take<T>(mr * k);
+    T* ai = carver.Take<T>(mr * k);
+    T* br = carver.Take<T>(RoundUp(cols, nr) * k);
+    T* bi = carver.Take<T>(RoundUp(cols, nr) * k);
+    T* tile = carver.Take<T>(4 * mr * nr);
     for (int64_t j = 0; j < cols; j += nr) {
       Pack(p_.b, b, false, false, n0 + j, std::min(nr, cols - j), nr, br + j * k);
       Pack(p_.b, b, false, true, n0 + j, std::min(nr, cols - j), nr, bi + j * k);
@@ -394,10 +469,10 @@ class ComplexGemm final : public Gemm {
       for (int64_t j = 0; j < cols; j += nr) {
         T *rr = tile, *ii = tile + mr * nr, *ri = ii + mr * nr, *ir = ri + mr * nr;
         auto kernel = micro_.kernel[height - 1];
-        kernel(k, ar, br + j * k, nr, rr);
-        kernel(k, ai, bi + j * k, nr, ii);
-        kernel(k, ar, bi + j * k, nr, ri);
-        kernel(k, ai, br + j * k, nr, ir);
+        kernel(k, ar, br + j * k, nr, rr, nr, false);
+        kernel(k, ai, bi + j * k, nr, ii, nr, false);
+        kernel(k, ar, bi + j * k, nr, ri, nr, false);
+        kernel(k, ai, br + j * k, nr, ir, nr, false);
         for (int64_t r = 0; r < height; ++r)
           for (int64_t v = 0; v < std::min(nr, cols - j); ++v) {
             T* at = c + 2 * ((m0 + i + r) * p_.c.row_stride + (n0 + j + v) * p_.c.col_stride);
@@ -431,7 +506,7 @@ class SwappedGemm final : public Gemm {
 
 }  // namespace
 
-Result<std::shared_ptr<const Gemm>> Gemm::Create(const GemmProblem& problem) {
+Result<std::shared_ptr<const Gemm>> Gemm::Create(const GemmProblem& problem, const GemmIsa& isa) {
   GemmProblem p = problem;
   const bool swap = p.m > p.n && p.n <= 4;
   if (swap) {  // few columns: compute the transpose, which has few rows
@@ -441,12 +516,12 @@ Result<std::shared_ptr<const Gemm>> Gemm::Create(const GemmProblem& problem) {
   }
   std::shared_ptr<const Gemm> gemm;
   switch (GemmAccumulator(p.a.type, p.b.type, p.c.type)) {
-    case ElementType::F32: gemm = std::make_shared<RealGemm<float>>(p); break;
-    case ElementType::F64: gemm = std::make_shared<RealGemm<double>>(p); break;
-    case ElementType::S32: gemm = std::make_shared<RealGemm<int32_t>>(p); break;
-    case ElementType::S64: gemm = std::make_shared<RealGemm<int64_t>>(p); break;
-    case ElementType::C64: gemm = std::make_shared<ComplexGemm<float>>(p); break;
-    case ElementType::C128: gemm = std::make_shared<ComplexGemm<double>>(p); break;
+    case ElementType::F32: gemm = std::make_shared<RealGemm<float>>(p, isa); break;
+    case ElementType::F64: gemm = std::make_shared<RealGemm<double>>(p, isa); break;
+    case ElementType::S32: gemm = std::make_shared<RealGemm<int32_t>>(p, isa); break;
+    case ElementType::S64: gemm = std::make_shared<RealGemm<int64_t>>(p, isa); break;
+    case ElementType::C64: gemm = std::make_shared<ComplexGemm<float>>(p, isa); break;
+    case ElementType::C128: gemm = std::make_shared<ComplexGemm<double>>(p, isa); break;
     default: return Unimplemented("dot of ", Name(p.a.type), " and ", Name(p.b.type), " to ", Name(p.c.type));
   }
   if (swap) gemm = std::make_shared<SwappedGemm>(std::move(gemm));
@@ -461,5 +536,10 @@ template void RunBlock<int32_t>(const MicroTable<int32_t>&, const BlockShape&, i
                                 int64_t, const PackFn<int32_t>&, const PackFn<int32_t>&, const StoreTarget&, void*);
 template void RunBlock<int64_t>(const MicroTable<int64_t>&, const BlockShape&, int64_t, int64_t, int64_t, int64_t,
                                 int64_t, const PackFn<int64_t>&, const PackFn<int64_t>&, const StoreTarget&, void*);
+
+template void StoreTile<float>(const StoreTarget&, int64_t, int64_t, int64_t, int64_t, const float*, int64_t, bool);
+template void StoreTile<double>(const StoreTarget&, int64_t, int64_t, int64_t, int64_t, const double*, int64_t, bool);
+template void StoreTile<int32_t>(const StoreTarget&, int64_t, int64_t, int64_t, int64_t, const int32_t*, int64_t, bool);
+template void StoreTile<int64_t>(const StoreTarget&, int64_t, int64_t, int64_t, int64_t, const int64_t*, int64_t, bool);
 
 }  // namespace strop::cpu

@@ -4,7 +4,8 @@
 // and a block of B are packed into panels that the inner kernel (gemm_micro.h) reads straight through, with the tile of
 // C in registers. Each task owns a block of C and packs for itself, so tasks share nothing; the sum over k runs in the
 // same order whatever the number of tasks or threads. Packing takes any strides, so no operand is ever transposed in
-// memory, and converts elements: f16, bf16 and f8 are summed in f32, small integers in s32.
+// memory, and converts elements: f16, bf16 and f8 become f32; integers of up to 16 bits become s16, whose pairs are
+// summed in s32. The processor's own bf16 products are not used: they flush subnormal numbers, and f32 ones are exact.
 //
 // GemmSource is where packing reads from: a strided matrix here, the patches of an image in conv.h.
 #pragma once
@@ -13,6 +14,7 @@
 #include <memory>
 
 #include "strop/base/status.h"
+#include "strop/base/thread_pool.h"
 #include "strop/cpu/kernels/gemm_micro.h"
 #include "strop/types/element_type.h"
 
@@ -39,7 +41,7 @@ ElementType GemmAccumulator(ElementType a, ElementType b, ElementType c);
 class Gemm {
  public:
   // Unimplemented for element types without an accumulator.
-  static Result<std::shared_ptr<const Gemm>> Create(const GemmProblem& problem);
+  static Result<std::shared_ptr<const Gemm>> Create(const GemmProblem& problem, const GemmIsa& isa = BestGemmIsa());
   virtual ~Gemm() = default;
 
   int64_t num_tasks() const { return num_tasks_; }
@@ -52,11 +54,31 @@ class Gemm {
   int64_t scratch_bytes_ = 0;
 };
 
+// A product of few elements with long sums leaves no independent blocks to cut, and cutting its columns reads memory in
+// crumbs: here the sums are cut instead, into kSplits parts that are added in order.
+class SplitGemm {
+ public:
+  // Is it the better way? The same answer for the same problem on any machine.
+  static bool Suits(const GemmProblem& problem);
+  static Result<std::shared_ptr<const SplitGemm>> Create(const GemmProblem& problem,
+                                                         const GemmIsa& isa = BestGemmIsa());
+  // ResourceExhausted without memory for the parts.
+  Status Run(const void* a, const void* b, void* c, ThreadPool* pool) const;
+
+ private:
+  GemmProblem problem_;
+  int64_t part_k_ = 0;                 // elements of a part's sums
+  std::shared_ptr<const Gemm> parts_;  // one a batch
+  std::shared_ptr<const Gemm> rest_;   // what the parts leave; may be null
+  int64_t num_parts_ = 0;
+};
+
 // ---- building blocks, shared with convolution
 // ----------------------------------------------------------------------------
 
 // Packs `count` vectors (rows of A or columns of B) starting at `first`, elements [k0, k0 + kc) of each, as
-// dst[kc][width]; the vectors from `count` to `width` are filled with zeros.
+// dst[kc / group][width] units (gemm_micro.h); the vectors from `count` to `width` are filled with zeros. May write up
+// to a vector register beyond the end.
 template <class T>
 using PackFn = std::function<void(int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width, T* dst)>;
 
@@ -77,6 +99,7 @@ void StoreTile(const StoreTarget& c, int64_t row, int64_t col, int64_t rows, int
 // Block of C owned by a task.
 struct BlockShape {
   int64_t mb = 0, nb = 0, kb = 0;
+  int64_t pack_rows = 0;  // B is packed this many rows at a time, a multiple of the group; 0: all
 };
 BlockShape ChooseBlocks(int64_t m, int64_t n, int64_t k, int mr, int nr, int accumulator_bytes, int64_t batch);
 
@@ -85,6 +108,17 @@ template <class T>
 void RunBlock(const MicroTable<T>& micro, const BlockShape& block, int64_t m0, int64_t rows, int64_t n0, int64_t cols,
               int64_t k, const PackFn<T>& pack_a, const PackFn<T>& pack_b, const StoreTarget& c, void* scratch);
 int64_t BlockScratchBytes(const BlockShape& block, int mr, int nr, int accumulator_bytes);
+
+// What packs elements of this type; None: LoadAs().
+PackSource PackSourceOf(ElementType type);
+// Element (k, vector) of a panel.
+template <class T>
+void StoreInPanel(const MicroTable<T>& micro, T* panel, int64_t width, int64_t k, int64_t vector, T value) {
+  if (micro.group == 1)
+    panel[k * width + vector] = value;
+  else
+    reinterpret_cast<int16_t*>(panel)[(k / 2 * width + vector) * 2 + k % 2] = static_cast<int16_t>(value);
+}
 
 // Reads element i of a buffer of `type` as T (f32, f64, s32 or s64).
 template <class T>

@@ -11,16 +11,28 @@ const GemmIsa& GemmBaseline() {
   return kIsa;
 }
 
-const GemmIsa& BestGemmIsa() {
+int GemmIsas(const GemmIsa* (&isas)[4]) {
+  int n = 0;
+  isas[n++] = &GemmBaseline();
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  static const bool kAvx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-                              __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
-  static const bool kAvx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  if (kAvx512) return GemmAvx512();
-  if (kAvx2) return GemmAvx2();
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+                      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+  if (avx2) isas[n++] = &GemmAvx2();
+  if (avx512) isas[n++] = &GemmAvx512();
+  if (avx512 && __builtin_cpu_supports("avx512vnni")) isas[n++] = &GemmAvx512Vnni();
 #endif
-  return GemmBaseline();
+  return n;
+}
+
+const GemmIsa& BestGemmIsa() {
+  static const GemmIsa& kBest = []() -> const GemmIsa& {
+    const GemmIsa* isas[4];
+    const int n = GemmIsas(isas);
+    return *isas[n - 1];
+  }();
+  return kBest;
 }
 
 }  // namespace strop::cpu

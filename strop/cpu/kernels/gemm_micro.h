@@ -1,26 +1,45 @@
 // The inner loops of GEMM, one table per instruction set. gemm_micro.inc is compiled once for each with its own flags;
 // those files include nothing that could emit an inline function for the wrong processor.
+//
+// Panels consist of units of the size of T, the type of the sums. A unit is one element, or a group of `group`
+// consecutive elements along k: s32 sums of small integers read pairs of s16, which every x86 multiplies and adds in
+// one instruction, exactly (pmaddwd wraps only where the sum itself does).
 #pragma once
 #include <cstdint>
 
 namespace strop::cpu {
 
-// tile[mr][nr] = sum over k of a[k][mr] * b[k][nr], where a and b are packed panels (b_stride: distance of the rows of
-// b, nr when packed). The sum runs over k in order, one fused multiply-add per term where the processor has it.
+// c[r][j] = (accumulate ? c[r][j] : 0) + sum over k of a[k][r] * b[k][j], k in units: a is a packed panel, b_stride the
+// distance of the rows of b. The sum runs over k in order, one fused multiply-add per term where the processor has it.
 template <class T>
-using MicroKernel = void (*)(int64_t k, const T* a, const T* b, int64_t b_stride, T* tile);
+using MicroKernel = void (*)(int64_t units, const T* a, const T* b, int64_t b_stride, T* c, int64_t c_stride,
+                             bool accumulate);
 
-// out[r] = sum over k of x[k] * rows[r][k], for `count` <= 4 rows with distance row_stride; the sum runs over lanes
-// first, so it is another order than MicroKernel's, but always the same.
+// What panels are packed from. Integers of less than 8 bits lie in memory as s8 or u8.
+enum class PackSource : uint8_t { F32, F64, BF16, F16, S8, U8, S16, S32, S64, None };
+inline constexpr int kPackSources = 9;
+
+// Packs `count` vectors, elements [0, kc) of each, as dst[kc / group][width] units; the vectors from `count` to `width`
+// and the rest of the last group are zeros. May write up to a vector register beyond the end of the panel.
 template <class T>
-using DotKernel = void (*)(int64_t k, const T* x, const T* rows, int64_t row_stride, int count, T* out);
+using PackPanel = void (*)(const void* from, int64_t vector_stride, int64_t k_stride, int64_t count, int64_t kc,
+                           int64_t width, T* dst);
+
+// out[r] = sum over k of x[k] * rows[r][k], for `count` <= 4 rows with distance row_stride; x is a packed panel of
+// width one. The sum runs over lanes first, so it is another order than MicroKernel's, but always the same.
+template <class T>
+using DotKernel = void (*)(int64_t k, const T* x, const void* rows, int64_t row_stride, int count, T* out);
 
 template <class T>
 struct MicroTable {
   int mr = 0, nr = 0;
-  // kernel[i] computes i + 1 rows (a is packed with that many); kernel[mr - 1] is the full one.
+  int group = 1;  // elements a unit
+  int lanes = 0;  // units of a vector register
+  // kernel[i] computes i + 1 rows (a is packed with that many); kernel[mr - 1] is the full one. narrow: nr / 2 columns.
   MicroKernel<T> kernel[16] = {};
-  DotKernel<T> dot = nullptr;
+  MicroKernel<T> narrow[16] = {};
+  PackPanel<T> pack[kPackSources] = {};  // null: not from this type
+  DotKernel<T> dot[kPackSources] = {};
   void (*multiply_add)(int64_t n, const T* x, const T* y, T* sums) = nullptr;  // sums[i] += x[i] * y[i]
   void (*scale_add)(int64_t n, const T* x, T factor, T* sums) = nullptr;       // sums[i] += x[i] * factor
 };
@@ -31,12 +50,19 @@ struct GemmIsa {
   MicroTable<double> f64;
   MicroTable<int32_t> s32;
   MicroTable<int64_t> s64;
+  MicroTable<int32_t> s16;  // pairs
+  // Rounded to nearest, ties to even.
+  void (*store_bf16)(int64_t n, const float* from, uint16_t* to);
+  void (*store_f16)(int64_t n, const float* from, uint16_t* to);
 };
 
 const GemmIsa& GemmBaseline();
-const GemmIsa& GemmAvx2();    // x86 only
-const GemmIsa& GemmAvx512();  // x86 only
+const GemmIsa& GemmAvx2();        // x86 only
+const GemmIsa& GemmAvx512();      // x86 only
+const GemmIsa& GemmAvx512Vnni();  // x86 only
 // The best that this processor runs.
 const GemmIsa& BestGemmIsa();
+// All that this processor runs, the best last; returns how many. For tests.
+int GemmIsas(const GemmIsa* (&isas)[4]);
 
 }  // namespace strop::cpu

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <complex>
 #include <random>
@@ -24,6 +25,11 @@ Literal RandomMatrix(ElementType type, int64_t batch, int64_t rows, int64_t cols
   for (int64_t i = 0; i < l.num_elements(); ++i) {
     double v = static_cast<int>(rng() % 17) - 8;  // small integers: exact in every type and order
     if (IsUnsigned(type) || IsPred(type)) v = std::fabs(v);
+    if (IsPred(type)) v = rng() % 2;
+    // The ends of the range, which saturating instructions get wrong.
+    if (type == ElementType::S8 && rng() % 2) v = rng() % 4 ? -128 : 127;
+    if (type == ElementType::U8 && rng() % 2) v = 255;
+    if (type == ElementType::S16 && rng() % 2) v = rng() % 2 ? -3000 : 3000;
     l.SetComplex(i, {v, IsComplex(type) ? static_cast<double>(rng() % 5) - 2 : 0.0});
   }
   return l;
@@ -32,6 +38,12 @@ Literal RandomMatrix(ElementType type, int64_t batch, int64_t rows, int64_t cols
 StridedMatrix Strides(ElementType type, int64_t rows, int64_t cols, bool transposed) {
   if (transposed) return {type, 1, rows, rows * cols};
   return {type, cols, 1, rows * cols};
+}
+
+std::vector<const GemmIsa*> AllIsas() {
+  const GemmIsa* isas[4];
+  const int n = GemmIsas(isas);
+  return {isas, isas + n};
 }
 
 void Check(const Case& t) {
@@ -43,48 +55,56 @@ void Check(const Case& t) {
   p.a = Strides(t.a, t.m, t.k, t.ta);
   p.b = Strides(t.b, t.k, t.n, t.tb);
   p.c = Strides(t.c, t.m, t.n, t.tc);
-  auto gemm = Gemm::Create(p);
-  ASSERT_TRUE(gemm.ok()) << gemm.status().ToString();
-  std::vector<uint8_t> scratch((*gemm)->scratch_bytes());
-  (*gemm)->Run(a.bytes().data(), b.bytes().data(), c.mutable_bytes().data(), 0, (*gemm)->num_tasks(), scratch.data());
   auto at = [](const StridedMatrix& s, int64_t batch, int64_t r, int64_t col) {
     return batch * s.batch_stride + r * s.row_stride + col * s.col_stride;
   };
+  std::vector<std::complex<double>> av(a.num_elements()), bv(b.num_elements());
+  for (size_t i = 0; i < av.size(); ++i) av[i] = a.GetComplex(i);
+  for (size_t i = 0; i < bv.size(); ++i) bv[i] = b.GetComplex(i);
   Literal want = *Literal::Zeros(c.shape());
   for (int64_t n = 0; n < t.batch; ++n)
     for (int64_t i = 0; i < t.m; ++i)
       for (int64_t j = 0; j < t.n; ++j) {
-        std::complex<double> sum = 0;
-        for (int64_t k = 0; k < t.k; ++k) sum += a.GetComplex(at(p.a, n, i, k)) * b.GetComplex(at(p.b, n, k, j));
-        want.SetComplex(at(p.c, n, i, j), sum);
+        double real = 0, imag = 0;
+        for (int64_t k = 0; k < t.k; ++k) {
+          const std::complex<double> x = av[at(p.a, n, i, k)], y = bv[at(p.b, n, k, j)];
+          real += x.real() * y.real() - x.imag() * y.imag();
+          imag += x.real() * y.imag() + x.imag() * y.real();
+        }
+        want.SetComplex(at(p.c, n, i, j), {real, imag});
       }
-  EXPECT_TRUE(c == want) << Name(t.a) << " " << Name(t.c) << " " << t.m << "x" << t.n << "x" << t.k << " " << t.ta
-                         << t.tb << t.tc;
-  // Tasks one by one, backwards.
-  Literal again = *Literal::Zeros(c.shape());
-  for (int64_t task = (*gemm)->num_tasks(); task-- > 0;)
-    (*gemm)->Run(a.bytes().data(), b.bytes().data(), again.mutable_bytes().data(), task, task + 1, scratch.data());
-  EXPECT_TRUE(again == c);
+  for (const GemmIsa* isa : AllIsas()) {
+    auto gemm = Gemm::Create(p, *isa);
+    ASSERT_TRUE(gemm.ok()) << gemm.status().ToString();
+    std::vector<uint8_t> scratch((*gemm)->scratch_bytes());
+    (*gemm)->Run(a.bytes().data(), b.bytes().data(), c.mutable_bytes().data(), 0, (*gemm)->num_tasks(), scratch.data());
+    EXPECT_TRUE(c == want) << isa->name << " " << Name(t.a) << " " << Name(t.b) << " " << Name(t.c) << " " << t.m << "x"
+                           << t.n << "x" << t.k << " " << t.ta << t.tb << t.tc;
+    // Tasks one by one, backwards.
+    Literal again = *Literal::Zeros(c.shape());
+    for (int64_t task = (*gemm)->num_tasks(); task-- > 0;)
+      (*gemm)->Run(a.bytes().data(), b.bytes().data(), again.mutable_bytes().data(), task, task + 1, scratch.data());
+    EXPECT_TRUE(again == c);
+    if (t.batch != 1 || t.k == 0 || IsComplex(t.c)) continue;
+    auto split = SplitGemm::Create(p, *isa);
+    ASSERT_TRUE(split.ok()) << split.status().ToString();
+    Literal parts = *Literal::Zeros(c.shape());
+    ASSERT_TRUE((*split)->Run(a.bytes().data(), b.bytes().data(), parts.mutable_bytes().data(), nullptr).ok());
+    EXPECT_TRUE(parts == want) << "split " << isa->name << " " << t.m << "x" << t.n << "x" << t.k;
+  }
 }
 
 TEST(Gemm, Types) {
   using enum ElementType;
-  for (auto [a, b, c] : std::vector<std::array<ElementType, 3>>{{F32, F32, F32},
-                                                                {F64, F64, F64},
-                                                                {BF16, BF16, F32},
-                                                                {BF16, BF16, BF16},
-                                                                {F16, F16, F16},
-                                                                {S8, S8, S32},
-                                                                {U8, S8, S32},
-                                                                {S32, S32, S32},
-                                                                {S64, S64, S64},
-                                                                {U32, U32, U32},
-                                                                {S8, BF16, BF16},
-                                                                {F8E4M3FN, F8E4M3FN, F32},
-                                                                {C64, C64, C64},
-                                                                {C128, C128, C128},
-                                                                {S4, S4, S32},
-                                                                {F32, F64, F64}})
+  for (auto [a, b, c] : std::vector<std::array<ElementType, 3>>{
+           {F32, F32, F32},  {F64, F64, F64},    {BF16, BF16, F32}, {BF16, BF16, BF16},
+           {F16, F16, F16},  {S8, S8, S32},      {U8, S8, S32},     {S32, S32, S32},
+           {S64, S64, S64},  {U32, U32, U32},    {S8, BF16, BF16},  {F8E4M3FN, F8E4M3FN, F32},
+           {C64, C64, C64},  {C128, C128, C128}, {S4, S4, S32},     {F32, F64, F64},
+           {S8, U8, S32},    {U8, U8, S32},      {U8, U8, U32},     {S4, U4, S32},
+           {S16, S8, S32},   {S16, S16, S32},    {S8, S8, S8},      {S8, S8, F32},
+           {U8, F16, F32},   {S8, S8, S64},      {Pred, S8, S32},   {U16, U16, S32},
+           {BF16, F32, F32}, {F16, F16, F32},    {F16, BF16, BF16}})
     for (int bits = 0; bits < 8; ++bits)
       Check({2, 19, 37, 23, a, b, c, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0});
 }
@@ -96,14 +116,115 @@ TEST(Gemm, Sizes) {
                                                             {3, 70, 300},
                                                             {12, 32, 256},
                                                             {13, 33, 257},
-                                                            {145, 513, 20},
-                                                            {300, 200, 700},
+                                                            {145, 513, 8},
+                                                            {150, 100, 600},
                                                             {5, 5, 0},
                                                             {2, 3, 1000},
                                                             {7, 1000, 9}})
     for (int bits = 0; bits < 8; ++bits)
       Check({1, m, n, k, ElementType::F32, ElementType::F32, ElementType::F32, (bits & 1) != 0, (bits & 2) != 0,
              (bits & 4) != 0});
+}
+
+// Each way of reading B: few rows and few columns, contiguous either way, tails of every kind.
+TEST(Gemm, SkinnyAndSmall) {
+  using enum ElementType;
+  for (auto [a, b, c] : std::vector<std::array<ElementType, 3>>{
+           {F32, F32, F32}, {F64, F64, F64}, {BF16, BF16, BF16}, {F16, F16, F32}, {S8, U8, S32}, {S32, S32, S32}})
+    for (auto [m, n, k] : std::vector<std::array<int64_t, 3>>{{1, 300, 101},
+                                                              {1, 1, 1000},
+                                                              {300, 1, 101},
+                                                              {3, 65, 77},
+                                                              {65, 3, 77},
+                                                              {8, 129, 530},
+                                                              {12, 16, 33},
+                                                              {13, 8, 8},
+                                                              {6, 6, 6},
+                                                              {40, 50, 60},
+                                                              {300, 16, 16},
+                                                              {64, 64, 1}})
+      for (int bits = 0; bits < 8; ++bits)
+        Check({2, m, n, k, a, b, c, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0});
+}
+
+// Strides with gaps in both directions: nothing is contiguous.
+TEST(Gemm, NothingContiguous) {
+  for (ElementType type : {ElementType::F32, ElementType::S8, ElementType::BF16}) {
+    std::mt19937 rng(3);
+    const ElementType out = type == ElementType::S8 ? ElementType::S32 : ElementType::F32;
+    const int64_t m = 20, n = 35, k = 37;
+    Literal a = RandomMatrix(type, 1, m, 3 * k, rng), b = RandomMatrix(type, 1, 2 * k, 3 * n, rng);
+    Literal c = *Literal::Zeros(Shape::Array(out, {m, n})), want = c;
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) {
+        double sum = 0;
+        for (int64_t p = 0; p < k; ++p) sum += a.GetDouble(i * 3 * k + 3 * p) * b.GetDouble(2 * p * 3 * n + 3 * j);
+        want.SetDouble(i * n + j, sum);
+      }
+    GemmProblem p;
+    p.m = m, p.n = n, p.k = k;
+    p.a = {type, 3 * k, 3, 0}, p.b = {type, 2 * 3 * n, 3, 0}, p.c = {out, n, 1, 0};
+    for (const GemmIsa* isa : AllIsas()) {
+      auto gemm = *Gemm::Create(p, *isa);
+      std::vector<uint8_t> scratch(gemm->scratch_bytes());
+      gemm->Run(a.bytes().data(), b.bytes().data(), c.mutable_bytes().data(), 0, gemm->num_tasks(), scratch.data());
+      EXPECT_TRUE(c == want) << isa->name << " " << Name(type);
+    }
+  }
+}
+
+// Sums of integers wrap and never saturate.
+TEST(Gemm, IntegersWrap) {
+  Literal a = *Literal::Zeros(Shape::Array(ElementType::S16, {2})),
+          c = *Literal::Zeros(Shape::Array(ElementType::S32, {1}));
+  a.SetInt(0, -32768);
+  a.SetInt(1, -32768);
+  GemmProblem p;
+  p.m = p.n = 1, p.k = 2;
+  p.a = {ElementType::S16, 2, 1, 0}, p.b = {ElementType::S16, 1, 1, 0}, p.c = {ElementType::S32, 1, 1, 0};
+  for (const GemmIsa* isa : AllIsas()) {
+    auto gemm = *Gemm::Create(p, *isa);
+    std::vector<uint8_t> scratch(gemm->scratch_bytes());
+    gemm->Run(a.bytes().data(), a.bytes().data(), c.mutable_bytes().data(), 0, gemm->num_tasks(), scratch.data());
+    EXPECT_EQ(c.GetInt(0), -2147483648LL) << isa->name;
+  }
+}
+
+// Subnormal numbers are kept, as operands and as results.
+TEST(Gemm, KeepsSubnormals) {
+  GemmProblem p;
+  p.m = p.n = 40, p.k = 1;
+  p.a = {ElementType::BF16, 1, 1, 0}, p.b = {ElementType::BF16, 40, 1, 0}, p.c = {ElementType::F32, 40, 1, 0};
+  std::vector<uint16_t> a(40, 0x0001), b(40, 0x3f80);  // the smallest bf16, and one
+  std::vector<float> c(1600);
+  for (const GemmIsa* isa : AllIsas()) {
+    auto gemm = *Gemm::Create(p, *isa);
+    std::vector<uint8_t> scratch(gemm->scratch_bytes());
+    gemm->Run(a.data(), b.data(), c.data(), 0, gemm->num_tasks(), scratch.data());
+    for (float v : c) ASSERT_EQ(v, 0x1p-133f) << isa->name;
+  }
+}
+
+TEST(Gemm, StoresHalvesAsTheFormatsRound) {
+  std::mt19937 rng(5);
+  std::vector<float> from(10007);
+  for (float& f : from) f = std::bit_cast<float>(static_cast<uint32_t>(rng()));
+  for (size_t i = 0; i < 5000; ++i)  // the exponents of f16, and ties
+    from[i] = std::bit_cast<float>(static_cast<uint32_t>((rng() % 50 + 96) << 23 | (rng() & 0x807ff000)));
+  std::vector<uint16_t> bf16(from.size()), f16(from.size());
+  for (const GemmIsa* isa : AllIsas()) {
+    isa->store_bf16(static_cast<int64_t>(from.size()), from.data(), bf16.data());
+    isa->store_f16(static_cast<int64_t>(from.size()), from.data(), f16.data());
+    for (size_t i = 0; i < from.size(); ++i) {
+      if (std::isnan(from[i])) {
+        ASSERT_TRUE(std::isnan(DecodeFloat(ElementType::BF16, bf16[i])) &&
+                    std::isnan(DecodeFloat(ElementType::F16, f16[i])));
+        continue;
+      }
+      ASSERT_EQ(bf16[i], EncodeFloat(ElementType::BF16, from[i])) << isa->name << " " << from[i];
+      ASSERT_EQ(f16[i], EncodeFloat(ElementType::F16, from[i])) << isa->name << " " << from[i];
+    }
+  }
 }
 
 TEST(Gemm, RefusesWhatHasNoProduct) {

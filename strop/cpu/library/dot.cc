@@ -89,12 +89,21 @@ Decision SupportsDot(const Instruction& dot) {
 
 Result<CompiledKernel> MakeDot(const KernelSpec& spec) {
   STROP_ASSIGN(GemmProblem problem, ProblemOf(*spec.instruction));
+  CompiledKernel kernel;
+  if (SplitGemm::Suits(problem)) {
+    STROP_ASSIGN(std::shared_ptr<const SplitGemm> split, SplitGemm::Create(problem));
+    HostStep step;
+    step.fn = [split = std::move(split)](const HostCall& call) {
+      return split->Run(call.args[0], call.args[1], call.args[2], call.run.pool);
+    };
+    kernel.body = std::move(step);
+    return kernel;
+  }
   STROP_ASSIGN(std::shared_ptr<const Gemm> gemm, Gemm::Create(problem));
   KernelStep step;
   step.num_tasks = gemm->num_tasks();
   step.scratch_bytes = gemm->scratch_bytes();
   step.library = std::make_shared<DotTasks>(std::move(gemm));
-  CompiledKernel kernel;
   kernel.body = std::move(step);
   return kernel;
 }

@@ -1,0 +1,102 @@
+// Products with long sums: see SplitGemm in gemm.h.
+#include <algorithm>
+#include <atomic>
+
+#include "strop/cpu/kernels/accumulator_type.h"
+#include "strop/cpu/kernels/gemm.h"
+#include "strop/cpu/kernels/parallel.h"
+#include "strop/cpu/kernels/scratch.h"
+
+namespace strop::cpu {
+namespace {
+
+constexpr int64_t kSplits = 16;
+constexpr int64_t kMostSums = 1 << 16;       // elements of C: the parts are to stay in the cache
+constexpr int64_t kLeastProducts = 1 << 22;  // below, one thread is done before a second has woken up
+constexpr int64_t kLeastPart = 64;           // elements of a part's sums
+constexpr int64_t kPiece = 1 << 12;          // sums that one task adds
+
+// Adds the parts of C in order and stores the sums.
+template <class T>
+void AddParts(const GemmProblem& p, T* parts, int64_t num_parts, void* c, ThreadPool* pool) {
+  const int64_t size = p.m * p.n;
+  ForEachPiece(pool, size, kPiece, [&](int64_t begin, int64_t end) {
+    for (int64_t part = 1; part < num_parts; ++part) {
+      const T* from = parts + part * size;
+      for (int64_t i = begin; i < end; ++i) parts[i] += from[i];
+    }
+  });
+  const StoreTarget target{p.c.type, static_cast<uint8_t*>(c), p.c.row_stride, p.c.col_stride};
+  StoreTile<T>(target, 0, 0, p.m, p.n, parts, p.n, false);
+}
+
+void RunTasks(const Gemm& gemm, const uint8_t* a, const uint8_t* b, uint8_t* c, ThreadPool* pool,
+              std::atomic<bool>& memory) {
+  ForEachTask(pool, gemm.num_tasks(), [&](int64_t task) {
+    const Scratch<uint8_t> scratch(gemm.scratch_bytes());
+    if (!scratch.get()) return memory.store(false, std::memory_order_relaxed);
+    gemm.Run(a, b, c, task, task + 1, scratch.get());
+  });
+}
+
+}  // namespace
+
+bool SplitGemm::Suits(const GemmProblem& p) {
+  const ElementType sums = GemmAccumulator(p.a.type, p.b.type, p.c.type);
+  if (sums == ElementType::Invalid || IsComplex(sums) || p.batch != 1) return false;
+  const int64_t elements = p.m * p.n;
+  if (elements == 0 || elements > kMostSums || p.k < kSplits * kLeastPart || p.k * elements < kLeastProducts)
+    return false;
+  // Contiguous along k and few rows: every column is a stream of its own.
+  const bool dots = (p.m <= 4 && p.b.row_stride == 1 && p.n >= 64) || (p.n <= 4 && p.a.col_stride == 1 && p.m >= 64);
+  // Two large sides make blocks enough.
+  return !dots && (elements <= 1 << 13 || std::min(p.m, p.n) <= 12);
+}
+
+Result<std::shared_ptr<const SplitGemm>> SplitGemm::Create(const GemmProblem& p, const GemmIsa& isa) {
+  auto split = std::make_shared<SplitGemm>();
+  split->problem_ = p;
+  split->part_k_ = std::max<int64_t>(16, (p.k / kSplits + 15) / 16 * 16);
+  const int64_t whole = p.k / split->part_k_, rest = p.k - whole * split->part_k_;
+  split->num_parts_ = whole + (rest > 0);
+  const ElementType sums = GemmAccumulator(p.a.type, p.b.type, p.c.type);
+  GemmProblem part = p;
+  part.batch = whole;
+  part.k = split->part_k_;
+  part.a.batch_stride = part.k * p.a.col_stride;
+  part.b.batch_stride = part.k * p.b.row_stride;
+  part.c = {sums, p.n, 1, p.m * p.n};
+  STROP_ASSIGN(split->parts_, Gemm::Create(part, isa));
+  if (rest > 0) {
+    part.batch = 1;
+    part.k = rest;
+    STROP_ASSIGN(split->rest_, Gemm::Create(part, isa));
+  }
+  return std::shared_ptr<const SplitGemm>(std::move(split));
+}
+
+Status SplitGemm::Run(const void* a, const void* b, void* c, ThreadPool* pool) const {
+  const GemmProblem& p = problem_;
+  const ElementType type = GemmAccumulator(p.a.type, p.b.type, p.c.type);
+  const int64_t part_bytes = p.m * p.n * Bytes(type), whole = num_parts_ - (rest_ != nullptr);
+  const Scratch<uint8_t> parts(num_parts_ * part_bytes);
+  std::atomic<bool> memory{parts.get() != nullptr};
+  if (memory) {
+    const uint8_t *pa = static_cast<const uint8_t*>(a), *pb = static_cast<const uint8_t*>(b);
+    RunTasks(*parts_, pa, pb, parts.get(), pool, memory);
+    if (rest_)
+      RunTasks(*rest_, pa + whole * part_k_ * p.a.col_stride * Bytes(p.a.type),
+               pb + whole * part_k_ * p.b.row_stride * Bytes(p.b.type), parts.get() + whole * part_bytes, pool, memory);
+  }
+  if (!memory) return ResourceExhausted("dot: no memory for the parts of long sums");
+  const auto add = [&]<class T>(T*) { AddParts(p, reinterpret_cast<T*>(parts.get()), num_parts_, c, pool); };
+  switch (type) {
+    case ElementType::F32: add(static_cast<float*>(nullptr)); break;
+    case ElementType::F64: add(static_cast<double*>(nullptr)); break;
+    case ElementType::S32: add(static_cast<int32_t*>(nullptr)); break;
+    default: add(static_cast<int64_t*>(nullptr)); break;
+  }
+  return OkStatus();
+}
+
+}  // namespace strop::cpu
