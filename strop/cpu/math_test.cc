@@ -131,11 +131,11 @@ Value* Emit(VectorBuilder& b, Value* x, Value*) {
   {#NAME, &Emit<MathFunction::k##NAME>, [](Long x, Long) -> Long { return CALL; }, B32, B64, LOW, HIGH}
 const Row kRows[] = {
     UNARY(Exp, std::exp(x), 1.0, 1.0, -100, 100),
-    UNARY(Expm1, std::expm1(x), 0.6, 2.0, -3, 3),
+    UNARY(Expm1, std::expm1(x), 1.5, 2.0, -3, 3),
     UNARY(Log, std::log(x), 1.0, 1.0, 0, 3),
-    UNARY(Log1p, std::log1p(x), 0.6, 1.5, -1, 2),
+    UNARY(Log1p, std::log1p(x), 1.5, 1.5, -1, 2),
     UNARY(Logistic, 1 / (1 + std::exp(-x)), 2.5, 2.5, -100, 100),
-    UNARY(Tanh, std::tanh(x), 0.6, 2.5, -10, 10),
+    UNARY(Tanh, std::tanh(x), 2.5, 2.5, -10, 10),
     UNARY(Sinh, std::sinh(x), 0.6, 2.0, -90, 90),
     UNARY(Cosh, std::cosh(x), 0.6, 2.0, -90, 90),
     UNARY(Sin, std::sin(x), 0.6, 1.0, -1000, 1000),

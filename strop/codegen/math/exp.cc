@@ -61,12 +61,13 @@ V Exp(VectorBuilder& b, V x) {
 
 // 2^n (e^r - 1) + (2^n - 1), halved throughout so that 2^n may overflow.
 V Expm1(VectorBuilder& b, V x) {
-  if (!IsDouble(x)) return b.ToF32(Expm1(b, b.ToF64(x)));
-  V clamped = Clamp(b, x, -40, 709.9);  // the least that overflows, with n = 1024 still
+  const bool wide = IsDouble(x);
+  // Up to the least that overflows, with n = 1024 (128) still.
+  V clamped = wide ? Clamp(b, x, -40, 709.9) : Clamp(b, x, -20, 88.8);
   const Reduced e = Reduce(b, clamped);
-  V half_power = PowerOfTwo(b, b.Sub(e.n, b.I(1, e.n)), true);
+  V half_power = PowerOfTwo(b, b.Sub(e.n, b.I(1, e.n)), wide);
   V half = b.Fma(half_power, e.expm1, b.FSub(half_power, b.F(0.5, x)));
-  V tiny = b.FLt(b.FAbs(x), b.F(0x1p-54, x));
+  V tiny = b.FLt(b.FAbs(x), b.F(wide ? 0x1p-54 : 0x1p-25, x));
   return b.Select(tiny, x, b.FAdd(half, half));
 }
 
@@ -78,9 +79,15 @@ V Logistic(VectorBuilder& b, V x) {
   return b.Select(b.IsNan(x), x, result);
 }
 
-// t / (t + 2) with t = e^(2|x|) - 1; 1 from |x| = 20 on.
+// t / (t + 2) with t = e^(2|x|) - 1; 1 from |x| = 20 on (10 for floats, where the quotient rounds to it).
 V Tanh(VectorBuilder& b, V x) {
-  if (!IsDouble(x)) return b.ToF32(Tanh(b, b.ToF64(x)));
+  if (!IsDouble(x)) {
+    V a = Clamp(b, b.FAbs(x), 0, 10);
+    const Reduced e = Reduce(b, b.FAdd(a, a));
+    V power = PowerOfTwo(b, e.n, false);
+    V t = b.Fma(power, e.expm1, b.FSub(power, b.F(1, x)));
+    return b.CopySign(b.FDiv(t, b.FAdd(t, b.F(2, x))), x);
+  }
   V a = Clamp(b, b.FAbs(x), 0, 20);
   V t = Expm1(b, b.FAdd(a, a));
   V result = b.FDiv(t, b.FAdd(t, b.F(2, x)));

@@ -57,6 +57,19 @@ V Assemble(VectorBuilder& b, V n, V f, V c) {
   return b.Fma(n, b.F(0x1.62e42fee00000p-1, f), b.FSub(f, inner));
 }
 
+// The same for floats; c may be null.
+V AssembleFloat(VectorBuilder& b, V n, V f, V c) {
+  V p = b.Polynomial(
+      f, {0.3333331346511841, -0.25000008940696716, 0.2000211924314499, -0.1666799634695053, 0.14219552278518677,
+          -0.1240558847784996, 0.11888159066438675, -0.11675654351711273, 0.06746651232242584});
+  V square = b.FMul(f, f);
+  V tail = b.FMul(b.FMul(square, f), p);
+  if (c) tail = b.FAdd(tail, c);
+  tail = b.Fma(n, b.F(0x1.7f7d1cp-20, f), tail);
+  tail = b.Fma(square, b.F(-0.5, f), tail);
+  return b.Fma(n, b.F(0x1.62e4p-1, f), b.FAdd(f, tail));
+}
+
 V SpecialCases(VectorBuilder& b, V argument, V result) {
   result = b.Select(b.FEq(argument, b.Zero(argument)), b.F(-HUGE_VAL, result), result);
   result = b.Select(b.FLt(argument, b.Zero(argument)), b.F(NAN, result), result);
@@ -71,28 +84,20 @@ V Log(VectorBuilder& b, V x) {
   const Split split = SplitExponent(b, Normalize(b, x, &shift));
   V n = b.FSub(split.n, shift);
   V f = b.FSub(split.fraction, b.F(1, x));
-  if (IsDouble(x)) return SpecialCases(b, x, Assemble(b, n, f, b.Zero(x)));
-  V p = b.Polynomial(
-      f, {0.3333331346511841, -0.25000008940696716, 0.2000211924314499, -0.1666799634695053, 0.14219552278518677,
-          -0.1240558847784996, 0.11888159066438675, -0.11675654351711273, 0.06746651232242584});
-  V square = b.FMul(f, f);
-  V tail = b.FMul(b.FMul(square, f), p);
-  tail = b.Fma(n, b.F(0x1.7f7d1cp-20, x), tail);
-  tail = b.Fma(square, b.F(-0.5, x), tail);
-  V result = b.Fma(n, b.F(0x1.62e4p-1, x), b.FAdd(f, tail));
-  return SpecialCases(b, x, result);
+  return SpecialCases(b, x, IsDouble(x) ? Assemble(b, n, f, b.Zero(x)) : AssembleFloat(b, n, f, nullptr));
 }
 
 // log(u) for u = 1 + x, plus (x - (u - 1)) / u for what rounding u lost.
 V Log1p(VectorBuilder& b, V x) {
-  if (!IsDouble(x)) return b.ToF32(Log1p(b, b.ToF64(x)));
+  const bool wide = IsDouble(x);
   V one = b.F(1, x);
   V u = b.FAdd(x, one);
   V lost = b.Select(b.FGt(x, one), b.FSub(one, b.FSub(u, x)), b.FSub(x, b.FSub(u, one)));
   V correction = b.FDiv(lost, u);
   const Split split = SplitExponent(b, u);
-  V result = SpecialCases(b, u, Assemble(b, split.n, b.FSub(split.fraction, one), correction));
-  return b.Select(b.FLt(b.FAbs(x), b.F(0x1p-54, x)), x, result);
+  V f = b.FSub(split.fraction, one);
+  V value = wide ? Assemble(b, split.n, f, correction) : AssembleFloat(b, split.n, f, correction);
+  return b.Select(b.FLt(b.FAbs(x), b.F(wide ? 0x1p-54 : 0x1p-25, x)), x, SpecialCases(b, u, value));
 }
 
 // log1p(a + a^2 / (1 + sqrt(1 + a^2)))
