@@ -133,8 +133,9 @@ BlockSpace ChooseBlockSpace(const KernelBody& body, std::span<const int> in_plac
   return space;
 }
 
-Status WalkBlocks(KernelFrame& frame, VectorBuilder& b, const BlockSpace& space, const KernelCost& cost,
+Status WalkBlocks(KernelFrame& frame, const BlockSpace& space, const KernelCost& cost,
                   const KernelFrame::PointFn& point, int64_t* num_tasks) {
+  VectorBuilder& b = frame.b();
   LoopScopes& scopes = frame.scopes();
   ElementalEmitter& e = frame.Emitter(space.lanes);
   IndexBuilder& indices = e.indices();
@@ -163,7 +164,8 @@ Status WalkBlocks(KernelFrame& frame, VectorBuilder& b, const BlockSpace& space,
     });
   };
   V begin = b.ir().CreateMul(frame.task_begin(), b.I64(units_per_task));
-  V end = b.Binary(llvm::Intrinsic::smin, b.ir().CreateMul(frame.task_end(), b.I64(units_per_task)), b.I64(units));
+  V end = b.Binary(llvm::Intrinsic::smin, b.ir().CreateMul(frame.task_end(*num_tasks), b.I64(units_per_task)),
+                   b.I64(units));
   scopes.Loop("tiles", begin, end, 1, [&](V unit) {
     const ArrayIndex flat{{indices.Counter(unit, scopes.current(), 0, 1)}, {units}};
     ArrayIndex at = indices.Refactor(flat, tiles);

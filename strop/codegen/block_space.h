@@ -24,7 +24,7 @@ struct BlockSpace {
 BlockSpace ChooseBlockSpace(const KernelBody& body, std::span<const int> in_place, int vector_bytes);
 
 // Walks the tiles that the tasks of the frame cover; sets how many tasks there are.
-Status WalkBlocks(KernelFrame& frame, VectorBuilder& b, const BlockSpace& space, const KernelCost& cost,
+Status WalkBlocks(KernelFrame& frame, const BlockSpace& space, const KernelCost& cost,
                   const KernelFrame::PointFn& point, int64_t* num_tasks);
 
 }  // namespace strop

@@ -309,10 +309,36 @@ ElementalEmitter::Condition ElementalEmitter::EmitCondition(ConditionOp op, V a,
 ElementalEmitter::Condition ElementalEmitter::Both(const Condition& a, const Condition& c) {
   if (!a.value) return c;
   if (!c.value) return a;
+  if (llvm::isa<llvm::ConstantInt>(a.value)) return a;  // false: InRange gives no other constant
+  if (llvm::isa<llvm::ConstantInt>(c.value)) return c;
   return EmitCondition(ConditionOp::kAnd, a.value, c.value, std::max(a.level, c.level));
 }
 
+namespace {
+
+int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
+
+// The digits from which on scale * digit + offset is in [0, bound), and no longer is, for all offsets.
+void AddSplits(const LaneIndex& x, int64_t bound, std::set<int64_t>& splits) {
+  constexpr int64_t kTooFar = int64_t{1} << 60;  // no array is as large
+  if (x.scale == 0 || std::max(std::abs(x.offset_low), std::abs(x.offset_high)) > kTooFar || bound > kTooFar) return;
+  const int64_t step = std::abs(x.scale);
+  if (x.scale > 0) {
+    splits.insert(-FloorDiv(x.offset_low, step));
+    splits.insert(-FloorDiv(x.offset_high - bound, step));
+  } else {
+    splits.insert(FloorDiv(x.offset_high - bound, step) + 1);
+    splits.insert(FloorDiv(x.offset_low, step) + 1);
+  }
+}
+
+}  // namespace
+
 ElementalEmitter::Condition ElementalEmitter::InRange(const LaneIndex& x, int64_t bound) {
+  if (x.low >= 0 && x.high < bound) return Condition{};
+  if (x.low != LaneIndex::kNoLow && x.high != LaneIndex::kNoHigh && (x.high < 0 || x.low >= bound))
+    return Condition{b_.False(), 0};
+  if (splits_ && x.digit >= 0) AddSplits(x, bound, (*splits_)[x.digit]);
   return EmitCondition(ConditionOp::kBelow, indices_.Materialize(x), b_.I64(bound), x.level);
 }
 

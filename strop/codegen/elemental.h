@@ -11,7 +11,9 @@
 // A uniform position (no lane varies) gives a scalar, whatever the number of lanes of the loop around it.
 #pragma once
 #include <functional>
+#include <map>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -86,6 +88,9 @@ class ElementalEmitter {
   // f() with loads and stores limited to the lanes in `condition`.
   Vals WithMask(const Condition& condition, const std::function<Vals()>& f);
   Condition InRange(const LaneIndex& x, int64_t bound);  // 0 <= x < bound
+  // Where conditions change along the digits of the walk; what InRange cannot decide is noted there.
+  using Splits = std::map<int, std::set<int64_t>>;
+  void NoteSplits(Splits* splits) { splits_ = splits; }
   Condition Both(const Condition& a, const Condition& b);
 
   // The first failure (an op that has no rule, code that grows without bound); everything emitted after it is void.
@@ -158,7 +163,8 @@ class ElementalEmitter {
   std::unordered_map<const Instruction*, ElementBuilder::Memory> buffers_;  // looked up only
   std::unordered_map<const Instruction*, const Instruction*> aliases_;
   std::unordered_map<const Instruction*, ElementBuilder::Memory> constants_;
-  Condition mask_;       // lanes that are on
+  Condition mask_;  // lanes that are on
+  Splits* splits_ = nullptr;
   int depth_ = 0;        // of recursion
   int64_t emitted_ = 0;  // instructions so far
   Status status_;

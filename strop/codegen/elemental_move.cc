@@ -12,6 +12,38 @@ namespace strop {
 
 using V = llvm::Value*;
 
+namespace {
+
+// Has the position a boundary between digits with `suffix` elements behind it?
+bool HasCut(const ArrayIndex& index, int64_t suffix) {
+  int64_t behind = 1;
+  for (size_t d = index.sizes.size(); d > 0 && behind < suffix; --d) behind *= index.sizes[d - 1];
+  return behind == suffix;
+}
+
+// Groups cut behind their first dimension where the position is: conditions on that dimension are then conditions on
+// one digit.
+std::vector<DimGroup> CutAsIn(const ArrayIndex& index, const Instruction& i) {
+  const std::vector<DimGroup> groups = ResultGroups(i);
+  std::vector<DimGroup> cut;
+  int64_t suffix = 1;
+  for (size_t g = groups.size(); g-- > 0;) {
+    DimGroup first = groups[g];
+    const int64_t behind = suffix;
+    suffix *= first.size;
+    if (first.inner > 1 && first.inner < first.size && HasCut(index, behind * first.inner)) {
+      cut.push_back(
+          DimGroup{first.first + 1, first.last, first.inner, first.inner / i.shape().dim(first.first + 1), -1});
+      first = DimGroup{first.first, first.first + 1, first.size / first.inner, 1, -1};
+    }
+    cut.push_back(first);
+  }
+  std::reverse(cut.begin(), cut.end());
+  return cut;
+}
+
+}  // namespace
+
 // The digits of those groups that the operand has, in its order.
 ArrayIndex ElementalEmitter::SelectGroups(const Instruction& i, const ArrayIndex& index) {
   const std::vector<DimGroup> groups = ResultGroups(i);
@@ -38,7 +70,7 @@ Vals ElementalEmitter::Transpose(const Instruction& i, const ArrayIndex& index) 
 Vals ElementalEmitter::Slice(const Instruction& i, const ArrayIndex& index) {
   const SliceDims& slice = i.attrs<SliceAttrs>().slice;
   const Shape& from = i.operand(0)->shape();
-  const std::vector<DimGroup> groups = ResultGroups(i);
+  const std::vector<DimGroup> groups = CutAsIn(index, i);
   const ArrayIndex grouped = indices_.Refactor(index, GroupSizes(groups));
   ArrayIndex inner;
   for (size_t g = 0; g < groups.size(); ++g) {
@@ -64,7 +96,7 @@ Vals ElementalEmitter::Pad(const Instruction& i, const ArrayIndex& index) {
   const PaddingConfig& padding = i.attrs<PadAttrs>().padding;
   const Shape& from = i.operand(0)->shape();
   const auto untouched = [&](int64_t d) { return padding[d] == PaddingDim{}; };
-  const std::vector<DimGroup> groups = ResultGroups(i);
+  const std::vector<DimGroup> groups = CutAsIn(index, i);
   const ArrayIndex grouped = indices_.Refactor(index, GroupSizes(groups));
   ArrayIndex inner;
   Condition inside;
@@ -104,10 +136,13 @@ Vals ElementalEmitter::Concatenate(const Instruction& i, const ArrayIndex& index
   int64_t outer = 1, inner = 1;
   for (int64_t d = 0; d < i.shape().rank(); ++d)
     if (d != dimension) (d < dimension ? outer : inner) *= i.shape().dim(d);
+  // The dimension by itself if the position has it so, else together with what is behind it.
+  const int64_t behind = HasCut(index, inner) ? inner : 1;
+  inner /= behind;
   std::vector<int64_t> offsets{0};
   for (int64_t k = 0; k < i.operand_count(); ++k)
     offsets.push_back(offsets.back() + i.operand(k)->shape().dim(dimension) * inner);
-  const ArrayIndex grouped = indices_.Refactor(index, Int64Vector{outer, offsets.back()});
+  const ArrayIndex grouped = indices_.Refactor(index, Int64Vector{outer, offsets.back(), behind});
   return ConcatenateRange(i, grouped, 0, i.operand_count(), offsets);
 }
 
@@ -118,7 +153,8 @@ Vals ElementalEmitter::ConcatenateRange(const Instruction& i, const ArrayIndex& 
     ArrayIndex inner;
     inner.digits.push_back(grouped.digits[0]);
     inner.digits.push_back(indices_.Add(grouped.digits[1], indices_.Constant(-offsets[first])));
-    inner.sizes = {grouped.sizes[0], offsets[last] - offsets[first]};
+    inner.digits.push_back(grouped.digits[2]);
+    inner.sizes = {grouped.sizes[0], offsets[last] - offsets[first], grouped.sizes[2]};
     return {Emit(i.operand(first), inner)};
   }
   const int64_t middle = (first + last) / 2;
@@ -160,7 +196,7 @@ Vals ElementalEmitter::DynamicSlice(const Instruction& i, const ArrayIndex& inde
   const Shape& from = i.operand(0)->shape();
   const Int64Vector& sizes = i.shape().dims();
   const std::vector<LaneIndex> starts = EmitStarts(i, 1, from.dims(), sizes);
-  const std::vector<DimGroup> groups = ResultGroups(i);
+  const std::vector<DimGroup> groups = CutAsIn(index, i);
   const ArrayIndex grouped = indices_.Refactor(index, GroupSizes(groups));
   ArrayIndex inner;
   for (size_t g = 0; g < groups.size(); ++g) {

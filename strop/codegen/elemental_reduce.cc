@@ -446,7 +446,7 @@ Vals ElementalEmitter::ReduceWindow(const Instruction& i, const ArrayIndex& inde
     };
     if (w.size == 1) return step(indices_.Constant(0), acc);
     return LoopOver("window", b_.I64(0), b_.I64(w.size), 1, acc, [&](V n, const Vals& carried) {
-      const LaneIndex offset = indices_.Counter(n, scopes_.current(), 0, 1);
+      const LaneIndex offset = indices_.Counter(n, scopes_.current(), 0, 1).Within(0, w.size - 1);
       return step(w.reversal ? indices_.Sub(w.size - 1, offset) : offset, carried);
     });
   };

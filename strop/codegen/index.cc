@@ -10,6 +10,51 @@ using V = llvm::Value*;
 
 constexpr int64_t kAnyMultiple = int64_t{1} << 30;  // of a constant 0: divisible by whatever is asked
 
+// Bounds that overflow are unknown.
+int64_t AddBounds(int64_t a, int64_t b, int64_t unknown) {
+  int64_t sum = 0;
+  return a == unknown || b == unknown || __builtin_add_overflow(a, b, &sum) ? unknown : sum;
+}
+
+int64_t ScaleBound(int64_t a, int64_t factor, int64_t unknown_a, int64_t unknown) {
+  int64_t product = 0;
+  return a == unknown_a || __builtin_mul_overflow(a, factor, &product) ? unknown : product;
+}
+
+bool Bounded(const LaneIndex& a) { return a.low != LaneIndex::kNoLow && a.high != LaneIndex::kNoHigh; }
+
+// `sum` = a + b.
+void AddFacts(const LaneIndex& a, const LaneIndex& b, LaneIndex& sum) {
+  sum.low = AddBounds(a.low, b.low, LaneIndex::kNoLow);
+  sum.high = AddBounds(a.high, b.high, LaneIndex::kNoHigh);
+  const LaneIndex &moving = a.digit >= 0 ? a : b, &by = a.digit >= 0 ? b : a;
+  if (moving.digit < 0 || by.digit >= 0 || !Bounded(by)) return;
+  if (__builtin_add_overflow(moving.offset_low, by.low, &sum.offset_low)) return;
+  if (__builtin_add_overflow(moving.offset_high, by.high, &sum.offset_high)) return;
+  sum.digit = moving.digit;
+  sum.scale = moving.scale;
+}
+
+// `product` = a * factor.
+void MulFacts(const LaneIndex& a, int64_t factor, LaneIndex& product) {
+  constexpr int64_t kLow = LaneIndex::kNoLow, kHigh = LaneIndex::kNoHigh;
+  product.low = factor > 0 ? ScaleBound(a.low, factor, kLow, kLow) : ScaleBound(a.high, factor, kHigh, kLow);
+  product.high = factor > 0 ? ScaleBound(a.high, factor, kHigh, kHigh) : ScaleBound(a.low, factor, kLow, kHigh);
+  if (a.digit < 0) return;
+  if (__builtin_mul_overflow(a.scale, factor, &product.scale)) return;
+  if (__builtin_mul_overflow(factor > 0 ? a.offset_low : a.offset_high, factor, &product.offset_low)) return;
+  if (__builtin_mul_overflow(factor > 0 ? a.offset_high : a.offset_low, factor, &product.offset_high)) return;
+  product.digit = a.digit;
+}
+
+// quotient = a / divisor, rest = a % divisor
+void DivFacts(const LaneIndex& a, int64_t divisor, LaneIndex& quotient, LaneIndex& rest) {
+  rest = rest.Within(0, divisor - 1);
+  if (a.low < 0 || !Bounded(a)) return;
+  quotient = quotient.Within(a.low / divisor, a.high / divisor);
+  if (quotient.low == quotient.high) rest = rest.Within(a.low % divisor, a.high % divisor);
+}
+
 }  // namespace
 
 bool ArrayIndex::uniform() const {
@@ -29,7 +74,7 @@ int64_t ArrayIndex::num_elements() const {
 }
 
 LaneIndex IndexBuilder::Constant(int64_t value) {
-  return LaneIndex{.base = b_.I64(value), .multiple = value == 0 ? kAnyMultiple : std::abs(value)};
+  return LaneIndex{.base = b_.I64(value), .multiple = value == 0 ? kAnyMultiple : std::abs(value)}.Within(value, value);
 }
 
 LaneIndex IndexBuilder::Counter(llvm::Value* counter, int level, int64_t stride, int64_t multiple) {
@@ -80,23 +125,33 @@ V IndexBuilder::Materialize(const LaneIndex& a) {
 
 LaneIndex IndexBuilder::Add(const LaneIndex& a, const LaneIndex& b) {
   const int level = std::max(a.level, b.level);
+  LaneIndex sum;
   if (!a.lanes && !b.lanes)
-    return LaneIndex{.base = Emit(Arith::kAdd, a.base, b.base, level),
-                     .stride = a.stride + b.stride,
-                     .multiple = std::gcd(a.multiple, b.multiple),
-                     .level = level};
-  return LaneIndex{.lanes = Emit(Arith::kAdd, Materialize(a), Materialize(b), level), .level = level};
+    sum = LaneIndex{.base = Emit(Arith::kAdd, a.base, b.base, level),
+                    .stride = a.stride + b.stride,
+                    .multiple = std::gcd(a.multiple, b.multiple),
+                    .level = level};
+  else
+    sum = LaneIndex{.lanes = Emit(Arith::kAdd, Materialize(a), Materialize(b), level), .level = level};
+  AddFacts(a, b, sum);
+  return sum;
 }
 
 LaneIndex IndexBuilder::Mul(const LaneIndex& a, int64_t factor) {
   if (factor == 1) return a;
   if (factor == 0) return Constant(0);
-  if (a.lanes) return LaneIndex{.lanes = Emit(Arith::kMul, a.lanes, b_.I64(factor), a.level), .level = a.level};
-  const int64_t magnitude = std::abs(factor);
-  return LaneIndex{.base = Emit(Arith::kMul, a.base, b_.I64(factor), a.level),
-                   .stride = a.stride * factor,
-                   .multiple = a.multiple > kAnyMultiple / magnitude ? magnitude : a.multiple * magnitude,
-                   .level = a.level};
+  LaneIndex product;
+  if (a.lanes) {
+    product = LaneIndex{.lanes = Emit(Arith::kMul, a.lanes, b_.I64(factor), a.level), .level = a.level};
+  } else {
+    const int64_t magnitude = std::abs(factor);
+    product = LaneIndex{.base = Emit(Arith::kMul, a.base, b_.I64(factor), a.level),
+                        .stride = a.stride * factor,
+                        .multiple = a.multiple > kAnyMultiple / magnitude ? magnitude : a.multiple * magnitude,
+                        .level = a.level};
+  }
+  MulFacts(a, factor, product);
+  return product;
 }
 
 LaneIndex IndexBuilder::Sub(int64_t from, const LaneIndex& a) { return Add(Constant(from), Mul(a, -1)); }
@@ -108,15 +163,20 @@ std::pair<LaneIndex, LaneIndex> IndexBuilder::DivMod(const LaneIndex& a, int64_t
   V d = narrow ? b_.I32(static_cast<int32_t>(divisor)) : b_.I64(divisor);
   const int64_t span = std::abs(a.stride) * lanes_;
   // Affine if no lane leaves the divisor's period: it is a multiple of what the lanes span, and so is the first lane.
+  LaneIndex quotient, rest;
   if (a.uniform() || (!a.lanes && a.stride > 0 && divisor % span == 0 && a.multiple % span == 0)) {
-    return {LaneIndex{.base = Emit(Arith::kUDiv, a.base, d, a.level), .level = a.level},
-            LaneIndex{.base = Emit(Arith::kURem, a.base, d, a.level),
-                      .stride = a.stride,
-                      .multiple = std::gcd(a.multiple, divisor),
-                      .level = a.level}};
+    quotient = LaneIndex{.base = Emit(Arith::kUDiv, a.base, d, a.level), .level = a.level};
+    rest = LaneIndex{.base = Emit(Arith::kURem, a.base, d, a.level),
+                     .stride = a.stride,
+                     .multiple = std::gcd(a.multiple, divisor),
+                     .level = a.level};
+  } else {
+    V v = Materialize(a);
+    quotient = FromLanes(Emit(Arith::kUDiv, v, d, a.level), a.level);
+    rest = FromLanes(Emit(Arith::kURem, v, d, a.level), a.level);
   }
-  V v = Materialize(a);
-  return {FromLanes(Emit(Arith::kUDiv, v, d, a.level), a.level), FromLanes(Emit(Arith::kURem, v, d, a.level), a.level)};
+  DivFacts(a, divisor, quotient, rest);
+  return {quotient, rest};
 }
 
 LaneIndex IndexBuilder::Combine(const ArrayIndex& index, size_t first, size_t count) {

@@ -22,6 +22,19 @@ struct LaneIndex {
   int64_t multiple = 1;  // base is a multiple of it
   int level = 0;         // of the loop nest: the innermost one that the value depends on (see loop_scopes.h)
 
+  // What is known of the values of all lanes that are on.
+  static constexpr int64_t kNoLow = INT64_MIN, kNoHigh = INT64_MAX;
+  int64_t low = kNoLow, high = kNoHigh;
+  // If digit >= 0: scale * (that digit of the walk over the result) + something within [offset_low, offset_high].
+  int digit = -1;
+  int64_t scale = 1, offset_low = 0, offset_high = 0;
+  LaneIndex Within(int64_t from, int64_t to) const {  // both included
+    LaneIndex out = *this;
+    out.low = from;
+    out.high = to;
+    return out;
+  }
+
   bool uniform() const { return !lanes && stride == 0; }
   bool affine() const { return !lanes; }
   bool operator==(const LaneIndex& o) const { return base == o.base && lanes == o.lanes && stride == o.stride; }

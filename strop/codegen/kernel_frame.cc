@@ -1,6 +1,7 @@
 #include "strop/codegen/kernel_frame.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace strop {
 
@@ -121,19 +122,27 @@ KernelFrame::Cut KernelFrame::CutIntoTasks(const LoopSpace& space, const KernelC
 
 ElementalEmitter& KernelFrame::Emitter(int lanes) {
   const auto [at, fresh] = emitters_.try_emplace(lanes, b_, scopes_, lanes);
-  if (fresh) Bind(at->second);
+  if (fresh) {
+    Bind(at->second);
+    at->second.NoteSplits(splits_);
+  }
   return at->second;
 }
 
-void KernelFrame::AlongRow(int lanes, V begin, V end, bool whole, const ElementFn& body) {
+void KernelFrame::AlongRow(int lanes, V begin, V end, bool whole, int64_t multiple, const ElementFn& body) {
   IrBuilder& ir = b_.ir();
   ElementalEmitter& e = Emitter(lanes);
   if (lanes == 1) {
     scopes_.Loop("elements", begin, end, 1, [&](V i) { body(e, e.indices().Counter(i, scopes_.current(), 0, 1)); });
     return;
   }
-  V vector_end = whole ? end : ir.CreateAnd(end, b_.I64(-static_cast<int64_t>(lanes)));
-  const auto vector = [&](V i) { body(e, e.indices().Counter(i, scopes_.current(), 1, lanes)); };
+  multiple = std::gcd(multiple, static_cast<int64_t>(lanes));
+  V vector_end = end;
+  if (!whole) {
+    const V length = ir.CreateSub(end, begin);
+    vector_end = ir.CreateAdd(begin, ir.CreateAnd(length, b_.I64(-static_cast<int64_t>(lanes))));
+  }
+  const auto vector = [&](V i) { body(e, e.indices().Counter(i, scopes_.current(), 1, multiple)); };
   scopes_.Loop("vectors", begin, vector_end, lanes, vector);
   if (whole) return;
   if (b_.target().masked_memory) {
@@ -152,6 +161,65 @@ void KernelFrame::AlongRow(int lanes, V begin, V end, bool whole, const ElementF
   }
 }
 
+namespace {
+
+// The digit of the walk, with what is known of it.
+LaneIndex AsDigit(LaneIndex i, size_t digit, int64_t low, int64_t high) {
+  i = i.Within(low, high);
+  i.digit = static_cast<int>(digit);
+  i.scale = 1;
+  i.offset_low = i.offset_high = 0;
+  return i;
+}
+
+}  // namespace
+
+// fn for each region of the rows, under the condition that the row is in it.
+void KernelFrame::Regions(const LoopSpace& space, size_t digit, ArrayIndex row, const RegionFn& fn) {
+  const size_t digits = space.row_sizes.size();
+  if (digit == digits) return fn(row);
+  const LaneIndex plain = row.digits[digit];
+  const Int64Vector none{};
+  const Int64Vector& splits = digit < space.splits.size() ? space.splits[digit] : none;
+  const std::function<void(size_t, int64_t)> from = [&](size_t k, int64_t low) {
+    const auto region = [&](int64_t high) {
+      row.digits[digit] = AsDigit(plain, digit, low, high - 1);
+      Regions(space, digit + 1, row, fn);
+    };
+    if (k == splits.size()) return region(space.row_sizes[digit]);
+    using Values = std::vector<V>;
+    scopes_.If(
+        b_.SLt(plain.base, b_.I64(splits[k])), [&] { return region(splits[k]), Values(); },
+        [&] { return from(k + 1, splits[k]), Values(); });
+  };
+  from(0, 0);
+}
+
+// The elements [first, row_end) of a row, in segments between the splits. Of a piece of a row, most are empty.
+void KernelFrame::Segments(const LoopSpace& space, V first, V row_end, bool whole_row, const ElementFn& element) {
+  const size_t digit = space.row_sizes.size();
+  const int64_t size = space.row_size;
+  const auto walk = [&](V begin, V end, int64_t low, int64_t high, bool whole, int64_t multiple) {
+    AlongRow(space.lanes, begin, end, whole, multiple,
+             [&](ElementalEmitter& e, const LaneIndex& i) { element(e, AsDigit(i, digit, low, high - 1)); });
+  };
+  if (digit >= space.splits.size() || space.splits[digit].empty())
+    return walk(first, row_end, 0, size, size % space.lanes == 0, space.lanes);
+  Int64Vector ends = space.splits[digit];
+  ends.push_back(size);
+  int64_t low = 0;
+  for (int64_t high : ends) {
+    V begin = b_.I64(low), end = b_.I64(high);
+    if (!whole_row) {
+      begin = b_.Binary(llvm::Intrinsic::smax, begin, first);
+      end = b_.Binary(llvm::Intrinsic::smax, begin, b_.Binary(llvm::Intrinsic::smin, end, row_end));
+    }
+    // Pieces of rows begin at multiples of the lanes.
+    walk(begin, end, low, high, whole_row && (high - low) % space.lanes == 0, low == 0 ? space.lanes : low);
+    low = high;
+  }
+}
+
 Status KernelFrame::Walk(const LoopSpace& space, const Cut& cut, const PointFn& point) {
   IrBuilder& ir = b_.ir();
   Status status;
@@ -160,7 +228,7 @@ Status KernelFrame::Walk(const LoopSpace& space, const Cut& cut, const PointFn& 
     if (status.ok()) status = point(e, at);
     if (status.ok()) status = e.status();
   };
-  V begin = task_begin_, end = task_end_;
+  V begin = task_begin(), end = task_end(cut.num_tasks);
   if (cut.num_tasks == 1 || whole_) {  // known bounds: a small kernel is a single loop, or none
     begin = b_.I64(0);
     end = b_.I64(units);
@@ -172,7 +240,7 @@ Status KernelFrame::Walk(const LoopSpace& space, const Cut& cut, const PointFn& 
     IndexBuilder& indices = Emitter(space.lanes).indices();
     ArrayIndex at;
     at.sizes = {units};
-    at.digits.push_back(indices.Counter(unit, scopes_.current(), 0, 1));
+    at.digits.push_back(indices.Counter(unit, scopes_.current(), 0, 1).Within(0, units - 1));
     Int64Vector sizes = space.row_sizes;
     sizes.push_back(cut.pieces);
     ArrayIndex row = indices.Refactor(at, sizes);
@@ -181,15 +249,18 @@ Status KernelFrame::Walk(const LoopSpace& space, const Cut& cut, const PointFn& 
     V row_end = b_.I64(space.row_size);
     if (cut.pieces > 1)
       row_end = b_.Binary(llvm::Intrinsic::smin, ir.CreateAdd(first.base, b_.I64(cut.piece_size)), row_end);
-    const auto element = [&](ElementalEmitter& e, const LaneIndex& i) {
-      ArrayIndex position = row;
-      position.digits.back() = i;
-      run(e, position);
-    };
-    if (!space.uniform) return AlongRow(space.lanes, first.base, row_end, space.row_size % space.lanes == 0, element);
-    ElementalEmitter& e = Emitter(space.lanes);
-    scopes_.Loop("elements", first.base, row_end, 1,
-                 [&](V i) { element(e, e.indices().Counter(i, scopes_.current(), 0, 1)); });
+    Regions(space, 0, row, [&](const ArrayIndex& in_region) {
+      const auto element = [&](ElementalEmitter& e, const LaneIndex& i) {
+        ArrayIndex position = in_region;
+        position.digits.back() = i;
+        run(e, position);
+      };
+      if (!space.uniform) return Segments(space, first.base, row_end, cut.pieces == 1, element);
+      ElementalEmitter& e = Emitter(space.lanes);
+      scopes_.Loop("elements", first.base, row_end, 1, [&](V i) {
+        element(e, e.indices().Counter(i, scopes_.current(), 0, 1).Within(0, space.row_size - 1));
+      });
+    });
   });
   return status;
 }

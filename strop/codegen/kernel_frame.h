@@ -51,21 +51,27 @@ class KernelFrame {
   static Cut CutIntoTasks(const LoopSpace& space, const KernelCost& cost);
   Status Walk(const LoopSpace& space, const Cut& cut, const PointFn& point);
   // body(e, i) for i in [begin, end): vectors of `lanes`, then the rest by a mask or one by one. `begin` is a multiple
-  // of the lanes, and so is the length if `whole`.
+  // of `multiple`, the length one of the lanes if `whole`.
   using ElementFn = std::function<void(ElementalEmitter& e, const LaneIndex& i)>;
-  void AlongRow(int lanes, V begin, V end, bool whole, const ElementFn& body);
+  void AlongRow(int lanes, V begin, V end, bool whole, int64_t multiple, const ElementFn& body);
+  // Emitters made from now on note where conditions change.
+  void NoteSplits(ElementalEmitter::Splits* splits) { splits_ = splits; }
   // The emitter for a number of lanes, with the inputs bound.
   ElementalEmitter& Emitter(int lanes);
 
  private:
   void AddBuffers(const std::string& name, std::span<const int> in_place,
                   const std::function<ElementBuilder::Memory(size_t)>& buffer);
+  using RegionFn = std::function<void(const ArrayIndex& row)>;
+  void Regions(const LoopSpace& space, size_t digit, ArrayIndex row, const RegionFn& fn);
+  void Segments(const LoopSpace& space, V first, V row_end, bool whole_row, const ElementFn& element);
 
   VectorBuilder& b_;
   LoopScopes scopes_;
   const KernelBody& body_;
   bool whole_ = false;  // all tasks at once: inside another function
   std::vector<ElementBuilder::Memory> inputs_, outputs_;
+  ElementalEmitter::Splits* splits_ = nullptr;
   V task_begin_ = nullptr, task_end_ = nullptr, scratch_ = nullptr;
   std::map<int, ElementalEmitter> emitters_;  // by lanes
 };

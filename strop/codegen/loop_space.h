@@ -15,6 +15,9 @@ struct LoopSpace {
   int64_t row_size = 1;
   bool uniform = false;  // one element at a time; vectors are used inside (a reduction along the operand's rows)
   int lanes = 1;
+  // Per digit, the row itself last: where conditions of the kernel change. What lies between is walked by code of its
+  // own, in which they are decided. Empty: nowhere.
+  std::vector<Int64Vector> splits;
   int64_t num_elements() const { return rows * row_size; }
 };
 

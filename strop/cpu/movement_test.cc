@@ -86,6 +86,41 @@ TEST(Movement, TransposeInBlocks) {
   t.Check();
 }
 
+// Loops that are cut where a concatenation or padding changes sides: rows, columns, both, and pieces of long rows.
+TEST(Movement, SplitsAlongEveryDigit) {
+  for (int64_t dimension : {0, 1, 2}) {
+    for (ElementType type : {kF32, ElementType::U8, ElementType::C64}) {
+      Case t;
+      const auto part = [&](int64_t n) {
+        Int64Vector dims{5, 19, 37};
+        dims[static_cast<size_t>(dimension)] = n;
+        return t.Input(type, dims);
+      };
+      Instruction *x = part(1), *y = part(70), *z = part(3), *w = part(17);
+      t.b.Make(Op::Concatenate, {x, y, z, w}, DimensionsAttrs{{dimension}});
+      t.Check();
+    }
+  }
+  {  // rolls, one inside the other
+    Case t;
+    Instruction* x = t.Input({45, 130});
+    const auto roll = [&](Instruction* i, int64_t d, int64_t by) {
+      const Dims zeros{0, 0}, dims{45, 130}, ones{1, 1};
+      Dims from = zeros, to = dims;
+      from[static_cast<size_t>(d)] = to[static_cast<size_t>(d)] = dims[static_cast<size_t>(d)] - by;
+      Instruction *head = t.b.Slice(i, from, dims, ones), *tail = t.b.Slice(i, zeros, to, ones);
+      return t.b.Make(Op::Concatenate, {head, tail}, DimensionsAttrs{{d}});
+    };
+    t.b.Make(Op::Add, {roll(roll(x, 0, 3), 1, 129), roll(roll(x, 1, 7), 0, 44)});
+    t.Check();
+  }
+  Case t;  // one row of many tasks
+  Instruction* y =
+      t.b.Make(Op::Concatenate, {t.Input({333001}), t.Input({7}), t.Input({200000})}, DimensionsAttrs{{0}});
+  t.b.Make(Op::Negate, {y});
+  t.Check();
+}
+
 TEST(Movement, TransposeReverseSlice) {
   for (const Dims& p : {Dims{1, 0, 2}, Dims{2, 1, 0}, Dims{0, 2, 1}, Dims{1, 2, 0}, Dims{2, 0, 1}}) {
     for (ElementType type : {kF32, ElementType::S8, ElementType::C64, ElementType::F64}) {

@@ -4,6 +4,7 @@
 
 #include "strop/codegen/block_space.h"
 #include "strop/codegen/kernel_frame.h"
+#include "strop/codegen/splits.h"
 #include "strop/cpu/kernel_family.h"
 
 namespace strop::cpu {
@@ -24,7 +25,27 @@ int64_t RootElements(const KernelBody& body, size_t r) {
   return (shape.IsTuple() ? shape.element(body.root_leaf[r]) : shape).num_elements();
 }
 
-Result<EmittedKernel> Emit(const KernelSpec&, KernelFrame& frame) {
+// Results of one size.
+Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
+  const KernelBody& body = frame.body();
+  EmittedKernel emitted;
+  const int vector_bytes = frame.b().target().vector_bytes;
+  const KernelCost cost = CostOf(body);
+  const auto point = [&](ElementalEmitter& e, const ArrayIndex& at) { return EmitRoots(e, frame, body, at); };
+  const BlockSpace blocks = ChooseBlockSpace(body, spec.in_place, vector_bytes);
+  if (blocks.lanes > 0) {
+    STROP_TRY(WalkBlocks(frame, blocks, cost, point, &emitted.num_tasks));
+    return emitted;
+  }
+  LoopSpace space = ChooseLoopSpace(body, vector_bytes);
+  const KernelFrame::Cut cut = KernelFrame::CutIntoTasks(space, cost);
+  ChooseSplits(frame.b(), body, spec.in_place, cut, space);
+  emitted.num_tasks = cut.num_tasks;
+  STROP_TRY(frame.Walk(space, cut, point));
+  return emitted;
+}
+
+Result<EmittedKernel> Emit(const KernelSpec& spec, KernelFrame& frame) {
   const KernelBody& body = frame.body();
   std::map<int64_t, KernelBody> by_size;  // results of the same number of elements share a walk
   std::map<int64_t, std::vector<size_t>> outputs;
@@ -35,37 +56,21 @@ Result<EmittedKernel> Emit(const KernelSpec&, KernelFrame& frame) {
     part.root_leaf.push_back(body.root_leaf[r]);
     outputs[RootElements(body, r)].push_back(r);
   }
-  EmittedKernel emitted;
-  const int vector_bytes = frame.b().target().vector_bytes;
-  if (by_size.size() == 1) {
-    if (by_size.begin()->first > 0) {
-      const auto point = [&](ElementalEmitter& e, const ArrayIndex& at) { return EmitRoots(e, frame, body, at); };
-      const BlockSpace blocks = ChooseBlockSpace(body, spec.in_place, vector_bytes);
-      if (blocks.lanes > 0) {
-        STROP_TRY(WalkBlocks(frame, context.b, blocks, CostOf(body), point, &emitted.num_tasks));
-      } else {
-        const LoopSpace space = ChooseLoopSpace(body, vector_bytes);
-        const KernelFrame::Cut cut = KernelFrame::CutIntoTasks(space, CostOf(body));
-        emitted.num_tasks = cut.num_tasks;
-        STROP_TRY(frame.Walk(space, cut, point));
-      }
-    }
-  } else {
-    // One task: each walk is a whole.
-    for (const auto& [elements, part] : by_size) {
-      if (elements == 0) continue;
-      const LoopSpace space = ChooseLoopSpace(part, vector_bytes);
-      KernelFrame::Cut cut{.num_tasks = 1, .pieces = 1, .piece_size = space.row_size, .units_per_task = space.rows};
-      STROP_TRY(frame.Walk(space, cut, [&](ElementalEmitter& e, const ArrayIndex& at) -> Status {
-        Vals values;
-        for (size_t r = 0; r < part.roots.size(); ++r)
-          values.push_back(e.EmitAll(part.roots[r], at)[static_cast<size_t>(part.root_leaf[r])]);
-        for (size_t r = 0; r < part.roots.size(); ++r) e.Store(frame.output(outputs[elements][r]), values[r], at);
-        return e.status();
-      }));
-    }
+  if (by_size.size() == 1 && by_size.begin()->first > 0) return EmitTogether(spec, frame);
+  // One task: each walk is a whole.
+  for (const auto& [elements, part] : by_size) {
+    if (elements == 0) continue;
+    const LoopSpace space = ChooseLoopSpace(part, frame.b().target().vector_bytes);
+    KernelFrame::Cut cut{.num_tasks = 1, .pieces = 1, .piece_size = space.row_size, .units_per_task = space.rows};
+    STROP_TRY(frame.Walk(space, cut, [&](ElementalEmitter& e, const ArrayIndex& at) -> Status {
+      Vals values;
+      for (size_t r = 0; r < part.roots.size(); ++r)
+        values.push_back(e.EmitAll(part.roots[r], at)[static_cast<size_t>(part.root_leaf[r])]);
+      for (size_t r = 0; r < part.roots.size(); ++r) e.Store(frame.output(outputs[elements][r]), values[r], at);
+      return e.status();
+    }));
   }
-  return emitted;
+  return EmittedKernel{};
 }
 
 }  // namespace

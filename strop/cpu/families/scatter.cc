@@ -146,7 +146,7 @@ Result<EmittedKernel> Emit(const KernelSpec& spec, KernelFrame& frame) {
       const Target target = EmitTarget(uniform, scatter, g, update);
       const auto combine = [&]() -> std::vector<V> {
         frame.AlongRow(
-            lanes, window_begin, window_end, g.window % lanes == 0,
+            lanes, window_begin, window_end, g.window % lanes == 0, lanes,
             [&](ElementalEmitter& e, const LaneIndex& at) { EmitUpdate(e, frame, scatter, g, target, update, at); });
         return {};
       };
