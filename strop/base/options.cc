@@ -129,9 +129,16 @@ Result<Options> OptionsFromEnvironment(ReadVariable read) {
   return options;
 }
 
+std::vector<OptionFlag> OptionFlags() {
+  std::vector<OptionFlag> flags;
+  for (const Row& row : kRows) flags.push_back({row.Flag(), row.sentence});
+  return flags;
+}
+
 Status TakeOptions(Options& options, std::vector<std::string_view>& arguments) {
   std::vector<std::string_view> rest;
-  for (std::string_view argument : arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    std::string_view argument = arguments[i];
     size_t equals = std::min(argument.find('='), argument.size());
     std::string_view flag = argument.substr(0, equals);
     const Row* row = flag.substr(0, 2) == "--" ? FindRow(flag.substr(2)) : nullptr;
@@ -141,6 +148,8 @@ Status TakeOptions(Options& options, std::vector<std::string_view>& arguments) {
       STROP_TRY(SetOption(options, row->name, argument.substr(equals + 1), flag));
     } else if (row->is_bool()) {
       STROP_TRY(SetOption(options, row->name, "1", flag));
+    } else if (i + 1 < arguments.size() && arguments[i + 1].substr(0, 2) != "--") {
+      STROP_TRY(SetOption(options, row->name, arguments[++i], flag));
     } else {
       return InvalidArgument(flag, ": a value is missing: ", flag, "=VALUE, expected ", row->Accepted());
     }

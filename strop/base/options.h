@@ -37,8 +37,16 @@ bool HasOption(std::string_view name);
 using ReadVariable = const char* (*)(const char* variable);
 Result<Options> OptionsFromEnvironment(ReadVariable read = nullptr);
 
-// Sets options from --name=value and, for a BOOL, --name; such arguments are taken out, all others stay in order.
+// Sets options from --name=value or --name value and, for a BOOL, --name; such arguments are taken out, all others stay
+// in order.
 Status TakeOptions(Options& options, std::vector<std::string_view>& arguments);
+
+// "--num-threads" and what it says, row by row.
+struct OptionFlag {
+  std::string flag;
+  std::string_view sentence;
+};
+std::vector<OptionFlag> OptionFlags();
 
 // docs/options.md.
 std::string OptionsMarkdown();

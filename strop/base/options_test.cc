@@ -45,6 +45,11 @@ TEST(Options, FlagsAreTakenAndTheRestStays) {
   EXPECT_EQ(options.num_threads, 2);
   EXPECT_EQ(options.dump, "d");
 
+  arguments = {"--num-threads", "3", "x.hlo"};
+  ASSERT_TRUE(TakeOptions(options, arguments).ok());
+  EXPECT_EQ(arguments, (std::vector<std::string_view>{"x.hlo"}));
+  EXPECT_EQ(options.num_threads, 3);
+
   arguments = {"--num-threads"};
   EXPECT_EQ(TakeOptions(options, arguments).message(),
             "--num-threads: a value is missing: --num-threads=VALUE, expected a whole number from 0 to 4096");

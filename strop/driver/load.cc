@@ -60,7 +60,11 @@ ProgramFormat FormatOf(std::string_view bytes) {
 
 Result<std::vector<std::unique_ptr<Module>>> LoadPrograms(std::string_view bytes, std::string_view file_name) {
   switch (FormatOf(bytes)) {
-    case ProgramFormat::MlirText: return ImportMlirText(bytes, file_name);
+    case ProgramFormat::MlirText: {
+      STROP_ASSIGN(std::vector<std::unique_ptr<Module>> modules, ImportMlirText(bytes, file_name));
+      if (modules.empty()) return InvalidArgument(file_name, " is empty: expected a program");
+      return modules;
+    }
     default: break;
   }
   STROP_ASSIGN(std::unique_ptr<Module> module, LoadProgram(bytes, file_name));
@@ -72,12 +76,17 @@ Result<std::vector<std::unique_ptr<Module>>> LoadPrograms(std::string_view bytes
 Result<std::unique_ptr<Module>> LoadProgram(std::string_view bytes, std::string_view file_name) {
   switch (FormatOf(bytes)) {
     case ProgramFormat::HloText: return ParseHloModule(bytes, file_name);
-    case ProgramFormat::HloProto: return ParseAnyModuleProto(bytes);
+    case ProgramFormat::HloProto: {
+      Result<std::unique_ptr<Module>> module = ParseAnyModuleProto(bytes);
+      if (module.ok() || !module.status().location().empty()) return module;
+      return std::move(module).status().At(std::string(file_name));
+    }
     case ProgramFormat::MlirBytecode:
       return ImportMlir({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, {.file_name = file_name});
     case ProgramFormat::MlirText: break;
   }
   STROP_ASSIGN(std::vector<std::unique_ptr<Module>> modules, ImportMlirText(bytes, file_name));
+  if (modules.empty()) return InvalidArgument(file_name, " is empty: expected a program");
   if (modules.size() != 1)
     return InvalidArgument(file_name, " holds ", modules.size(), " modules where one is expected");
   return std::move(modules[0]);

@@ -7,18 +7,24 @@
 // --rule-limit=N stops after N rewrites, for bisecting.
 #include "strop/passes/simplify/simplify.h"
 
+#include <algorithm>
+
 #include "strop/passes/pass.h"
 #include "strop/rewrite/driver.h"
 
 namespace strop {
 namespace {
 
+RuleTable Rules(const std::vector<std::string>& disabled) {
+  using namespace simplify;
+  return RuleTable({ArithmeticRules(), LogicRules(), ConvertRules(), BroadcastRules(), ElementwiseRules(),
+                    ReshapeRules(), SliceRules(), ReductionRules()},
+                   disabled);
+}
+
 struct Simplify final : Pass {
   Result<bool> Run(Module& module, PassContext& context) override {
-    using namespace simplify;
-    const RuleTable rules({ArithmeticRules(), LogicRules(), ConvertRules(), BroadcastRules(), ElementwiseRules(),
-                           ReshapeRules(), SliceRules(), ReductionRules()},
-                          context.options().disabled_rules);
+    const RuleTable rules = Rules(context.options().disabled_rules);
     RewriteReport report;
     for (Computation* c : module.computations()) STROP_TRY(RewriteComputation(c, rules, context.rule_limit(), report));
     for (const auto& [rule, fired] : report.fired) context.Count(rule, fired);
@@ -28,6 +34,16 @@ struct Simplify final : Pass {
 };
 
 }  // namespace
+
+Status simplify::CheckRuleName(std::string_view name) {
+  const RuleTable rules = Rules({});
+  std::vector<std::string_view> known;
+  for (size_t op = 0; op < kNumOps; ++op)
+    for (const Rule* rule : rules.of(static_cast<Op>(op))) known.push_back(rule->name);
+  if (std::find(known.begin(), known.end(), name) != known.end()) return OkStatus();
+  const std::string_view near = Nearest(name, known);
+  return NotFound("there is no rule '", name, "'", near.empty() ? "" : StrCat("; did you mean '", near, "'?"));
+}
 
 std::unique_ptr<Pass> MakeSimplify() { return std::make_unique<Simplify>(); }
 

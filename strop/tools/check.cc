@@ -6,9 +6,10 @@
 namespace strop::tools {
 
 Status RunCheck(Arguments& arguments) {
-  STROP_ASSIGN(std::vector<std::string> files, arguments.Files({}, 1, SIZE_MAX));
+  STROP_ASSIGN(std::vector<std::string> files, arguments.Files(1, SIZE_MAX));
   for (const std::string& file : files) {
     STROP_ASSIGN(std::string bytes, ReadFile(file));
+    if (Trim(bytes).empty()) return InvalidArgument(file, " is empty: expected a program");
     const ProgramFormat format = FormatOf(bytes);
     if (format == ProgramFormat::MlirText || format == ProgramFormat::MlirBytecode) {  // each function, called or not
       STROP_TRY(CheckMlir({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, file));

@@ -36,29 +36,42 @@ Result<std::string> Arguments::TakeValue(std::string_view name, std::string fall
   return fallback;
 }
 
-Result<int64_t> Arguments::TakeInt(std::string_view name, int64_t fallback) {
+Result<int64_t> Arguments::TakeInt(std::string_view name, int64_t fallback, int64_t lowest) {
   STROP_ASSIGN(std::string text, TakeValue(name));
   if (text.empty()) return fallback;
   std::optional<int64_t> value = ParseNumber<int64_t>(text);
-  if (!value) return InvalidArgument(name, "=", text, " is not a whole number");
+  if (!value || *value < lowest)
+    return InvalidArgument(name, "=", text, " is not accepted: expected a whole number of at least ", lowest);
   return *value;
 }
 
-Result<std::vector<std::string>> Arguments::Files(std::vector<std::string_view> known, size_t at_least,
-                                                  size_t at_most) {
+Status Arguments::Refuse(std::string_view word) const {
+  const std::string_view name = word.substr(0, word.find('='));
+  std::vector<std::string_view> known;
+  for (const Flag& flag : flags_) {
+    if (flag.name == name && flag.value.empty() && name != word)
+      return InvalidArgument(name, " takes no value, but has ", word.substr(name.size()));
+    if (flag.name == name) return InvalidArgument(name, " is given twice");
+    known.push_back(flag.name);
+  }
+  const std::vector<OptionFlag> options = OptionFlags();
+  for (const OptionFlag& option : options) known.push_back(option.flag);
+  const std::string_view near = Nearest(name, known);
+  if (!near.empty()) return InvalidArgument("unknown flag ", name, "; did you mean ", near, "?");
+  return InvalidArgument("unknown flag ", name, "; there are: ", Join(known, " "));
+}
+
+Result<std::vector<std::string>> Arguments::Files(size_t at_least, size_t at_most) {
   std::vector<std::string> files;
   for (std::string_view word : words_) {
-    if (word.size() > 1 && word[0] == '-') {
-      std::string_view name = word.substr(0, word.find('='));
-      std::string_view near = Nearest(name, known);
-      if (!near.empty()) return InvalidArgument("unknown flag ", name, "; did you mean ", near, "?");
-      return InvalidArgument("unknown flag ", name, "; there are: ", Join(known, " "));
-    }
+    if (word.size() > 1 && word[0] == '-') return Refuse(word);
+    if (word.empty()) return InvalidArgument("the name of a file is empty");
     files.emplace_back(word);
   }
-  if (files.size() < at_least)
-    return InvalidArgument("expected ", at_least == 1 ? "a file" : "files", "; - is standard input");
-  if (files.size() > at_most) return InvalidArgument("unexpected argument \"", files[at_most], "\"");
+  if (files.size() < at_least) return InvalidArgument("no file to read is named; - is standard input");
+  if (files.size() > at_most)
+    return InvalidArgument("unexpected argument \"", files[at_most],
+                           "\": ", at_most == 0 ? "no file is read" : "one file is read at a time");
   return files;
 }
 

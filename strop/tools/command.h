@@ -1,6 +1,7 @@
 // The sub-commands of the `strop` binary: one file each, one row each in main.cc.
 #pragma once
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,30 +13,41 @@
 
 namespace strop::tools {
 
+// A flag of one sub-command. Those of the options table hold for all of them.
+struct Flag {
+  std::string_view name;   // "--runs"
+  std::string_view value;  // "N"; "" for a switch; "[SEED]" may be left out
+  std::string_view sentence;
+};
+
 // What came on the command line after the sub-command: flags of the options table are taken out already.
 class Arguments {
  public:
-  Arguments(Options options, std::vector<std::string_view> words)
-      : options_(std::move(options)), words_(std::move(words)) {}
+  Arguments(std::span<const Flag> flags, Options options, std::vector<std::string_view> words)
+      : flags_(flags), options_(std::move(options)), words_(std::move(words)) {}
 
   const Options& options() const { return options_; }
   // --name, given without a value. Each call takes the flag out.
   bool TakeFlag(std::string_view name);
   // --name=value or --name value; empty if absent, error if the value is missing.
   Result<std::string> TakeValue(std::string_view name, std::string fallback = {});
-  Result<int64_t> TakeInt(std::string_view name, int64_t fallback);
-  // What is left: the files. An unknown --flag is an error with the nearest of `known`.
-  Result<std::vector<std::string>> Files(std::vector<std::string_view> known, size_t at_least, size_t at_most);
+  Result<int64_t> TakeInt(std::string_view name, int64_t fallback, int64_t lowest);
+  // What is left: the files. A flag among them is unknown, given twice, or has a value that it doesn't take.
+  Result<std::vector<std::string>> Files(size_t at_least, size_t at_most);
 
  private:
+  Status Refuse(std::string_view word) const;
+
+  std::span<const Flag> flags_;
   Options options_;
   std::vector<std::string_view> words_;
 };
 
 struct Command {
   std::string_view name;
-  std::string_view usage;  // after the name: "FILE [--interpret]"
+  std::string_view files;  // "FILE", "FILE...", or nothing
   std::string_view sentence;
+  std::span<const Flag> flags;
   Status (*run)(Arguments& arguments);
 };
 

@@ -15,7 +15,7 @@ void PrintList(const char* title, const std::vector<std::string>& lines) {
 
 Status RunExplain(Arguments& arguments) {
   const bool plan = arguments.TakeFlag("--plan");
-  STROP_ASSIGN(std::vector<std::string> files, arguments.Files({"--plan"}, 1, 1));
+  STROP_ASSIGN(std::vector<std::string> files, arguments.Files(1, 1));
   STROP_ASSIGN(const Backend* backend, FindBackend(arguments.options().backend));
   STROP_ASSIGN(std::unique_ptr<Module> module, LoadFile(files[0]));
   const int64_t before = module->instruction_count();

@@ -154,6 +154,11 @@ std::vector<Literal> ArraysOf(const Literal& value) {
   return out;
 }
 
+Status CheckOutputPath(const std::string& path) {
+  if (IsFolder(path) || EndsWith(path, ".npy") || EndsWith(path, ".npz")) return OkStatus();
+  return InvalidArgument("--out takes a folder that is there, an .npz or an .npy file, not ", path);
+}
+
 Status WriteOutputs(const Literal& result, const Shape& layout, const std::string& path) {
   const std::vector<Literal> arrays = ArraysOf(result);
   std::vector<bool> column_major;
@@ -174,7 +179,7 @@ Status WriteOutputs(const Literal& result, const Shape& layout, const std::strin
     STROP_ASSIGN(std::string file, WriteNpy(arrays[0], column_major[0]));
     return WriteFile(path, file);
   }
-  if (!EndsWith(path, ".npz")) return InvalidArgument("--out takes a folder, an .npz or an .npy file, not ", path);
+  STROP_TRY(CheckOutputPath(path));
   std::vector<NamedArray> named;
   for (size_t i = 0; i < arrays.size(); ++i) named.push_back({StrCat("out", i), arrays[i], column_major[i]});
   STROP_ASSIGN(std::string file, WriteNpz(named));

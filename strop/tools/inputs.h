@@ -20,6 +20,8 @@ struct InputSource {
 // is matched by the parameters' names, or by arg0, arg1, ..., or else in its own order.
 Result<std::vector<Literal>> MakeInputs(const Module& module, const InputSource& source);
 
+// Whether WriteOutputs knows what to write there.
+Status CheckOutputPath(const std::string& path);
 // Writes the arrays of a result: out0.bin, ... (row-major) into a folder, or one .npz (out0, ...), or an .npy of a
 // single array. NumPy's files know one other order, column-major: they are in it where `layout` is.
 Status WriteOutputs(const Literal& result, const Shape& layout, const std::string& path);

@@ -1,4 +1,5 @@
 // The `strop` binary: sub-commands in one table.
+#include <algorithm>
 #include <cstdio>
 
 #include "strop/tools/command.h"
@@ -6,40 +7,114 @@
 namespace strop::tools {
 namespace {
 
-constexpr Command kCommands[] = {
-    {"check", "FILE...", "Reads and verifies programs; says what is wrong, and where.", &RunCheck},
-    {"devices", "", "Lists the backends of this build and what they found on this machine.", &RunDevices},
-    {"explain", "FILE [--backend=NAME]",
-     "Says what was interpreted, not fused or copied, and why; cost and time of each phase.", &RunExplain},
-    {"parse", "FILE... [--verbose]",
-     "Reads programs, and checks that their text is a fixpoint of printing and reading.", &RunParse},
-    {"run",
-     "FILE [--interpret | --backend=NAME] [--in=INPUTS] [--random-inputs[=SEED]] [--out=OUTPUTS] [--check] [--time] "
-     "[--runs=N]",
-     "Runs a program; inputs and outputs are .npy or .npz files or folders, checks in the program are checked.",
-     &RunRun},
-    {"opt",
-     "FILE [--passes=a,b] [--disable-pass=a] [--disable-rule=r] [--rule-limit=N] [--print-changed] [--timing] "
-     "[--explain]",
-     "Runs passes, by default those that compiling runs, and prints the module.", &RunOpt},
-    {"translate",
-     "FILE [-o OUT] [--to=hlo|mlir|proto|dot|svg] [--short | --print-operand-shapes] [--no-metadata] "
-     "[--no-large-constants] "
-     "[--query=PATH] [--function=NAME]",
-     "Writes a program as HLO text, proto or picture, or one value out of it (backend_config.KEY.KEY, "
-     "instruction_count).",
-     &RunTranslate},
-    {"viz", "FILE [-o OUT.svg|OUT.dot]", "Draws a program (SVG needs Graphviz).", &RunViz},
+constexpr Flag kExplainFlags[] = {
+    {"--plan", "", "Prints the plan: kernels, steps and buffers."},
+};
+constexpr Flag kParseFlags[] = {
+    {"--verbose", "", "Names each module, and counts what it holds."},
+};
+constexpr Flag kRunFlags[] = {
+    {"--in", "INPUTS", "A .npy file (one for each array, in order), an .npz, or a folder with args.json."},
+    {"--npz", "INPUTS", "The same."},
+    {"--random-inputs", "[SEED]", "Arguments from a seed: floats in [-1, 1), integers 0 to 7."},
+    {"--out", "OUTPUTS", "Where results go: an .npz, an .npy (of one result) or a folder; without it they are shown."},
+    {"--interpret", "", "Evaluates the program instead of compiling it."},
+    {"--check", "", "The program must state what it expects (check.expect_*)."},
+    {"--time", "", "Tells the time of compiling and running on stderr."},
+    {"--runs", "N", "Runs it so often."},
+    {"--max-loop-iterations", "N", "With --interpret: a loop that makes more trips is an error."},
+};
+constexpr Flag kOptFlags[] = {
+    {"--passes", "A,B", "These passes, in this order."},
+    {"--disable-pass", "A,B", "Without these passes."},
+    {"--disable-rule", "A,B", "Without these rules of simplify."},
+    {"--rule-limit", "N", "Stops after N rewrites, for bisecting."},
+    {"--print-changed", "", "Prints the module on stderr after each pass that changed it."},
+    {"--verify-each", "", "Verifies after each pass (always so with --passes)."},
+    {"--timing", "", "Tells the time of each pass on stderr."},
+    {"--explain", "", "Tells on stderr what the rules did and what passes decided."},
+};
+constexpr Flag kTranslateFlags[] = {
+    {"-o", "OUT", "The file to write; without --to its ending tells the format."},
+    {"--to", "FORMAT", "hlo, mlir (of a program that came as such), proto, dot or svg."},
+    {"--short", "", "HLO text without % and signatures."},
+    {"--print-operand-shapes", "", "HLO text with the shape of each operand."},
+    {"--no-metadata", "", "HLO text without metadata."},
+    {"--no-large-constants", "", "HLO text with {...} for large constants."},
+    {"--query", "PATH", "Prints one value: name, instruction_count, computation_count, backend_config.KEY.KEY, ..."},
+    {"--function", "NAME", "The function of an MLIR module to translate."},
+};
+constexpr Flag kVizFlags[] = {
+    {"-o", "OUT", "An .svg (needs Graphviz) or a .dot file; without it SVG goes to standard output."},
 };
 
+constexpr Command kCommands[] = {
+    {"check", "FILE...", "Reads and verifies programs; says what is wrong, and where.", {}, &RunCheck},
+    {"devices", "", "Lists the backends of this build and what they found on this machine.", {}, &RunDevices},
+    {"explain", "FILE", "Says what was interpreted, not fused or copied, and why; cost and time of each phase.",
+     kExplainFlags, &RunExplain},
+    {"parse", "FILE...", "Reads programs, and checks that their text is a fixpoint of printing and reading.",
+     kParseFlags, &RunParse},
+    {"run", "FILE", "Runs a program and shows, writes or checks its results.", kRunFlags, &RunRun},
+    {"opt", "FILE", "Runs passes, by default those that compiling runs, and prints the module.", kOptFlags, &RunOpt},
+    {"translate", "FILE", "Writes a program as HLO text, proto or picture, or one value out of it.", kTranslateFlags,
+     &RunTranslate},
+    {"viz", "FILE", "Draws a program.", kVizFlags, &RunViz},
+};
+
+// `--name=VALUE`, `--name[=VALUE]`, `--name`, `-o VALUE`
+std::string Spelled(const Flag& flag) {
+  const bool optional = !flag.value.empty() && flag.value[0] == '[';
+  if (optional) return StrCat(flag.name, "[=", flag.value.substr(1));
+  return StrCat(flag.name, flag.value.empty() ? "" : flag.name[1] == '-' ? "=" : " ", flag.value);
+}
+
 std::string Help() {
-  std::string out = "usage: strop COMMAND [ARGUMENTS]\n\n";
-  for (const Command& c : kCommands) StrAppend(out, "  strop ", c.name, " ", c.usage, "\n      ", c.sentence, "\n");
+  std::string out = "usage: strop COMMAND [FLAGS] FILE\n\n";
+  for (const Command& c : kCommands) {
+    std::string name(c.name);
+    name.resize(10, ' ');
+    StrAppend(out, "  ", name, c.sentence, "\n");
+  }
   StrAppend(out,
             "\nPrograms are HLO text or protos, or StableHLO text or bytecode; - is standard input.\n"
-            "Options that hold for all commands (and their environment variables): docs/options.md\n");
+            "`strop COMMAND --help` lists its flags; `strop --version` says which Strop this is.\n"
+            "Exit code: 0 done, 1 failed, 2 the command line or the program is wrong.\n");
   return out;
 }
+
+std::string HelpOf(const Command& c) {
+  std::string out = StrCat("usage: strop ", c.name, c.flags.empty() ? "" : " [FLAGS]", c.files.empty() ? "" : " ",
+                           c.files, "\n", c.sentence, "\n\n");
+  auto line = [&](std::string name, std::string_view sentence) {
+    if (name.size() < 26) name.resize(26, ' ');
+    StrAppend(out, "  ", name, " ", sentence, "\n");
+  };
+  for (const Flag& flag : c.flags) line(Spelled(flag), flag.sentence);
+  if (!c.flags.empty()) out += "\n";
+  StrAppend(out, "For all commands (and the environment: docs/options.md); --platform is another name of --backend:\n");
+  for (const OptionFlag& option : OptionFlags()) line(option.flag, option.sentence);
+  return out;
+}
+
+// The name that XLA's own tools have for it.
+constexpr std::string_view kBackend = "--backend", kPlatform = "--platform";
+
+// The words behind the sub-command.
+struct Words {
+  std::vector<std::string> renamed;  // owns what `words` refers to
+  std::vector<std::string_view> words;
+
+  Words(int argc, char** argv) {
+    renamed.reserve(static_cast<size_t>(argc));
+    for (int i = 2; i < argc; ++i) {
+      std::string_view word = argv[i];
+      const std::string_view name = word.substr(0, word.find('='));
+      if (name == kPlatform) word = renamed.emplace_back(StrCat(kBackend, word.substr(name.size())));
+      words.push_back(word);
+    }
+  }
+};
 
 int Fail(const Status& status) {
   std::fprintf(stderr, "strop: %s\n", status.ToString().c_str());
@@ -64,16 +139,16 @@ int Main(int argc, char** argv) {
   for (const Command& command : kCommands) {
     names.push_back(command.name);
     if (command.name != name) continue;
-    std::vector<std::string_view> words(argv + 2, argv + argc);
-    for (std::string_view w : words)
-      if (w == "--help") {
-        std::printf("strop %s %s\n%s\n", command.name.data(), command.usage.data(), command.sentence.data());
-        return 0;
-      }
+    Words given(argc, argv);
+    std::vector<std::string_view>& words = given.words;
+    if (std::find_if(words.begin(), words.end(), [](auto w) { return w == "--help" || w == "-h"; }) != words.end()) {
+      std::fputs(HelpOf(command).c_str(), stdout);
+      return 0;
+    }
     Result<Options> options = OptionsFromEnvironment();
     if (!options.ok()) return Fail(options.status());
     if (Status s = TakeOptions(*options, words); !s.ok()) return Fail(s);
-    Arguments arguments(*options, std::move(words));
+    Arguments arguments(command.flags, *options, words);
     Status status = command.run(arguments);
     return status.ok() ? 0 : Fail(status);
   }

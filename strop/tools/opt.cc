@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "strop/driver/pipeline.h"
+#include "strop/passes/simplify/simplify.h"
 #include "strop/tools/command.h"
 
 namespace strop::tools {
@@ -32,15 +33,12 @@ Status RunOpt(Arguments& arguments) {
   STROP_ASSIGN(std::string passes, arguments.TakeValue("--passes"));
   STROP_ASSIGN(std::string disabled_passes, arguments.TakeValue("--disable-pass"));
   STROP_ASSIGN(std::string disabled_rules, arguments.TakeValue("--disable-rule"));
-  STROP_ASSIGN(int64_t rule_limit, arguments.TakeInt("--rule-limit", -1));
+  STROP_ASSIGN(int64_t rule_limit, arguments.TakeInt("--rule-limit", -1, 0));
   const bool print_changed = arguments.TakeFlag("--print-changed");
   const bool verify_each = arguments.TakeFlag("--verify-each");
   const bool timing = arguments.TakeFlag("--timing");
   const bool explain = arguments.TakeFlag("--explain");
-  STROP_ASSIGN(std::vector<std::string> files,
-               arguments.Files({"--passes", "--disable-pass", "--disable-rule", "--rule-limit", "--print-changed",
-                                "--verify-each", "--timing", "--explain"},
-                               1, 1));
+  STROP_ASSIGN(std::vector<std::string> files, arguments.Files(1, 1));
   STROP_ASSIGN(std::unique_ptr<Module> module, LoadFile(files[0]));
 
   PassOptions options;
@@ -51,6 +49,7 @@ Status RunOpt(Arguments& arguments) {
   options.verify_each = verify_each || !passes.empty();
   options.collect_decisions = explain;
   for (const std::string& name : options.disabled_passes) STROP_TRY(FindPass(name));
+  for (const std::string& name : options.disabled_rules) STROP_TRY(simplify::CheckRuleName(name));
   PassPipeline pipeline("opt");
   if (passes.empty()) {
     STROP_ASSIGN(const Backend* backend, FindBackend(arguments.options().backend));

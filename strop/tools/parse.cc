@@ -31,7 +31,7 @@ Status CheckFixpoint(const Module& module, const std::string& path) {
 
 Status RunParse(Arguments& arguments) {
   const bool verbose = arguments.TakeFlag("--verbose");
-  STROP_ASSIGN(std::vector<std::string> files, arguments.Files({"--verbose"}, 1, SIZE_MAX));
+  STROP_ASSIGN(std::vector<std::string> files, arguments.Files(1, SIZE_MAX));
   for (const std::string& file : files) {
     STROP_ASSIGN(std::string bytes, ReadFile(file));
     STROP_ASSIGN(std::vector<std::unique_ptr<Module>> modules, LoadPrograms(bytes, file));

@@ -149,13 +149,14 @@ Result<RunSettings> TakeSettings(Arguments& arguments) {
     s.inputs.seed = *number;
   }
   STROP_ASSIGN(s.out, arguments.TakeValue("--out"));
+  if (!s.out.empty()) STROP_TRY(CheckOutputPath(s.out));
   s.check = arguments.TakeFlag("--check");
   s.time = arguments.TakeFlag("--time");
-  STROP_ASSIGN(s.runs, arguments.TakeInt("--runs", 1));
-  if (s.runs < 1) return InvalidArgument("--runs must be at least 1");
-  STROP_ASSIGN(s.max_loop_iterations, arguments.TakeInt("--max-loop-iterations", -1));
+  STROP_ASSIGN(s.runs, arguments.TakeInt("--runs", 1, 1));
+  STROP_ASSIGN(s.max_loop_iterations, arguments.TakeInt("--max-loop-iterations", -1, 0));
   if (s.max_loop_iterations >= 0 && s.backend != "interp")
     return InvalidArgument("--max-loop-iterations counts loops of the evaluator: add --interpret");
+  if (s.backend != "interp") STROP_TRY(FindBackend(s.backend));
   s.compile = SettingsFrom(arguments.options());
   return s;
 }
@@ -171,10 +172,7 @@ bool IsGridProgram(const Module& module) {
 
 Status RunRun(Arguments& arguments) {
   STROP_ASSIGN(RunSettings settings, TakeSettings(arguments));
-  STROP_ASSIGN(std::vector<std::string> files,
-               arguments.Files({"--interpret", "--in", "--npz", "--out", "--random-inputs", "--check", "--time",
-                                "--runs", "--max-loop-iterations"},
-                               1, 1));
+  STROP_ASSIGN(std::vector<std::string> files, arguments.Files(1, 1));
   STROP_ASSIGN(std::string bytes, ReadFile(files[0]));
   STROP_ASSIGN(std::vector<std::unique_ptr<Module>> modules, LoadPrograms(bytes, files[0]));
   Status first;

@@ -105,10 +105,7 @@ Status RunTranslate(Arguments& arguments) {
   style.operand_shapes = arguments.TakeFlag("--print-operand-shapes");
   style.metadata = !arguments.TakeFlag("--no-metadata");
   style.large_constants = !arguments.TakeFlag("--no-large-constants");
-  STROP_ASSIGN(std::vector<std::string> files,
-               arguments.Files({"-o", "--to", "--query", "--function", "--short", "--print-operand-shapes",
-                                "--no-metadata", "--no-large-constants"},
-                               1, 1));
+  STROP_ASSIGN(std::vector<std::string> files, arguments.Files(1, 1));
   STROP_ASSIGN(std::string bytes, ReadFile(files[0]));
   if (to == "mlir" && query.empty()) {
     if (!IsMlir(bytes)) return Unimplemented(files[0], " is ", Name(FormatOf(bytes)), ": only MLIR is written as MLIR");
@@ -122,10 +119,12 @@ Status RunTranslate(Arguments& arguments) {
 
 Status RunViz(Arguments& arguments) {
   STROP_ASSIGN(std::string out, arguments.TakeValue("-o"));
-  STROP_ASSIGN(std::vector<std::string> files, arguments.Files({"-o"}, 1, 1));
+  const std::string format = out.empty() ? "svg" : FormatOfName(out);
+  if (format != "svg" && format != "dot") return InvalidArgument("-o takes an .svg or a .dot file, not ", out);
+  STROP_ASSIGN(std::vector<std::string> files, arguments.Files(1, 1));
   STROP_ASSIGN(std::string bytes, ReadFile(files[0]));
   STROP_ASSIGN(std::unique_ptr<Module> module, LoadProgram(bytes, files[0]));
-  STROP_ASSIGN(std::string text, Convert(*module, FormatOfName(out) == "dot" ? "dot" : "svg", PrintOptions()));
+  STROP_ASSIGN(std::string text, Convert(*module, format, PrintOptions()));
   return WriteFile(out, text);
 }
 

@@ -13,4 +13,7 @@ RuleSet ReshapeRules();      // reshape, transpose, reverse, copy
 RuleSet SliceRules();        // slice, pad, concatenate, dynamic-slice, dynamic-update-slice
 RuleSet ReductionRules();    // reduce, dot, sort, scatter, sizes
 
+// NotFound, with the nearest known one, for a name that no rule has.
+Status CheckRuleName(std::string_view name);
+
 }  // namespace strop::simplify
