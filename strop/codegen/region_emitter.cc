@@ -29,6 +29,7 @@ Status RegionEmitter::Emit(const std::string& name) {
   trips_ = Alloca(8);
   ir.CreateStore(b_.I64(0), trips_);
   PlaceBuffers();
+  PlaceCalls();
   give_up_ = llvm::BasicBlock::Create(b_.context(), "give_up", function_);
   STROP_TRY(EmitProgram(0));
   for (size_t k = 0; k < places_.size(); ++k)
@@ -90,6 +91,27 @@ void RegionEmitter::PlaceBuffers() {
       Copy(places_[k].pointer, places_[k].outside, region_.buffers[k].size);
 }
 
+void RegionEmitter::PlaceCalls() {
+  for (const std::vector<RegionNode>& program : region_.programs) {
+    for (const RegionNode& node : program) {
+      if (node.kind != RegionNodeKind::kKernel || !is_call_(*node.instruction)) continue;
+      V args = Alloca(static_cast<int64_t>(node.args.size() * sizeof(void*)));
+      for (size_t k = 0; k < node.args.size(); ++k)
+        b_.ir().CreateStore(places_[node.args[k]].pointer, b_.ir().CreateConstInBoundsGEP1_64(b_.Ptr(), args, k));
+      const int64_t number = static_cast<int64_t>(calls_.size());
+      calls_[&node] = {number, args};
+    }
+  }
+}
+
+void RegionEmitter::EmitCall(const RegionNode& node) {
+  const Call& call = calls_.at(&node);
+  auto* type = llvm::FunctionType::get(b_.ir().getVoidTy(), {b_.Ptr(), b_.Int(64), b_.Ptr()}, false);
+  llvm::FunctionCallee callee = b_.module().getOrInsertFunction(kCallSymbol, type);
+  llvm::cast<llvm::Function>(callee.getCallee())->setDoesNotThrow();
+  b_.ir().CreateCall(callee, {function_->getArg(1), b_.I64(call.number), call.args});
+}
+
 Status RegionEmitter::EmitProgram(int32_t program) {
   for (const RegionNode& node : region_.programs[static_cast<size_t>(program)]) STROP_TRY(EmitNode(node));
   return OkStatus();
@@ -108,6 +130,10 @@ Status RegionEmitter::EmitNode(const RegionNode& node) {
 }
 
 Status RegionEmitter::EmitOneKernel(const RegionNode& node) {
+  if (calls_.contains(&node)) {
+    EmitCall(node);
+    return OkStatus();
+  }
   const KernelBody body = KernelBody::Of(*node.instruction);
   std::vector<ElementBuilder::Memory> buffers;
   for (int32_t arg : node.args) {

@@ -17,8 +17,12 @@ class RegionEmitter {
  public:
   // Emits the code of a kernel inside the frame.
   using EmitKernel = std::function<Status(const RegionNode& node, const KernelBody& body, KernelFrame& frame)>;
-  RegionEmitter(VectorBuilder& b, const Region& region, EmitKernel emit_kernel)
-      : b_(b), region_(region), emit_kernel_(std::move(emit_kernel)) {}
+  // Is the kernel a call of the library? Those are numbered in the order of the programs and their nodes.
+  using IsCall = std::function<bool(const Instruction& kernel)>;
+  RegionEmitter(VectorBuilder& b, const Region& region, EmitKernel emit_kernel, IsCall is_call)
+      : b_(b), region_(region), emit_kernel_(std::move(emit_kernel)), is_call_(std::move(is_call)) {}
+  // void(const RegionContext*, i64 number of the call, ptr args): what calls the library.
+  static constexpr const char* kCallSymbol = "strop_region_call";
 
   Status Emit(const std::string& function);
 
@@ -34,6 +38,8 @@ class RegionEmitter {
   Status EmitProgram(int32_t program);
   Status EmitNode(const RegionNode& node);
   Status EmitOneKernel(const RegionNode& node);
+  void PlaceCalls();
+  void EmitCall(const RegionNode& node);
   Status EmitWhile(const RegionNode& node);
   Status EmitConditional(const RegionNode& node);
   V LoadPredicate(int32_t buffer);
@@ -43,8 +49,14 @@ class RegionEmitter {
   VectorBuilder& b_;
   const Region& region_;
   EmitKernel emit_kernel_;
+  IsCall is_call_;
   llvm::Function* function_ = nullptr;
   std::vector<Place> places_;  // of buffers
+  struct Call {
+    int64_t number = 0;
+    V args = nullptr;  // the addresses of its buffers, in memory
+  };
+  std::map<const RegionNode*, Call> calls_;
   V trips_ = nullptr, cancelled_ = nullptr;
   llvm::BasicBlock* give_up_ = nullptr;
 };

@@ -63,7 +63,12 @@ Result<CompiledKernels> CpuBackend::Compile(std::span<const KernelSpec> specs,
         out.kernels.push_back(std::move(kernel));
         break;
       }
-      case Maker::kCompiler: out.kernels.push_back(std::move(compiled[next++])); break;
+      case Maker::kCompiler:
+        out.kernels.push_back(std::move(compiled[next++]));
+        if (auto* region = std::get_if<RegionStep>(&out.kernels.back().body)) {
+          STROP_ASSIGN(region->calls, CallsOfRegion(*specs[k].region));
+        }
+        break;
       case Maker::kEvaluator: out.kernels.push_back(InterpretKernel(specs[k]));
     }
   }

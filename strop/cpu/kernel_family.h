@@ -59,6 +59,10 @@ StepBody MakeStep(const KernelSpec& spec, const KernelFamily* family, const Emit
 // May the kernel's code be part of a region: emitted in place, and too small to be cut into tasks?
 Decision JoinsRegion(const Instruction& kernel);
 Result<EmittedKernel> EmitRegion(const KernelSpec& spec, EmitContext& context);
+// The library kernels that the region's code calls.
+Result<std::vector<KernelStep>> CallsOfRegion(const Region& region);
+// What that code calls to do so.
+void CallFromRegion(const RegionContext* context, int64_t call, void* const* args);
 
 // ---- the families (families/<name>.cc)
 extern const KernelFamily

@@ -5,6 +5,9 @@
 #include <cstring>
 #include <iterator>
 
+#include "strop/codegen/region_emitter.h"
+#include "strop/cpu/kernel_family.h"
+
 namespace strop::cpu {
 namespace {
 
@@ -65,6 +68,7 @@ const Symbol* SymbolTable(size_t* size) {
       {"sincosf", Address<void, float, float*, float*>(sincosf)},
       {"memcpy", Address<void*, void*, const void*, size_t>(memcpy)},
       {"memmove", Address<void*, void*, const void*, size_t>(memmove)},
+      {RegionEmitter::kCallSymbol, Address<void, const RegionContext*, int64_t, void* const*>(CallFromRegion)},
       {"memset", Address<void*, void*, int, size_t>(memset)},
   };
   *size = std::size(kSymbols);

@@ -55,7 +55,7 @@ class Assembler {
     step.info.op = proto.region ? "region" : std::string(Name(i.op()));
     step.info.op_name = i.metadata().op_name;
     step.info.source = i.metadata().Location();
-    if (proto.is_kernel || proto.is_custom_call) {
+    if (proto.is_kernel || proto.is_custom_call || proto.region) {
       step.info.flops = Flops(i);
       step.info.bytes = BytesAccessed(i);
     } else if (std::holds_alternative<CopyStep>(step.body)) {

@@ -40,6 +40,9 @@ void Executable::Flatten() {
         flat.num_tasks = kernel->num_tasks;
         max_scratch_ = std::max(max_scratch_, kernel->scratch_bytes);
       }
+      if (const RegionStep* region = std::get_if<RegionStep>(&step.body)) {
+        for (const KernelStep& call : region->calls) max_scratch_ = std::max(max_scratch_, call.scratch_bytes);
+      }
       if (const HostStep* host = std::get_if<HostStep>(&step.body)) num_interpreted_ += host->interpreted;
       may_block_ |=
           flat.kind == StepKind::kCollective || flat.kind == StepKind::kInfeed || flat.kind == StepKind::kOutfeed;

@@ -80,11 +80,14 @@ struct KernelStep {
 struct RegionContext {
   const std::atomic<bool>* cancelled = nullptr;  // not null: looked at once a trip
   int64_t trips = 0;                             // of all its loops
+  const KernelStep* calls = nullptr;             // library kernels that it calls, by number
+  void* scratch = nullptr;                       // for those
 };
 // Machine code for loops and branches of small steps as a whole, on this thread; false: it saw that it was cancelled.
 using RegionFn = bool (*)(void* const* args, RegionContext* context);
 struct RegionStep {
   RegionFn fn = nullptr;
+  std::vector<KernelStep> calls = {};
 };
 
 // args[1] = args[0], same size. A copy onto itself is free and not counted.

@@ -234,7 +234,8 @@ class Runner {
 
   Status RunRegion(const RegionStep& step, std::span<void* const> args) {
     static constexpr std::atomic<bool> kNever{false};
-    RegionContext context{.cancelled = a_.cancelled ? a_.cancelled : &kNever};
+    RegionContext context{
+        .cancelled = a_.cancelled ? a_.cancelled : &kNever, .calls = step.calls.data(), .scratch = scratch_};
     const bool ended = step.fn(args.data(), &context);
     if (a_.stats) a_.stats->trips += context.trips;
     return ended ? OkStatus() : MakeError(StatusCode::kCancelled, e_.name(), " was cancelled");

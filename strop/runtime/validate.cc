@@ -152,13 +152,7 @@ class Validator {
     }
     return std::visit(
         Overloaded{
-            [&](const KernelStep& s) {
-              if (!s.fn && !s.library) return InvalidArgument("kernel without code");
-              if (s.num_tasks < 0 || s.scratch_bytes < 0 || s.scratch_bytes > int64_t{1} << 40) {
-                return InvalidArgument("bad task count or scratch size");
-              }
-              return OkStatus();
-            },
+            [&](const KernelStep& s) { return CheckKernel(s); },
             [&](const CopyStep&) {
               if (step.args.size() != 2) return InvalidArgument("a copy takes 2 arguments");
               if (ArgSize(step, 0) != ArgSize(step, 1)) {
@@ -186,9 +180,19 @@ class Validator {
             [&](const InfeedStep&) { return OkStatus(); },
             [&](const OutfeedStep&) { return OkStatus(); },
             [&](const CollectiveStep& s) { return CheckCollective(step, s); },
-            [&](const RegionStep& s) { return s.fn ? OkStatus() : InvalidArgument("region without code"); },
+            [&](const RegionStep& s) {
+              for (const KernelStep& call : s.calls) STROP_TRY(CheckKernel(call));
+              return s.fn ? OkStatus() : InvalidArgument("region without code");
+            },
         },
         step.body);
+  }
+
+  static Status CheckKernel(const KernelStep& s) {
+    if (!s.fn && !s.library) return InvalidArgument("kernel without code");
+    if (s.num_tasks < 0 || s.scratch_bytes < 0 || s.scratch_bytes > int64_t{1} << 40)
+      return InvalidArgument("bad task count or scratch size");
+    return OkStatus();
   }
 
   Status CheckArg0(const Step& step, int64_t bytes) const {

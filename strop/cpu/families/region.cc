@@ -1,4 +1,5 @@
-// Regions: loops of small steps in one function (plan/region.h); the families emit their kernels inside it.
+// Regions: loops of small steps in one function (plan/region.h); the families emit their kernels inside it. What the
+// library does better than generated code is called there.
 #include "strop/analysis/cost.h"
 #include "strop/codegen/region_emitter.h"
 #include "strop/cpu/kernel_family.h"
@@ -7,17 +8,47 @@
 namespace strop::cpu {
 namespace {
 
-// The library starts to be worth a call of its own.
+// From here on the library is worth a call.
 constexpr int64_t kMaxInsteadOfLibrary = 4096;  // flops
+
+Decision IsEmitted(const Instruction& kernel) {
+  if (LibrarySupports(kernel) && Flops(kernel) > kMaxInsteadOfLibrary) return Decision::No("the library computes it");
+  const KernelFamily* family = FindFamily(kernel);
+  if (!family || !family->emit) return Decision::No("no code is generated for it");
+  return Decision::Yes();
+}
+
+// Of the library's, those that are kernels without errors or needs of their own.
+bool IsCall(const Instruction& kernel) {
+  return (kernel.op() == Op::Dot || kernel.op() == Op::Convolution) && LibrarySupports(kernel) && !IsEmitted(kernel);
+}
 
 }  // namespace
 
 Decision JoinsRegion(const Instruction& kernel) {
-  if (LibrarySupports(kernel) && Flops(kernel) > kMaxInsteadOfLibrary) return Decision::No("the library computes it");
-  const KernelFamily* family = FindFamily(kernel);
-  if (!family || !family->emit) return Decision::No("no code is generated for it");
+  if (!IsCall(kernel))
+    if (Decision d = IsEmitted(kernel); !d) return d;
   if (KernelFrame::WantedTasks(CostOf(KernelBody::Of(kernel))) > 1) return Decision::No("it is worth several tasks");
   return Decision::Yes();
+}
+
+Result<std::vector<KernelStep>> CallsOfRegion(const Region& region) {
+  std::vector<KernelStep> calls;
+  for (const std::vector<RegionNode>& program : region.programs) {
+    for (const RegionNode& node : program) {
+      if (node.kind != RegionNodeKind::kKernel || !IsCall(*node.instruction)) continue;
+      STROP_ASSIGN(CompiledKernel kernel, MakeLibraryKernel(KernelSpec{node.instruction, node.in_place}));
+      KernelStep* step = std::get_if<KernelStep>(&kernel.body);
+      if (!step || !step->library) return Internal("%", node.instruction->name(), " is no kernel of the library");
+      calls.push_back(std::move(*step));
+    }
+  }
+  return calls;
+}
+
+void CallFromRegion(const RegionContext* context, int64_t call, void* const* args) {
+  const KernelStep& kernel = context->calls[call];
+  kernel.library->Run(args, 0, kernel.num_tasks, context->scratch);
 }
 
 Result<EmittedKernel> EmitRegion(const KernelSpec& spec, EmitContext& context) {
@@ -26,7 +57,7 @@ Result<EmittedKernel> EmitRegion(const KernelSpec& spec, EmitContext& context) {
     if (!family || !family->emit) return Internal("%", node.instruction->name(), " cannot be part of a region");
     return family->emit(KernelSpec{node.instruction, node.in_place}, frame).status();
   };
-  STROP_TRY(RegionEmitter(context.b, *spec.region, emit).Emit(context.function));
+  STROP_TRY(RegionEmitter(context.b, *spec.region, emit, &IsCall).Emit(context.function));
   return EmittedKernel{};
 }
 
