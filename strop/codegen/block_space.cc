@@ -11,6 +11,7 @@ namespace {
 using V = llvm::Value*;
 
 constexpr int kMinLanes = 4;         // shorter sides are not worth turning
+constexpr int64_t kShort = 8;        // sides that strided reads and interleaved stores do better
 constexpr int kMaxLanes = 16;        // vectors of a block that stay in registers
 constexpr int64_t kTileBytes = 256;  // of a tile's row: a few whole cache lines each way
 constexpr int64_t kTaskBytes = int64_t{256} << 10;
@@ -52,17 +53,6 @@ int64_t SuffixAcross(const Instruction& transpose) {
   return suffix;
 }
 
-V Zip(VectorBuilder& b, V x, V y, bool high) {
-  const int n = VectorBuilder::Lanes(x);
-  llvm::SmallVector<int, 16> mask;
-  for (int i = 0; i < n / 2; ++i) {
-    const int from = (high ? n / 2 : 0) + i;
-    mask.push_back(from);
-    mask.push_back(n + from);
-  }
-  return b.ir().CreateShuffleVector(x, y, mask);
-}
-
 // Each stage rotates the bits of (row, column) by one: after log2(lanes) of them rows and columns have changed places.
 void Turn(VectorBuilder& b, std::vector<V>& rows) {
   const size_t n = rows.size();
@@ -72,8 +62,8 @@ void Turn(VectorBuilder& b, std::vector<V>& rows) {
   for (size_t stage = 1; stage < n; stage *= 2) {
     std::vector<V> next;
     for (size_t i = 0; i < n / 2; ++i) {
-      next.push_back(Zip(b, rows[i], rows[i + n / 2], false));
-      next.push_back(Zip(b, rows[i], rows[i + n / 2], true));
+      next.push_back(b.Zip(rows[i], rows[i + n / 2], false));
+      next.push_back(b.Zip(rows[i], rows[i + n / 2], true));
     }
     rows = std::move(next);
   }
@@ -118,6 +108,7 @@ BlockSpace ChooseBlockSpace(const KernelBody& body, std::span<const int> in_plac
   if (behind != suffix || across == 0) return space;
   space.across = across - 1;
   const int64_t side = std::min(space.sizes[space.across], space.sizes.back());
+  if (side <= kShort && side < PreferredLanes(body, vector_bytes)) return space;
   int lanes = std::min({PreferredLanes(body, vector_bytes), kMaxLanes,
                         static_cast<int>(std::bit_floor(static_cast<uint64_t>(std::min<int64_t>(side, 64))))});
   // Overlapping blocks would compute from what they have written.

@@ -84,6 +84,8 @@ V ElementBuilder::ElementPointer(const Memory& memory, llvm::Type* type, V offse
 
 namespace {
 
+constexpr int64_t kMaxStride = 8;  // beyond, a gather reads fewer cache lines than there are vectors
+
 // Alignment of an access at a multiple of `multiple` elements of `bytes` from a pointer aligned to `base`.
 llvm::Align AccessAlign(int base, int64_t multiple, int64_t bytes) {
   int64_t align = 1;
@@ -117,8 +119,34 @@ V ElementBuilder::LoadPart(const Memory& memory, llvm::Type* type, V offset, int
     }
     return stride == -1 ? b_.Reverse(loaded) : loaded;
   }
+  if (stride > 1 && stride <= kMaxStride && lanes >= 4 && !mask)
+    return StridedPart(memory, type, offset, stride, lanes);
   V offsets = b_.Add(b_.Mul(b_.LaneNumbers(lanes, 64), b_.I64(stride)), offset);
   return GatherPart(memory, type, offsets, mask);
+}
+
+// Every stride-th element: as many vectors as the stride, of which the lanes are picked. Nothing behind the last
+// element is read: the last vector ends there.
+V ElementBuilder::StridedPart(const Memory& memory, llvm::Type* type, V offset, int64_t stride, int lanes) {
+  IrBuilder& ir = b_.ir();
+  const int64_t bytes = type->getScalarSizeInBits() / 8;
+  llvm::Type* vector = VectorBuilder::WithLanes(type, lanes);
+  const int64_t last = (lanes - 1) * stride + 1 - lanes;
+  V picked = nullptr;
+  for (int64_t k = 0; k < stride; ++k) {
+    const int64_t first = std::min(k * lanes, last);
+    V part = Annotate(ir.CreateAlignedLoad(vector, ElementPointer(memory, type, b_.Add(offset, b_.I64(first))),
+                                           AccessAlign(memory.alignment, 1, bytes)),
+                      memory, true);
+    llvm::SmallVector<int, 64> mask;
+    for (int64_t l = 0; l < lanes; ++l) {
+      const int64_t at = l * stride - first;
+      const bool here = at >= 0 && at < lanes;
+      mask.push_back(static_cast<int>(k == 0 ? (here ? at : 0) : here ? lanes + at : l));
+    }
+    picked = k == 0 ? ir.CreateShuffleVector(part, mask) : ir.CreateShuffleVector(picked, part, mask);
+  }
+  return picked;
 }
 
 V ElementBuilder::GatherPart(const Memory& memory, llvm::Type* type, V offsets, V mask) {

@@ -74,6 +74,7 @@ class ElementBuilder {
  private:
   V LoadPart(const Memory& memory, llvm::Type* type, V offset, int64_t stride, int lanes, V mask, int64_t multiple);
   void StorePart(const Memory& memory, V stored, V offset, int64_t stride, V mask, int64_t multiple);
+  V StridedPart(const Memory& memory, llvm::Type* type, V offset, int64_t stride, int lanes);
   V GatherPart(const Memory& memory, llvm::Type* type, V offsets, V mask);
   void ScatterPart(const Memory& memory, V stored, V offsets, V mask);
   template <class I>

@@ -81,6 +81,9 @@ class ElementalEmitter {
   ArrayIndex WindowPosition(const Instruction& update, const ArrayIndex& at);
   Val Load(const ElementBuilder::Memory& memory, ElementType type, const ArrayIndex& index);
   void Store(const ElementBuilder::Memory& memory, const Val& value, const ArrayIndex& index);
+  // Stores parts[d] at (index, d), for an array of parts.size() elements more a position: the lanes of all parts in
+  // turns.
+  void StoreInterleaved(const ElementBuilder::Memory& memory, const Vals& parts, const ArrayIndex& index);
   struct Condition {
     V value = nullptr;  // i1, one or per lane; null: always
     int level = 0;

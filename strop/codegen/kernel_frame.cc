@@ -265,13 +265,28 @@ Status KernelFrame::Walk(const LoopSpace& space, const Cut& cut, const PointFn& 
   return status;
 }
 
-Status EmitRoots(ElementalEmitter& e, const KernelFrame& frame, const KernelBody& body, const ArrayIndex& at) {
+Status EmitRoots(ElementalEmitter& e, const KernelFrame& frame, const KernelBody& body, const LoopSpace& space,
+                 const ArrayIndex& at, std::span<const size_t> outputs) {
+  const auto output = [&](size_t r) { return frame.output(outputs.empty() ? r : outputs[r]); };
   // All values before the first store: a result may share its buffer with an operand.
+  if (space.interleaved > 1) {
+    std::vector<Vals> parts(body.roots.size());
+    for (int64_t d = 0; d < space.interleaved; ++d) {
+      ArrayIndex part = at;
+      part.digits.push_back(e.indices().Constant(d));
+      part.sizes.push_back(space.interleaved);
+      for (size_t r = 0; r < body.roots.size(); ++r)
+        parts[r].push_back(e.EmitAll(body.roots[r], part)[static_cast<size_t>(body.root_leaf[r])]);
+    }
+    STROP_TRY(e.status());
+    for (size_t r = 0; r < body.roots.size(); ++r) e.StoreInterleaved(output(r), parts[r], at);
+    return OkStatus();
+  }
   Vals values;
   for (size_t r = 0; r < body.roots.size(); ++r)
     values.push_back(e.EmitAll(body.roots[r], at)[static_cast<size_t>(body.root_leaf[r])]);
   STROP_TRY(e.status());
-  for (size_t r = 0; r < body.roots.size(); ++r) e.Store(frame.output(r), values[r], at);
+  for (size_t r = 0; r < body.roots.size(); ++r) e.Store(output(r), values[r], at);
   return OkStatus();
 }
 

@@ -76,7 +76,8 @@ class KernelFrame {
   std::map<int, ElementalEmitter> emitters_;  // by lanes
 };
 
-// Computes the roots at a point and stores them.
-Status EmitRoots(ElementalEmitter& e, const KernelFrame& frame, const KernelBody& body, const ArrayIndex& at);
+// Computes the roots at a point of the space and stores them, in the frame's outputs of these numbers (none: in order).
+Status EmitRoots(ElementalEmitter& e, const KernelFrame& frame, const KernelBody& body, const LoopSpace& space,
+                 const ArrayIndex& at, std::span<const size_t> outputs = {});
 
 }  // namespace strop

@@ -144,6 +144,19 @@ Int64Vector Factors(int64_t total, const Cuts& cuts) {
   return sizes;
 }
 
+constexpr int64_t kMaxInterleaved = 8;
+constexpr size_t kMaxInterleavedCode = 512;  // instructions, for all elements
+
+// Takes a short last factor out of the walk, if vectors along the one before are full.
+void Interleave(const KernelBody& body, LoopSpace& space, Int64Vector& sizes) {
+  if (sizes.size() < 2 || space.lanes < 4) return;
+  const int64_t last = sizes.back(), before = sizes[sizes.size() - 2];
+  if (last > kMaxInterleaved || last >= space.lanes || before < space.lanes) return;
+  if (body.Computed().size() * static_cast<size_t>(last) > kMaxInterleavedCode) return;
+  sizes.pop_back();
+  space.interleaved = last;
+}
+
 // Vectors along the last factors, merged until they fill one.
 void VectorizeRows(LoopSpace& space, Int64Vector& sizes, bool wide) {
   while (sizes.size() > 1 && sizes.back() < space.lanes) {
@@ -186,6 +199,7 @@ LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes) {
     // A reduction of columns: more sums at a time, and longer reads.
     const bool columns =
         std::any_of(body.roots.begin(), body.roots.end(), [](const Instruction* r) { return r->op() == Op::Reduce; });
+    if (!columns) Interleave(body, space, sizes);
     VectorizeRows(space, sizes, columns);
   }
   SetRows(space, sizes);

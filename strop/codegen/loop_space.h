@@ -15,10 +15,13 @@ struct LoopSpace {
   int64_t row_size = 1;
   bool uniform = false;  // one element at a time; vectors are used inside (a reduction along the operand's rows)
   int lanes = 1;
+  // The last digit of the result, if it is short and something tells it apart (colours, coordinates): it is no digit of
+  // the walk; at each point of the walk all its elements are computed and stored interleaved.
+  int64_t interleaved = 1;
   // Per digit, the row itself last: where conditions of the kernel change. What lies between is walked by code of its
   // own, in which they are decided. Empty: nowhere.
   std::vector<Int64Vector> splits;
-  int64_t num_elements() const { return rows * row_size; }
+  int64_t num_elements() const { return rows * row_size * interleaved; }
 };
 
 // Lanes so that the widest type of the kernel fills a register.

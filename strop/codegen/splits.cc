@@ -37,7 +37,7 @@ ElementalEmitter::Splits Conditions(VectorBuilder& b, const KernelBody& body, st
     function = b.ir().GetInsertBlock()->getParent();
     frame.NoteSplits(&splits);
     const Status status = frame.Walk(
-        space, cut, [&](ElementalEmitter& e, const ArrayIndex& at) { return EmitRoots(e, frame, body, at); });
+        space, cut, [&](ElementalEmitter& e, const ArrayIndex& at) { return EmitRoots(e, frame, body, space, at); });
     if (!status.ok()) splits.clear();  // emitting it in earnest will say so
     frame.Return();
   }

@@ -80,6 +80,16 @@ V VectorBuilder::Interleave(V even, V odd) {
   return ir_.CreateShuffleVector(even, odd, mask);
 }
 
+V VectorBuilder::Zip(V even, V odd, bool high) {
+  const int n = Lanes(even);
+  llvm::SmallVector<int, 64> mask;
+  for (int i = 0; i < n; ++i) {
+    const int at = (high ? n : 0) + i;
+    mask.push_back((at % 2) * n + at / 2);
+  }
+  return ir_.CreateShuffleVector(even, odd, mask);
+}
+
 V VectorBuilder::Even(V v) { return Lanes(v) == 2 ? Lane(v, 0) : ir_.CreateShuffleVector(v, Mask(Lanes(v) / 2, 0, 2)); }
 
 V VectorBuilder::Odd(V v) { return Lanes(v) == 2 ? Lane(v, 1) : ir_.CreateShuffleVector(v, Mask(Lanes(v) / 2, 1, 2)); }

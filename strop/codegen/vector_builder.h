@@ -65,8 +65,9 @@ class VectorBuilder {
   V Slice(V v, int first, int count);
   V Concat(V low, V high);
   V Reverse(V v);
-  V Interleave(V even, V odd);  // 2n lanes
-  V Even(V v);                  // lanes 0, 2, 4, ...
+  V Interleave(V even, V odd);      // 2n lanes
+  V Zip(V even, V odd, bool high);  // the lower or higher n of them
+  V Even(V v);                      // lanes 0, 2, 4, ...
   V Odd(V v);
 
   // ---- floating point (exactly as IEEE says; nothing is reassociated or contracted)

@@ -121,6 +121,33 @@ TEST(Movement, SplitsAlongEveryDigit) {
   t.Check();
 }
 
+// Short innermost dimensions: interleaved stores, reads of every third element, tails; steps of slices.
+TEST(Movement, ShortRows) {
+  for (int64_t n : {2, 3, 4, 6, 7, 8, 9}) {
+    for (ElementType type : {kF32, ElementType::U8, ElementType::Pred, ElementType::F64, ElementType::C64}) {
+      Case t;
+      t.b.Transpose(t.Input(type, {3, n, 75}), {0, 2, 1});
+      t.Check();
+      Case u;
+      u.b.Transpose(u.Input(type, {2, 67, n}), {0, 2, 1});
+      u.Check();
+    }
+    Case t;
+    Instruction* x = t.b.Make(Op::Add, {t.Input({64, n}), t.b.Broadcast(t.Input({n}), {64, n}, {1})});
+    t.b.Make(Op::Multiply, {x, t.b.Broadcast(t.Input({64}), {64, n}, {0})});
+    t.Check();
+    Case c;
+    Instruction *p = c.Input({301, 1}), *q = c.Input({301, n});
+    c.b.Make(Op::Concatenate, {p, q, p}, DimensionsAttrs{{1}});
+    c.Check();
+    for (ElementType type : {kF32, ElementType::U8, ElementType::BF16}) {
+      Case s;
+      s.b.Slice(s.Input(type, {7, 65 * n}), {1, n - 1}, {7, 65 * n}, {2, n});
+      s.Check();
+    }
+  }
+}
+
 TEST(Movement, TransposeReverseSlice) {
   for (const Dims& p : {Dims{1, 0, 2}, Dims{2, 1, 0}, Dims{0, 2, 1}, Dims{1, 2, 0}, Dims{2, 0, 1}}) {
     for (ElementType type : {kF32, ElementType::S8, ElementType::C64, ElementType::F64}) {

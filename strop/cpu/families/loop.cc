@@ -31,13 +31,14 @@ Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
   EmittedKernel emitted;
   const int vector_bytes = frame.b().target().vector_bytes;
   const KernelCost cost = CostOf(body);
-  const auto point = [&](ElementalEmitter& e, const ArrayIndex& at) { return EmitRoots(e, frame, body, at); };
+  LoopSpace space;
+  const auto point = [&](ElementalEmitter& e, const ArrayIndex& at) { return EmitRoots(e, frame, body, space, at); };
   const BlockSpace blocks = ChooseBlockSpace(body, spec.in_place, vector_bytes);
   if (blocks.lanes > 0) {
     STROP_TRY(WalkBlocks(frame, blocks, cost, point, &emitted.num_tasks));
     return emitted;
   }
-  LoopSpace space = ChooseLoopSpace(body, vector_bytes);
+  space = ChooseLoopSpace(body, vector_bytes);
   const KernelFrame::Cut cut = KernelFrame::CutIntoTasks(space, cost);
   ChooseSplits(frame.b(), body, spec.in_place, cut, space);
   emitted.num_tasks = cut.num_tasks;
@@ -62,12 +63,8 @@ Result<EmittedKernel> Emit(const KernelSpec& spec, KernelFrame& frame) {
     if (elements == 0) continue;
     const LoopSpace space = ChooseLoopSpace(part, frame.b().target().vector_bytes);
     KernelFrame::Cut cut{.num_tasks = 1, .pieces = 1, .piece_size = space.row_size, .units_per_task = space.rows};
-    STROP_TRY(frame.Walk(space, cut, [&](ElementalEmitter& e, const ArrayIndex& at) -> Status {
-      Vals values;
-      for (size_t r = 0; r < part.roots.size(); ++r)
-        values.push_back(e.EmitAll(part.roots[r], at)[static_cast<size_t>(part.root_leaf[r])]);
-      for (size_t r = 0; r < part.roots.size(); ++r) e.Store(frame.output(outputs[elements][r]), values[r], at);
-      return e.status();
+    STROP_TRY(frame.Walk(space, cut, [&](ElementalEmitter& e, const ArrayIndex& at) {
+      return EmitRoots(e, frame, part, space, at, outputs[elements]);
     }));
   }
   return EmittedKernel{};
