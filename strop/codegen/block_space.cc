@@ -13,7 +13,7 @@ using V = llvm::Value*;
 constexpr int kMinLanes = 4;         // shorter sides are not worth turning
 constexpr int64_t kShort = 8;        // sides that strided reads and interleaved stores do better
 constexpr int kMaxLanes = 16;        // vectors of a block that stay in registers
-constexpr int64_t kTileBytes = 256;  // of a tile's row: a few whole cache lines each way
+constexpr int64_t kTile = 64;        // elements of a tile's side: whole cache lines each way
 constexpr int64_t kTaskBytes = int64_t{256} << 10;
 constexpr int64_t kMaxTasks = 4096;
 
@@ -116,9 +116,7 @@ BlockSpace ChooseBlockSpace(const KernelBody& body, std::span<const int> in_plac
     while (lanes > 1 && (space.sizes[space.across] % lanes != 0 || space.sizes.back() % lanes != 0)) lanes /= 2;
   if (lanes < kMinLanes) return space;
   space.lanes = lanes;
-  const Shape& shape = space.turned[0]->shape();
-  const int64_t tile = std::max<int64_t>(lanes, kTileBytes / Bytes(shape.type()));
-  const auto tile_of = [&](int64_t size) { return std::min(tile, (size + lanes - 1) / lanes * lanes); };
+  const auto tile_of = [&](int64_t size) { return std::min(kTile, (size + lanes - 1) / lanes * lanes); };
   space.tile_across = tile_of(space.sizes[space.across]);
   space.tile_along = tile_of(space.sizes.back());
   return space;

@@ -41,6 +41,13 @@ struct LaneCombiner {
 };
 LaneCombiner RecognizeCombiner(const Computation& computation);
 
+// A reduce-window whose window reaches from each element of one dimension to its end: a scan, of linear work.
+struct ScanShape {
+  int64_t outer = 1, n = 1, inner = 1;  // the array as [outer, n, inner]
+  bool backward = false;                // from the last element to the first
+};
+std::optional<ScanShape> ScanOf(const Instruction& reduce_window);
+
 class ElementalEmitter {
  public:
   using V = llvm::Value*;
@@ -69,6 +76,10 @@ class ElementalEmitter {
   Vals Inline(const Computation& computation, const Vals& arguments);
   // Scalar operand (start index, init value), evaluated outside all loops where possible.
   Val EmitScalarOperand(const Instruction* instruction) { return Emit(instruction, ArrayIndex{}); }
+  // The scan of one line: `at` is a position in [outer, inner]; store(position in [outer, n, inner], results) for each
+  // element.
+  void Scan(const Instruction& i, const ScanShape& shape, const ArrayIndex& at,
+            const std::function<void(const ArrayIndex&, const Vals&)>& store);
   int LevelOf(const ArrayIndex& index) const;
   // start_indices of dynamic-slice and -update-slice as subscripts, clamped so that a window of `sizes` fits.
   std::vector<LaneIndex> EmitStarts(const Instruction& i, int64_t first_operand, std::span<const int64_t> dims,

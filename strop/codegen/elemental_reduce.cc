@@ -455,6 +455,59 @@ Vals ElementalEmitter::ReduceWindow(const Instruction& i, const ArrayIndex& inde
   return accumulators;
 }
 
+std::optional<ScanShape> ScanOf(const Instruction& i) {
+  if (i.op() != Op::ReduceWindow) return std::nullopt;
+  const Shape& operand = i.operand(0)->shape();
+  const Window& window = i.attrs<WindowAttrs>().window;
+  ScanShape shape;
+  bool found = false;
+  for (int64_t d = 0; d < operand.rank(); ++d) {
+    const WindowDim& w = window.dims[static_cast<size_t>(d)];
+    if (w.stride != 1 || w.base_dilation != 1 || w.window_dilation != 1 || w.reversal) return std::nullopt;
+    if (w.size == 1 && w.pad_low == 0 && w.pad_high == 0) {
+      (found ? shape.inner : shape.outer) *= operand.dim(d);
+      continue;
+    }
+    const bool forward = w.pad_low == w.size - 1 && w.pad_high == 0;
+    shape.backward = w.pad_low == 0 && w.pad_high == w.size - 1;
+    if (found || w.size != operand.dim(d) || (!forward && !shape.backward)) return std::nullopt;
+    found = true;
+    shape.n = w.size;
+  }
+  return found ? std::optional(shape) : std::nullopt;
+}
+
+// Forwards the order is that of each window by itself, backwards that of an associative combiner.
+void ElementalEmitter::Scan(const Instruction& i, const ScanShape& shape, const ArrayIndex& at,
+                            const std::function<void(const ArrayIndex&, const Vals&)>& store) {
+  const int64_t inputs = i.operand_count() / 2;
+  const LaneCombiner combiner = RecognizeCombiner(*i.called(0));
+  Vals init;
+  for (int64_t k = 0; k < inputs; ++k)
+    init.push_back(elements_.Splat(EmitScalarOperand(i.operand(inputs + k)), at.uniform() ? 1 : lanes()));
+  const ElementType type = init[0].type;
+  const bool widen = combiner.op == Op::Add && IsFloat(type) && Bits(type) < 32;
+  if (widen) init[0].type = ElementType::F32;
+  ArrayIndex position = indices_.Refactor(at, Int64Vector{shape.outer, shape.inner});
+  position =
+      ArrayIndex{{position.digits[0], indices_.Constant(0), position.digits[1]}, {shape.outer, shape.n, shape.inner}};
+  LoopOver("scan", b_.I64(0), b_.I64(shape.n), 1, init, [&](V n, const Vals& carried) {
+    const LaneIndex step = indices_.Counter(n, scopes_.current(), 0, 1).Within(0, shape.n - 1);
+    position.digits[1] = shape.backward ? indices_.Sub(shape.n - 1, step) : step;
+    Vals values;
+    for (int64_t k = 0; k < inputs; ++k) {
+      values.push_back(Emit(i.operand(k), position));
+      values.back().type = init[static_cast<size_t>(k)].type;
+    }
+    const Vals next = shape.backward ? CombineInto(combiner, values, carried, nullptr)
+                                     : CombineInto(combiner, carried, values, nullptr);
+    Vals results = next;
+    if (widen) results[0] = Val{elements_.RoundToFormat(type, next[0].re), nullptr, type};
+    store(position, results);
+    return next;
+  });
+}
+
 Vals ElementalEmitter::Map(const Instruction& i, const ArrayIndex& index) {
   Vals arguments;
   for (int64_t k = 0; k < i.operand_count(); ++k) arguments.push_back(Emit(i.operand(k), index));

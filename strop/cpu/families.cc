@@ -5,7 +5,7 @@ namespace strop::cpu {
 namespace {
 
 constexpr const KernelFamily* kFamilies[] = {
-    &kUpdateFamily, &kScatterFamily, &kSelectAndScatterFamily, &kSortFamily, &kLoopFamily,
+    &kUpdateFamily, &kScatterFamily, &kSelectAndScatterFamily, &kSortFamily, &kScanFamily, &kLoopFamily,
 };
 
 }  // namespace

@@ -70,6 +70,7 @@ extern const KernelFamily
 extern const KernelFamily kUpdateFamily;  // dynamic-update-slice in place
 extern const KernelFamily kScatterFamily;
 extern const KernelFamily kSelectAndScatterFamily;
+extern const KernelFamily kScanFamily;  // reduce-window to the end of a dimension
 extern const KernelFamily kSortFamily;  // by any comparator
 
 }  // namespace strop::cpu

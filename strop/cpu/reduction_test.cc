@@ -204,5 +204,42 @@ TEST(Reduction, Dot) {
   }
 }
 
+// (x, y) -> y x + y + x with a constant: associative, none of the library's combiners.
+TEST(Reduction, ScanByAnyCombiner) {
+  struct {
+    Int64Vector dims;
+    int64_t along;
+  } cases[] = {{{37}, 0}, {{5, 33}, 1}, {{33, 5}, 0}, {{40, 21}, 1}, {{21, 40}, 0}, {{3, 9, 130}, 1}, {{7, 4, 3}, 1}};
+  for (const auto& c : cases) {
+    for (bool backward : {false, true}) {
+      for (ElementType type : {ElementType::S32, ElementType::U8}) {
+        Module m("m");
+        Differential d(m);
+        Builder inner(m.AddComputation("combiner"));
+        Instruction* x = inner.Parameter(0, Shape::Scalar(type));
+        Instruction* y = inner.Parameter(1, Shape::Scalar(type));
+        inner.Make(Op::Add, {inner.Make(Op::Add, {x, y}), inner.Make(Op::Multiply, {x, y})});
+        ASSERT_TRUE(inner.Finish().ok());
+        Builder b(d.body());
+        Window window;
+        for (int64_t k = 0; k < static_cast<int64_t>(c.dims.size()); ++k) {
+          WindowDim w;
+          if (k == c.along) {
+            w.size = c.dims[static_cast<size_t>(k)];
+            (backward ? w.pad_high : w.pad_low) = w.size - 1;
+          }
+          window.dims.push_back(w);
+        }
+        Instruction* operands[] = {b.Parameter(0, Shape::Array(type, c.dims)), b.Scalar(type, 0)};
+        Computation* called[] = {inner.computation()};
+        b.Make(Op::ReduceWindow, operands, WindowAttrs{window}, called, nullptr);
+        const Status s = b.Finish();
+        ASSERT_TRUE(s.ok()) << s.ToString();
+        EXPECT_EQ(d.Check(), "") << d.body()->ToString();
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace strop::cpu
