@@ -10,10 +10,10 @@ namespace {
 
 using V = llvm::Value*;
 
-constexpr int kMinLanes = 4;         // shorter sides are not worth turning
-constexpr int64_t kShort = 8;        // sides that strided reads and interleaved stores do better
-constexpr int kMaxLanes = 16;        // vectors of a block that stay in registers
-constexpr int64_t kTile = 64;        // elements of a tile's side: whole cache lines each way
+constexpr int kMinLanes = 4;   // shorter sides are not worth turning
+constexpr int64_t kShort = 8;  // sides that strided reads and interleaved stores do better
+constexpr int kMaxLanes = 16;  // vectors of a block that stay in registers
+constexpr int64_t kTile = 64;  // elements of a tile's side: whole cache lines each way
 constexpr int64_t kTaskBytes = int64_t{256} << 10;
 constexpr int64_t kMaxTasks = 4096;
 
