@@ -15,15 +15,16 @@ constexpr int64_t kBlock = 128;             // columns a step
 constexpr int64_t kTile = 128;              // rows and columns of a task
 constexpr int64_t kTaskElements = 1 << 12;  // small matrices are grouped to about this many a task
 
-// An upper matrix by rows is a lower one by columns: a = U^H U says conj(a) = U^T conj(U), and conj(a) is a by columns.
+// a = U^H U is a = L L^H with L = U^H: an upper factor is computed in the other triangle and mirrored.
 template <class T>
 class Factorization {
  public:
-  Factorization(bool lower, int64_t n) : eigen_(BestEigenIsa().table<T>()), by_rows_(lower), n_(n) {}
+  Factorization(bool lower, int64_t n) : eigen_(BestEigenIsa().table<T>()), lower_(lower), n_(n) {}
 
   // False: no memory.
   bool Run(T* a, ThreadPool* pool) const {
-    FactorResult result = n_ <= kWhole ? eigen_.factor(by_rows_, n_, a, n_) : RunBlocks(a, pool);
+    if (!lower_) Mirror(a, [this](T* upper, T* lower) { *lower = Conjugate(*upper); });
+    FactorResult result = n_ <= kWhole ? eigen_.factor(n_, a, n_) : RunBlocks(a, pool);
     if (result == FactorResult::kNoMemory) return false;
     if (result == FactorResult::kIndefinite) {
       using Real = decltype(std::real(T()));
@@ -31,21 +32,38 @@ class Factorization {
                   std::numeric_limits<Real>::quiet_NaN());
       return true;
     }
-    for (int64_t r = 0; r < n_; ++r) {
-      T* row = a + r * n_;
-      by_rows_ ? std::fill(row + r + 1, row + n_, T(0)) : std::fill(row, row + r, T(0));
-    }
+    Mirror(a, [this](T* upper, T* lower) {
+      *upper = lower_ ? T(0) : Conjugate(*lower);
+      if (!lower_) *lower = T(0);
+    });
     return true;
   }
 
  private:
-  T* At(T* a, int64_t row, int64_t column) const { return a + (by_rows_ ? row * n_ + column : column * n_ + row); }
+  T* At(T* a, int64_t row, int64_t column) const { return a + row * n_ + column; }
+
+  static T Conjugate(T v) {
+    if constexpr (std::is_floating_point_v<T>)
+      return v;
+    else
+      return std::conj(v);
+  }
+
+  // f(above the diagonal, its mirror image below), in squares that the cache holds.
+  template <class F>
+  void Mirror(T* a, F f) const {
+    constexpr int64_t kSquare = 32;
+    for (int64_t r0 = 0; r0 < n_; r0 += kSquare)
+      for (int64_t c0 = r0; c0 < n_; c0 += kSquare)
+        for (int64_t r = r0; r < std::min(n_, r0 + kSquare); ++r)
+          for (int64_t c = std::max(c0, r + 1); c < std::min(n_, c0 + kSquare); ++c) f(At(a, r, c), At(a, c, r));
+  }
 
   FactorResult RunBlocks(T* a, ThreadPool* pool) const {
     std::atomic<bool> memory{true};
     for (int64_t first = 0; first < n_; first += kBlock) {
       const int64_t width = std::min(kBlock, n_ - first), below = first + width;
-      const FactorResult diagonal = eigen_.factor(by_rows_, width, At(a, first, first), n_);
+      const FactorResult diagonal = eigen_.factor(width, At(a, first, first), n_);
       if (diagonal != FactorResult::kOk) return diagonal;
       const int64_t tiles = (n_ - below + kTile - 1) / kTile;
       const auto size = [&](int64_t start) { return std::min(kTile, n_ - start); };
@@ -57,15 +75,14 @@ class Factorization {
                                             .triangle_stride = n_,
                                             .b = At(a, row, first),
                                             .b_stride = n_,
-                                            .triangle_by_rows = by_rows_,
-                                            .b_by_rows = !by_rows_,
+                                            .b_by_rows = false,
                                             .conjugate = true};
         if (!eigen_.solve(system)) memory.store(false, std::memory_order_relaxed);
       });
       ForEachTask(pool, tiles * tiles, [&](int64_t task) {
         if (task % tiles > task / tiles) return;
         const int64_t row = below + task / tiles * kTile, column = below + task % tiles * kTile;
-        if (!eigen_.subtract_product(by_rows_, size(row), size(column), width, At(a, row, first), At(a, column, first),
+        if (!eigen_.subtract_product(size(row), size(column), width, At(a, row, first), At(a, column, first),
                                      At(a, row, column), n_))
           memory.store(false, std::memory_order_relaxed);
       });
@@ -75,7 +92,7 @@ class Factorization {
   }
 
   const EigenTable<T>& eigen_;
-  bool by_rows_;
+  bool lower_;
   int64_t n_;
 };
 

@@ -21,20 +21,20 @@ struct TriangularSystem {
   int64_t triangle_stride = 0;
   T* b = nullptr;
   int64_t b_stride = 0;
-  bool triangle_by_rows = true, b_by_rows = true;  // what the strides step over; else columns
-  bool lower = true, unit_diagonal = false, conjugate = false;
+  bool b_by_rows = true;  // what its stride steps over; else columns
+  bool lower = true, conjugate = false;
 };
 
-// Matrices by rows (or by columns, as the arguments say), `stride` elements from one to the next.
+// Matrices by rows, `stride` elements from one to the next. Each further way of reading them would be compiled four
+// times an instruction set: callers transpose what lies otherwise.
 template <class T>
 struct EigenTable {
   // The lower triangle of a = L L^H becomes L; what lies above is neither read nor kept.
-  FactorResult (*factor)(bool by_rows, int64_t n, T* a, int64_t stride) = nullptr;
+  FactorResult (*factor)(int64_t n, T* a, int64_t stride) = nullptr;
   // False: no memory.
   bool (*solve)(const TriangularSystem<T>& system) = nullptr;
   // c -= a b^H with c m x n, a m x k, b n x k, all with one stride. False: no memory.
-  bool (*subtract_product)(bool by_rows, int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* c,
-                           int64_t stride) = nullptr;
+  bool (*subtract_product)(int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* c, int64_t stride) = nullptr;
 };
 
 struct EigenIsa {

@@ -5,48 +5,85 @@
 
 #include "strop/cpu/kernels/eigen_kernels.h"
 #include "strop/cpu/kernels/parallel.h"
+#include "strop/cpu/kernels/scratch.h"
 
 namespace strop::cpu {
 namespace {
 
-constexpr int64_t kColumns = 64;            // right-hand sides a task; enough to pay for packing the triangle
-constexpr int64_t kTaskProducts = 1 << 15;  // small systems are grouped to about this many multiplications a task
+constexpr int64_t kColumns = 64;              // right-hand sides a task; enough to pay for packing the triangle
+constexpr int64_t kTaskProducts = 1 << 15;    // small systems are grouped to about this many multiplications a task
+constexpr int64_t kCopiedElements = 1 << 20;  // of triangles that are read another way
 
-// The system of the first matrix, without addresses. From the right: x op(a) = b says op(a)^T x^T = b^T.
+// op(a) x = b for the first matrix, without addresses. From the right: x op(a) = b says op(a)^T x^T = b^T.
 template <class T>
-TriangularSystem<T> SystemOf(const TriangularOptions& options, int64_t m, int64_t n) {
-  const bool by_columns = (options.transpose == TriangularTranspose::kNone) != options.left_side;
+TriangularSystem<T> SystemOf(const TriangularOptions& options, bool transposed, int64_t m, int64_t n) {
   TriangularSystem<T> system;
   system.size = options.left_side ? m : n;
   system.columns = options.left_side ? n : m;
   system.triangle_stride = system.size;
   system.b_stride = n;
-  system.triangle_by_rows = !by_columns;
   system.b_by_rows = options.left_side;
-  system.lower = options.lower != by_columns;
-  system.unit_diagonal = options.unit_diagonal;
+  system.lower = options.lower != transposed;
   system.conjugate = options.transpose == TriangularTranspose::kAdjoint;
   return system;
+}
+
+// Rows [begin, end) of a triangle as Eigen is to read it: transposed, and with ones on the diagonal, if so asked.
+template <class T>
+void CopyRows(const TriangularSystem<T>& system, bool transposed, bool unit_diagonal, int64_t begin, int64_t end,
+              const T* from, T* to) {
+  constexpr int64_t kSquare = 16;
+  const int64_t size = system.size;
+  for (int64_t r0 = begin; r0 < end; r0 += kSquare)
+    for (int64_t c0 = 0; c0 < size; c0 += kSquare)
+      for (int64_t r = r0; r < std::min(end, r0 + kSquare); ++r) {
+        const int64_t first = system.lower ? c0 : std::max(c0, r);
+        const int64_t last = std::min({c0 + kSquare, size, system.lower ? r + 1 : size});
+        for (int64_t c = first; c < last; ++c)
+          to[r * size + c] = unit_diagonal && r == c ? T(1) : from[transposed ? c * size + r : r * size + c];
+      }
 }
 
 template <class T>
 Status Solve(const TriangularOptions& options, int64_t batch, int64_t m, int64_t n, const void* a, void* b,
              ThreadPool* pool) {
   const EigenTable<T>& eigen = BestEigenIsa().table<T>();
-  const TriangularSystem<T> first = SystemOf<T>(options, m, n);
+  const bool transposed = (options.transpose == TriangularTranspose::kNone) != options.left_side;
+  const TriangularSystem<T> first = SystemOf<T>(options, transposed, m, n);
+  const int64_t size = first.size * first.size;
   const int64_t pieces = (first.columns + kColumns - 1) / kColumns;
-  const int64_t products = first.size * first.size * std::min(kColumns, first.columns);
-  std::atomic<bool> memory{true};
-  ForEachPiece(pool, batch * pieces, std::max<int64_t>(1, kTaskProducts / products), [&](int64_t begin, int64_t end) {
-    for (int64_t piece = begin; piece < end; ++piece) {
-      const int64_t matrix = piece / pieces, column = piece % pieces * kColumns;
-      TriangularSystem<T> system = first;
-      system.triangle = static_cast<const T*>(a) + matrix * first.size * first.size;
-      system.b = static_cast<T*>(b) + matrix * m * n + column * (first.b_by_rows ? 1 : first.b_stride);
-      system.columns = std::min(kColumns, first.columns - column);
-      if (!eigen.solve(system)) memory.store(false, std::memory_order_relaxed);
+  const int64_t products = size * std::min(kColumns, first.columns);
+  const bool copy = transposed || options.unit_diagonal;
+  const int64_t chunk = copy ? std::clamp<int64_t>(kCopiedElements / size, 1, batch) : batch;  // matrices at a time
+  const Scratch<T> copies(copy ? chunk * size : 0);
+  std::atomic<bool> memory{!copy || copies.get()};
+  for (int64_t start = 0; start < batch && memory; start += chunk) {
+    const int64_t count = std::min(chunk, batch - start);
+    const T* triangles = static_cast<const T*>(a) + start * size;
+    if (copy) {
+      ForEachPiece(pool, count * first.size, std::max<int64_t>(16, kTaskProducts / first.size / 16 * 16),
+                   [&](int64_t begin, int64_t end) {
+                     for (int64_t row = begin; row < end;) {
+                       const int64_t matrix = row / first.size, r = row % first.size;
+                       const int64_t rows = std::min(end - row, first.size - r);
+                       CopyRows(first, transposed, options.unit_diagonal, r, r + rows, triangles + matrix * size,
+                                copies.get() + matrix * size);
+                       row += rows;
+                     }
+                   });
+      triangles = copies.get();
     }
-  });
+    ForEachPiece(pool, count * pieces, std::max<int64_t>(1, kTaskProducts / products), [&](int64_t begin, int64_t end) {
+      for (int64_t piece = begin; piece < end; ++piece) {
+        const int64_t matrix = piece / pieces, column = piece % pieces * kColumns;
+        TriangularSystem<T> system = first;
+        system.triangle = triangles + matrix * size;
+        system.b = static_cast<T*>(b) + (start + matrix) * m * n + column * (first.b_by_rows ? 1 : first.b_stride);
+        system.columns = std::min(kColumns, first.columns - column);
+        if (!eigen.solve(system)) memory.store(false, std::memory_order_relaxed);
+      }
+    });
+  }
   if (!memory.load()) return ResourceExhausted("triangular-solve: no memory for systems of order ", first.size);
   return OkStatus();
 }
