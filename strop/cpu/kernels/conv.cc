@@ -5,46 +5,11 @@
 #include <cstring>
 
 #include "strop/cpu/kernels/accumulator_type.h"
+#include "strop/cpu/kernels/conv_taps.h"
 #include "strop/cpu/kernels/gemm.h"
 
 namespace strop::cpu {
 namespace {
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-// Index of the input element that tap `w` of output `o` reads along a dimension, or -1 for padding and dilation holes.
-int64_t InputIndex(const ConvSpatialDim& d, int64_t o, int64_t w) {
-  const int64_t at = o * d.stride - d.pad_low + (d.reversal ? d.kernel - 1 - w : w) * d.window_dilation;
-  if (at < 0) return -1;
-  if (d.base_dilation != 1) {
-    if (at % d.base_dilation != 0) return -1;
-    const int64_t i = at / d.base_dilation;
-    return i < d.input ? i : -1;
-  }
-  return at < d.input ? at : -1;
-}
-
-// The taps of the kernel as one list.
-struct Taps {
-  int64_t count = 1;
-  std::vector<int64_t> index;          // [tap][dim]
-  std::vector<int64_t> kernel_offset;  // [tap]
-  explicit Taps(const ConvProblem& p) {
-    const size_t rank = p.spatial.size();
-    for (const ConvSpatialDim& d : p.spatial) count *= d.kernel;
-    for (int64_t t = 0; t < count; ++t) {
-      int64_t rest = t, offset = 0;
-      std::vector<int64_t> at(rank);
-      for (size_t n = rank; n-- > 0;) {
-        at[n] = rest % p.spatial[n].kernel;
-        rest /= p.spatial[n].kernel;
-        offset += at[n] * p.spatial[n].kernel_stride;
-      }
-      index.insert(index.end(), at.begin(), at.end());
-      kernel_offset.push_back(offset);
-    }
-  }
-};
 
 // ---- implicit GEMM
 // ------------------------------------------------------------------------------------------------------
@@ -78,7 +43,8 @@ class DimOffsets {
 template <class T>
 class GemmConv final : public Conv {
  public:
-  explicit GemmConv(const ConvProblem& p) : p_(p), taps_(p), micro_(MicroOf<T>(BestGemmIsa())) {
+  GemmConv(const ConvProblem& p, const GemmIsa& isa)
+      : p_(p), taps_(p), micro_(MicroOf<T>(isa, p.input_type, p.kernel_type)) {
     groups_ = std::max(p.feature_groups, p.batch_groups);
     features_ = p.out_features / groups_;
     rank_ = static_cast<int>(p.spatial.size());
@@ -101,11 +67,22 @@ class GemmConv final : public Conv {
       --first_merged_;
     if (!swapped_) first_merged_ = 0;
     for (int d = 0; d < static_cast<int>(dims_.size()); ++d) (d < first_merged_ ? outer_ : positions_) *= dims_[d].size;
-    k_ = taps_.count * p.in_features;
+    // Units do not reach over taps: the features of a tap are rounded up to whole ones.
+    tap_k_ = CeilDiv(p.in_features, micro_.group) * micro_.group;
+    k_ = taps_.count * tap_k_;
+    for (int64_t tap = 0; tap < taps_.count; ++tap) {
+      int64_t offset = 0;
+      for (int d = 0; d < rank_; ++d) {
+        const ConvSpatialDim& s = p.spatial[d];
+        const int64_t w = taps_.index[tap * rank_ + d];
+        offset += (s.reversal ? s.kernel - 1 - w : w) * s.window_dilation * s.input_stride;
+      }
+      tap_offsets_.push_back(offset);
+    }
     // Taps that follow each other in a row of the kernel read neighbours, all features of one after those of the other.
     const ConvSpatialDim* row = rank_ > 0 ? &p.spatial.back() : nullptr;
-    if (row && p.input_feature_stride == 1 && row->input_stride == p.in_features && row->window_dilation == 1 &&
-        row->base_dilation == 1 && !row->reversal)
+    if (row && micro_.group == 1 && p.input_feature_stride == 1 && row->input_stride == p.in_features &&
+        row->window_dilation == 1 && row->base_dilation == 1 && !row->reversal)
       row_taps_ = row->kernel;
     const int64_t m = swapped_ ? features_ : positions_, n = swapped_ ? positions_ : features_;
     block_ = ChooseBlocks(m, n, k_, micro_.mr, micro_.nr, sizeof(T), groups_ * outer_);
@@ -135,8 +112,9 @@ class GemmConv final : public Conv {
     int64_t size, stride;
     int slot;  // 0: batch; d + 1: spatial dimension d
   };
-  static constexpr int kMostVectors = 64;  // of a panel
-  using Position = int64_t[10];            // by slot
+  static constexpr int kMostVectors = 64;      // of a panel
+  static constexpr int kPieceElements = 2048;  // of a piece of a panel
+  using Position = int64_t[10];                // by slot
 
   void Block(const uint8_t* input, const uint8_t* kernel, uint8_t* output, int64_t group, int64_t outer, int64_t down,
              int64_t across, void* scratch) const {
@@ -192,8 +170,49 @@ class GemmConv final : public Conv {
     }
   }
 
-  // Where a position finds its tap in the input; negative outside.
-  int64_t Offset(const Position& at, int64_t tap) const {
+  // To the next position.
+  void Advance(Position& at) const {
+    for (size_t d = dims_.size(); d-- > 0;) {
+      if (++at[dims_[d].slot] < dims_[d].size) return;
+      at[dims_[d].slot] = 0;
+    }
+  }
+
+  // The positions of a panel. Those whose window lies inside the input find each tap at a fixed distance from its
+  // origin.
+  struct Panel {
+    int64_t count = 0, distance = 0;
+    bool interior = true, even = true;  // all of them are; and their origins are `distance` apart
+    Position at[kMostVectors];
+    int64_t origin[kMostVectors];  // negative: not inside
+  };
+
+  void Describe(int64_t first, int64_t count, Panel& panel) const {
+    panel.count = count;
+    Decode(first, panel.at[0]);
+    for (int64_t v = 0; v < count; ++v) {
+      Position& at = panel.at[v];
+      if (v > 0) {
+        std::memcpy(at, panel.at[v - 1], sizeof(Position));
+        Advance(at);
+      }
+      int64_t origin = at[0] * p_.input_batch_stride;
+      for (int d = 0; d < rank_; ++d) {
+        const ConvSpatialDim& s = p_.spatial[d];
+        const int64_t start = at[d + 1] * s.stride - s.pad_low, end = start + (s.kernel - 1) * s.window_dilation;
+        origin += start >= 0 && end < s.input && s.base_dilation == 1 ? start * s.input_stride : kOutside;
+      }
+      panel.origin[v] = origin;
+      panel.interior &= origin >= 0;
+      if (v == 1) panel.distance = origin - panel.origin[0];
+      panel.even &= v < 2 || origin - panel.origin[v - 1] == panel.distance;
+    }
+  }
+
+  // Where position v finds a tap in the input; negative outside.
+  int64_t Offset(const Panel& panel, int64_t v, int64_t tap) const {
+    if (panel.origin[v] >= 0) return panel.origin[v] + tap_offsets_[tap];
+    const Position& at = panel.at[v];
     int64_t offset = at[0] * p_.input_batch_stride;
     const int64_t* w = taps_.index.data() + tap * rank_;
     for (int d = 0; d < rank_; ++d) offset += offsets_[d].At(at[d + 1], w[d]);
@@ -203,92 +222,131 @@ class GemmConv final : public Conv {
   // dst[k][v]: element k = (tap, in_feature) of the patch of position first + v.
   void PackPatches(const uint8_t* input, int64_t base, int64_t first, int64_t count, int64_t k0, int64_t kc,
                    int64_t width, T* dst) const {
-    Position at[kMostVectors];
-    for (int64_t v = 0; v < count; ++v) Decode(first + v, at[v]);
-    const bool typed = p_.input_type == TypeOf<T>();
-    const T* elements = reinterpret_cast<const T*>(input) + (typed ? base : 0);
+    Panel panel;
+    Describe(first, count, panel);
+    const PackPanel<T> pack = PackerOf(micro_, p_.input_type);
     for (int64_t k = 0; k < kc;) {
-      const int64_t tap = (k0 + k) / p_.in_features, feature = (k0 + k) % p_.in_features;
-      int64_t length = std::min(p_.in_features - feature, kc - k);
-      T* to = dst + k * width;
-      if (typed && row_taps_ > 1) {
-        length = std::min((row_taps_ - tap % row_taps_) * p_.in_features - feature, kc - k);
-        for (int64_t v = 0; v < count; ++v) CopyRowOfTaps(elements, at[v], tap, feature, length, width, to + v);
-        ClearColumns(to, count, width, length);
-      } else if (typed) {
-        CopyTap(elements, at, count, tap, feature, length, width, to);
+      const int64_t tap = (k0 + k) / tap_k_, feature = (k0 + k) % tap_k_;
+      int64_t elements = std::min(tap_k_ - feature, kc - k);
+      if (pack && row_taps_ > 1) elements = std::min((row_taps_ - tap % row_taps_) * tap_k_ - feature, kc - k);
+      // Pieces that the first-level cache holds; whole units.
+      elements = std::min(elements, std::max<int64_t>(16, kPieceElements / count / 16 * 16));
+      T* to = dst + k / micro_.group * width;
+      if (pack) {
+        const int64_t real = row_taps_ > 1 ? elements : std::min(elements, p_.in_features - feature);
+        PackTap(pack, input, base, panel, tap, feature, real, width, to);
       } else {
         for (int64_t v = 0; v < width; ++v) {
-          const int64_t offset = v < count ? Offset(at[v], tap) : kOutside;
+          const int64_t offset = v < count ? Offset(panel, v, tap) : kOutside;
           const int64_t from = base + offset + feature * p_.input_feature_stride;
-          for (int64_t c = 0; c < length; ++c)
-            to[c * width + v] = offset < 0 ? T(0) : LoadAs<T>(p_.input_type, input, from + c * p_.input_feature_stride);
+          for (int64_t c = 0; c < elements; ++c)
+            StoreInPanel(micro_, to, width, c, v,
+                         offset < 0 || feature + c >= p_.in_features
+                             ? T(0)
+                             : LoadAs<T>(p_.input_type, input, from + c * p_.input_feature_stride));
         }
       }
-      k += length;
+      k += elements;
     }
   }
 
-  static void ClearColumns(T* to, int64_t begin, int64_t width, int64_t length) {
-    if (begin == width) return;
-    for (int64_t c = 0; c < length; ++c)
-      for (int64_t v = begin; v < width; ++v) to[c * width + v] = 0;
-  }
-
-  // Elements from (tap, feature) on of one position, to a column.
-  void CopyRowOfTaps(const T* elements, const Position& at, int64_t tap, int64_t feature, int64_t length, int64_t width,
-                     T* to) const {
+  // `length` elements from (tap, feature) on, of all positions. Where these lie at one distance, straight from the
+  // input; else from a copy, with zeros for what is outside.
+  void PackTap(PackPanel<T> pack, const uint8_t* input, int64_t base, const Panel& panel, int64_t tap, int64_t feature,
+               int64_t length, int64_t width, T* to) const {
+    const int64_t size = Bytes(p_.input_type), stride = p_.input_feature_stride, count = panel.count;
     const int64_t last = tap + (feature + length - 1) / p_.in_features;
-    const int64_t offset = Offset(at, tap);
-    if (offset >= 0 && Offset(at, last) >= 0) {  // all inside
-      const T* from = elements + offset + feature;
-      for (int64_t c = 0; c < length; ++c) to[c * width] = from[c];
+    const uint8_t* elements = input + (base + feature * stride) * size;
+    int64_t from[kMostVectors];
+    from[0] = from[1] = 0;
+    bool inside = panel.interior, even = panel.even;
+    if (inside && even) {
+      from[0] = panel.origin[0] + tap_offsets_[tap];
+      from[1] = from[0] + panel.distance;
+    } else {
+      inside = even = true;
+      for (int64_t v = 0; v < count; ++v) {
+        from[v] = Offset(panel, v, tap);
+        inside &= from[v] >= 0 && (last == tap || Offset(panel, v, last) >= 0);
+        even &= v < 2 || from[v] - from[v - 1] == from[1] - from[0];
+      }
+    }
+    if (inside && even)
+      return pack(elements + from[0] * size, count > 1 ? from[1] - from[0] : stride, stride, count, length, width, to);
+    if (p_.input_type == TypeOf<T>() && micro_.group == 1 && length <= 8 && last == tap) {  // too little for a copy
+      const T* typed = reinterpret_cast<const T*>(elements);
+      for (int64_t v = 0; v < width; ++v) {
+        const bool zero = v >= count || from[v] < 0;
+        for (int64_t c = 0; c < length; ++c) to[c * width + v] = zero ? T(0) : typed[from[v] + c * stride];
+      }
       return;
     }
+    alignas(64) uint8_t copy[kPieceElements * 8 + 16 * kMostVectors * 8];
+    if (stride == 1) {
+      for (int64_t v = 0; v < count; ++v)
+        CopyTaps(input, base, panel, v, from[v], tap, last, feature, length, copy + v * length * size);
+      return pack(copy, length, 1, count, length, width, to);
+    }
+    switch (size) {
+      case 1: Gather<uint8_t>(elements, from, count, length, copy); break;
+      case 2: Gather<uint16_t>(elements, from, count, length, copy); break;
+      case 4: Gather<uint32_t>(elements, from, count, length, copy); break;
+      default: Gather<uint64_t>(elements, from, count, length, copy); break;
+    }
+    pack(copy, 1, count, count, length, width, to);
+  }
+
+  static void CopyBytes(uint8_t* to, const uint8_t* from, int64_t n) {
+    if (n > 64 || n % 4 != 0) {
+      std::memcpy(to, from, n);
+      return;
+    }
+    for (int64_t i = 0; i < n; i += 4) std::memcpy(to + i, from + i, 4);
+  }
+
+  // `length` contiguous elements of one position from (tap, feature) on; more than one tap only along a row of taps.
+  void CopyTaps(const uint8_t* input, int64_t base, const Panel& panel, int64_t v, int64_t from, int64_t tap,
+                int64_t last, int64_t feature, int64_t length, uint8_t* copy) const {
+    const int64_t size = Bytes(p_.input_type);
     for (int64_t c = 0; c < length; ++tap, feature = 0) {
-      const int64_t start = Offset(at, tap), end = std::min(length, c + p_.in_features - feature);
-      for (; c < end; ++c, ++feature) to[c * width] = start < 0 ? T(0) : elements[start + feature];
+      const int64_t n = tap == last ? length - c : std::min(length - c, p_.in_features - feature);
+      if (from < 0)
+        std::memset(copy + c * size, 0, n * size);
+      else
+        CopyBytes(copy + c * size, input + (base + from + feature) * size, n * size);
+      c += n;
+      if (c < length) from = Offset(panel, v, tap + 1);
     }
   }
 
-  // `length` features of one tap, for all positions.
-  void CopyTap(const T* elements, const Position* at, int64_t count, int64_t tap, int64_t feature, int64_t length,
-               int64_t width, T* to) const {
-    int64_t from[kMostVectors];
-    bool neighbours = true;  // in memory, as the positions are
-    for (int64_t v = 0; v < count; ++v) {
-      from[v] = Offset(at[v], tap);
-      neighbours &= from[v] >= 0 && from[v] == from[0] + v;
-    }
-    const int64_t stride = p_.input_feature_stride;
-    const T* start = elements + feature * stride;
-    if (neighbours) {
-      for (int64_t c = 0; c < length; ++c) std::memcpy(to + c * width, start + from[0] + c * stride, count * sizeof(T));
-    } else if (stride == 1) {
-      for (int64_t v = 0; v < count; ++v)
-        for (int64_t c = 0; c < length; ++c) to[c * width + v] = from[v] < 0 ? T(0) : start[from[v] + c];
-    } else {
-      for (int64_t c = 0; c < length; ++c)
-        for (int64_t v = 0; v < count; ++v) to[c * width + v] = from[v] < 0 ? T(0) : start[from[v] + c * stride];
-    }
-    ClearColumns(to, count, width, length);
+  // copy[feature][position], by codes.
+  template <class Code>
+  void Gather(const uint8_t* elements, const int64_t* from, int64_t count, int64_t length, uint8_t* copy) const {
+    const Code* codes = reinterpret_cast<const Code*>(elements);
+    Code* to = reinterpret_cast<Code*>(copy);
+    for (int64_t c = 0; c < length; ++c, codes += p_.input_feature_stride)
+      for (int64_t v = 0; v < count; ++v) *to++ = from[v] < 0 ? Code(0) : codes[from[v]];
   }
 
   void PackWeights(const uint8_t* kernel, int64_t base, int64_t count, int64_t k0, int64_t kc, int64_t width,
                    T* dst) const {
-    const T* typed = p_.kernel_type == TypeOf<T>() ? reinterpret_cast<const T*>(kernel) : nullptr;
-    for (int64_t k = 0; k < kc; ++k) {
-      const int64_t tap = (k0 + k) / p_.in_features, feature = (k0 + k) % p_.in_features;
+    const PackPanel<T> pack = PackerOf(micro_, p_.kernel_type);
+    for (int64_t k = 0; k < kc;) {
+      const int64_t tap = (k0 + k) / tap_k_, feature = (k0 + k) % tap_k_;
       const int64_t from = base + taps_.kernel_offset[tap] + feature * p_.kernel_in_stride;
-      T* to = dst + k * width;
-      if (typed && p_.kernel_out_stride == 1) {
-        std::memcpy(to, typed + from, count * sizeof(T));
-      } else if (typed) {
-        for (int64_t v = 0; v < count; ++v) to[v] = typed[from + v * p_.kernel_out_stride];
+      const int64_t elements = std::min(tap_k_ - feature, kc - k), real = std::min(elements, p_.in_features - feature);
+      T* to = dst + k / micro_.group * width;
+      if (pack) {
+        pack(kernel + from * Bytes(p_.kernel_type), p_.kernel_out_stride, p_.kernel_in_stride, count, real, width, to);
       } else {
-        for (int64_t v = 0; v < count; ++v) to[v] = LoadAs<T>(p_.kernel_type, kernel, from + v * p_.kernel_out_stride);
+        for (int64_t c = 0; c < elements; ++c)
+          for (int64_t v = 0; v < width; ++v)
+            StoreInPanel(micro_, to, width, c, v,
+                         v < count && c < real ? LoadAs<T>(p_.kernel_type, kernel,
+                                                           from + v * p_.kernel_out_stride + c * p_.kernel_in_stride)
+                                               : T(0));
       }
-      for (int64_t v = count; v < width; ++v) to[v] = 0;
+      k += elements;
     }
   }
 
@@ -298,8 +356,9 @@ class GemmConv final : public Conv {
   BlockShape block_;
   std::vector<Dim> dims_;
   std::vector<DimOffsets> offsets_;
+  std::vector<int64_t> tap_offsets_;  // from the origin of a window that lies inside
   int rank_ = 0, first_merged_ = 0;
-  int64_t groups_ = 1, features_ = 1, outer_ = 1, positions_ = 1, k_ = 0, down_ = 1, across_ = 1;
+  int64_t groups_ = 1, features_ = 1, outer_ = 1, positions_ = 1, k_ = 0, tap_k_ = 1, down_ = 1, across_ = 1;
   int64_t row_taps_ = 1, rows_bytes_ = 0;
   bool swapped_ = false;
 };
@@ -321,7 +380,7 @@ class PhasedConv final : public Conv {
     return -1;
   }
 
-  static Result<std::shared_ptr<const Conv>> Create(const ConvProblem& p, int d) {
+  static Result<std::shared_ptr<const Conv>> Create(const ConvProblem& p, int d, const GemmIsa& isa) {
     auto phased = std::make_shared<PhasedConv>();
     for (int64_t r = 0; r < std::min(p.spatial[d].base_dilation, p.spatial[d].output); ++r) {
       ConvProblem phase = p;
@@ -342,7 +401,7 @@ class PhasedConv final : public Conv {
       s.output_stride *= dilation;
       s.pad_low = (s.pad_low - r - first) / dilation;  // exact
       s.base_dilation = 1;
-      STROP_ASSIGN(std::shared_ptr<const Conv> conv, Conv::Create(phase));
+      STROP_ASSIGN(std::shared_ptr<const Conv> conv, Conv::Create(phase, isa));
       phased->num_tasks_ += conv->num_tasks();
       phased->scratch_bytes_ = std::max(phased->scratch_bytes_, conv->scratch_bytes());
       phased->parts_.push_back({std::move(conv), s.kernel > 0 ? kernel_offset * Bytes(p.kernel_type) : 0,
@@ -372,141 +431,24 @@ class PhasedConv final : public Conv {
   std::vector<Part> parts_;
 };
 
-// ---- depthwise
-// ----------------------------------------------------------------------------------------------------------
-
-// One input feature a group, f32 or f64, channels contiguous: a task owns a run of positions and sums taps over all
-// channels.
 template <class T>
-class DepthwiseConv final : public Conv {
- public:
-  static bool Matches(const ConvProblem& p) {
-    return p.feature_groups > 1 && p.in_features == 1 && p.out_features == p.feature_groups &&
-           p.input_type == TypeOf<T>() && p.kernel_type == TypeOf<T>() && p.output_type == TypeOf<T>() &&
-           p.spatial.size() <= 8;
-  }
-
-  explicit DepthwiseConv(const ConvProblem& p) : p_(p), taps_(p), micro_(MicroOf<T>(BestGemmIsa())) {
-    channels_last_ = p.input_feature_stride == 1 && p.output_feature_stride == 1 && p.kernel_out_stride == 1;
-    // A line: one row of positions of one channel (channels first), or one position of all channels.
-    for (const ConvSpatialDim& d : p.spatial) positions_ *= d.output;
-    const ConvSpatialDim& row = p.spatial.back();
-    lines_ = channels_last_ ? p.batch * positions_
-                            : p.batch * p.out_features * (positions_ / std::max<int64_t>(1, row.output));
-    line_ = channels_last_ ? p.out_features : row.output;
-    per_task_ = std::max<int64_t>(1, (int64_t{1} << 17) / std::max<int64_t>(1, line_ * taps_.count));
-    num_tasks_ = CeilDiv(lines_, per_task_);
-    scratch_bytes_ = line_ * static_cast<int64_t>(sizeof(T)) + 64;
-  }
-
-  void Run(const void* input, const void* kernel, void* output, int64_t begin, int64_t end,
-           void* scratch) const override {
-    for (int64_t line = begin * per_task_; line < std::min(lines_, end * per_task_); ++line) {
-      if (channels_last_)
-        Position(static_cast<const T*>(input), static_cast<const T*>(kernel), static_cast<T*>(output), line);
-      else
-        Row(static_cast<const T*>(input), static_cast<const T*>(kernel), static_cast<T*>(output), line,
-            static_cast<T*>(scratch));
-    }
-  }
-
- private:
-  void Position(const T* input, const T* kernel, T* output, int64_t line) const {
-    int64_t at[8];
-    int64_t rest = line;
-    int64_t out = 0;
-    for (size_t d = p_.spatial.size(); d-- > 0;) {
-      at[d] = rest % p_.spatial[d].output;
-      rest /= p_.spatial[d].output;
-      out += at[d] * p_.spatial[d].output_stride;
-    }
-    T* sums = output + out + rest * p_.output_batch_stride;
-    std::memset(sums, 0, line_ * sizeof(T));
-    for (int64_t tap = 0; tap < taps_.count; ++tap) {
-      int64_t from = rest * p_.input_batch_stride;
-      bool inside = true;
-      for (size_t d = 0; d < p_.spatial.size() && inside; ++d) {
-        const int64_t i = InputIndex(p_.spatial[d], at[d], taps_.index[tap * p_.spatial.size() + d]);
-        inside = i >= 0;
-        from += i * p_.spatial[d].input_stride;
-      }
-      if (inside) micro_.multiply_add(line_, input + from, kernel + taps_.kernel_offset[tap], sums);
-    }
-  }
-
-  void Row(const T* input, const T* kernel, T* output, int64_t line, T* scratch) const {
-    const size_t rank = p_.spatial.size();
-    const ConvSpatialDim& row = p_.spatial.back();
-    int64_t at[8];
-    int64_t rest = line, out = 0;
-    for (size_t d = rank - 1; d-- > 0;) {
-      at[d] = rest % p_.spatial[d].output;
-      rest /= p_.spatial[d].output;
-      out += at[d] * p_.spatial[d].output_stride;
-    }
-    const int64_t channel = rest % p_.out_features, batch = rest / p_.out_features;
-    out += channel * p_.output_feature_stride + batch * p_.output_batch_stride;
-    const bool direct = row.output_stride == 1;
-    T* sums = direct ? output + out : scratch;
-    std::memset(sums, 0, line_ * sizeof(T));
-    for (int64_t tap = 0; tap < taps_.count; ++tap) {
-      int64_t from = batch * p_.input_batch_stride + channel * p_.input_feature_stride;
-      bool inside = true;
-      for (size_t d = 0; d + 1 < rank && inside; ++d) {
-        const int64_t i = InputIndex(p_.spatial[d], at[d], taps_.index[tap * rank + d]);
-        inside = i >= 0;
-        from += i * p_.spatial[d].input_stride;
-      }
-      if (inside)
-        TapOfRow(input + from, kernel[taps_.kernel_offset[tap] + channel * p_.kernel_out_stride],
-                 taps_.index[tap * rank + rank - 1], sums);
-    }
-    if (!direct)
-      for (int64_t o = 0; o < line_; ++o) output[out + o * row.output_stride] = sums[o];
-  }
-
-  // sums[o] += input[index(o)] * weight for the outputs of a row whose tap lies inside.
-  void TapOfRow(const T* input, T weight, int64_t tap, T* sums) const {
-    const ConvSpatialDim& d = p_.spatial.back();
-    if (d.base_dilation == 1 && d.stride == 1 && d.input_stride == 1) {
-      const int64_t shift = (d.reversal ? d.kernel - 1 - tap : tap) * d.window_dilation - d.pad_low;
-      const int64_t begin = std::max<int64_t>(0, -shift), end = std::min(d.output, d.input - shift);
-      if (begin < end) micro_.scale_add(end - begin, input + begin + shift, weight, sums + begin);
-      return;
-    }
-    for (int64_t o = 0; o < d.output; ++o) {
-      const int64_t i = InputIndex(d, o, tap);
-      if (i >= 0) sums[o] += input[i * d.input_stride] * weight;
-    }
-  }
-
-  ConvProblem p_;
-  Taps taps_;
-  const MicroTable<T>& micro_;
-  bool channels_last_ = false;
-  int64_t positions_ = 1, lines_ = 0, line_ = 0, per_task_ = 1;
-};
-
-template <class T>
-std::shared_ptr<const Conv> Make(const ConvProblem& p) {
-  if constexpr (std::is_floating_point_v<T>) {
-    if (DepthwiseConv<T>::Matches(p) && !p.spatial.empty()) return std::make_shared<DepthwiseConv<T>>(p);
-  }
-  return std::make_shared<GemmConv<T>>(p);
+std::shared_ptr<const Conv> Make(const ConvProblem& p, const GemmIsa& isa) {
+  return std::make_shared<GemmConv<T>>(p, isa);
 }
 
 }  // namespace
 
-Result<std::shared_ptr<const Conv>> Conv::Create(const ConvProblem& p) {
+Result<std::shared_ptr<const Conv>> Conv::Create(const ConvProblem& p, const GemmIsa& isa) {
   if (p.spatial.size() > 8)
     return Unimplemented("convolution with ", p.spatial.size(), " spatial dimensions; at most 8");
   const int phased = PhasedConv::DimOf(p);
-  if (phased >= 0) return PhasedConv::Create(p, phased);
+  if (phased >= 0) return PhasedConv::Create(p, phased, isa);
+  if (IsDepthwise(p)) return MakeDepthwiseConv(p, isa);
   switch (GemmAccumulator(p.input_type, p.kernel_type, p.output_type)) {
-    case ElementType::F32: return Make<float>(p);
-    case ElementType::F64: return Make<double>(p);
-    case ElementType::S32: return Make<int32_t>(p);
-    case ElementType::S64: return Make<int64_t>(p);
+    case ElementType::F32: return Make<float>(p, isa);
+    case ElementType::F64: return Make<double>(p, isa);
+    case ElementType::S32: return Make<int32_t>(p, isa);
+    case ElementType::S64: return Make<int64_t>(p, isa);
     default:
       return Unimplemented("convolution of ", Name(p.input_type), " and ", Name(p.kernel_type), " to ",
                            Name(p.output_type));

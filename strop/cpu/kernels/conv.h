@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "strop/base/status.h"
+#include "strop/cpu/kernels/gemm_micro.h"
 #include "strop/types/element_type.h"
 
 namespace strop::cpu {
@@ -39,7 +40,7 @@ struct ConvProblem {
 class Conv {
  public:
   // Unimplemented for complex types.
-  static Result<std::shared_ptr<const Conv>> Create(const ConvProblem& problem);
+  static Result<std::shared_ptr<const Conv>> Create(const ConvProblem& problem, const GemmIsa& isa = BestGemmIsa());
   virtual ~Conv() = default;
   int64_t num_tasks() const { return num_tasks_; }
   int64_t scratch_bytes() const { return scratch_bytes_; }

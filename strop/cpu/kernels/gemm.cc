@@ -211,12 +211,6 @@ PackSource PackSourceOf(ElementType type) {
 namespace {
 
 template <class T>
-PackPanel<T> PackerOf(const MicroTable<T>& micro, ElementType type) {
-  const PackSource source = PackSourceOf(type);
-  return source == PackSource::None ? nullptr : micro.pack[static_cast<int>(source)];
-}
-
-template <class T>
 void PackStrided(const MicroTable<T>& micro, ElementType type, const uint8_t* data, int64_t offset,
                  int64_t vector_stride, int64_t k_stride, int64_t count, int64_t kc, int64_t width, T* dst) {
   if (const PackPanel<T> pack = PackerOf(micro, type))

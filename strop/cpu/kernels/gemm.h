@@ -111,6 +111,11 @@ int64_t BlockScratchBytes(const BlockShape& block, int mr, int nr, int accumulat
 
 // What packs elements of this type; None: LoadAs().
 PackSource PackSourceOf(ElementType type);
+template <class T>
+PackPanel<T> PackerOf(const MicroTable<T>& micro, ElementType type) {
+  const PackSource source = PackSourceOf(type);
+  return source == PackSource::None ? nullptr : micro.pack[static_cast<int>(source)];
+}
 // Element (k, vector) of a panel.
 template <class T>
 void StoreInPanel(const MicroTable<T>& micro, T* panel, int64_t width, int64_t k, int64_t vector, T value) {

@@ -1,0 +1,50 @@
+// The taps of a convolution's window, and where they read: for the ways to convolve (conv.cc, conv_depthwise.cc).
+#pragma once
+#include <vector>
+
+#include "strop/cpu/kernels/conv.h"
+
+namespace strop::cpu {
+
+inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Index of the input element that tap `w` of output `o` reads along a dimension, or -1 for padding and dilation holes.
+inline int64_t InputIndex(const ConvSpatialDim& d, int64_t o, int64_t w) {
+  const int64_t at = o * d.stride - d.pad_low + (d.reversal ? d.kernel - 1 - w : w) * d.window_dilation;
+  if (at < 0) return -1;
+  if (d.base_dilation != 1) {
+    if (at % d.base_dilation != 0) return -1;
+    const int64_t i = at / d.base_dilation;
+    return i < d.input ? i : -1;
+  }
+  return at < d.input ? at : -1;
+}
+
+// The taps of the kernel as one list.
+struct Taps {
+  int64_t count = 1;
+  std::vector<int64_t> index;          // [tap][dim]
+  std::vector<int64_t> kernel_offset;  // [tap]
+  explicit Taps(const ConvProblem& p) {
+    const size_t rank = p.spatial.size();
+    for (const ConvSpatialDim& d : p.spatial) count *= d.kernel;
+    for (int64_t t = 0; t < count; ++t) {
+      int64_t rest = t, offset = 0;
+      std::vector<int64_t> at(rank);
+      for (size_t n = rank; n-- > 0;) {
+        at[n] = rest % p.spatial[n].kernel;
+        rest /= p.spatial[n].kernel;
+        offset += at[n] * p.spatial[n].kernel_stride;
+      }
+      index.insert(index.end(), at.begin(), at.end());
+      kernel_offset.push_back(offset);
+    }
+  }
+};
+
+// One input feature and one output feature a group: no sum over features to block for.
+bool IsDepthwise(const ConvProblem& problem);
+// Of a depthwise problem of real types with at most 8 spatial dimensions.
+Result<std::shared_ptr<const Conv>> MakeDepthwiseConv(const ConvProblem& problem, const GemmIsa& isa);
+
+}  // namespace strop::cpu
