@@ -162,6 +162,8 @@ class ElementalEmitter {
   // Pieces of reductions (elemental_reduce.cc).
   struct Accumulation;
   Vals AccumulateLoops(const Accumulation& a, size_t group, ArrayIndex& position, Vals accumulators);
+  Vals LoopInBlocks(const Accumulation& a, llvm::Value* begin, llvm::Value* end, int64_t step, int64_t trips,
+                    const Vals& accumulators, const std::function<Vals(llvm::Value* i, const Vals& carried)>& body);
   Vals CombineInto(const LaneCombiner& combiner, const Vals& accumulators, const Vals& values, V mask);
   std::optional<Val> Identity(const LaneCombiner& combiner, ElementType type);
   Vals AcrossLanes(const LaneCombiner& combiner, Vals accumulators, int64_t position);

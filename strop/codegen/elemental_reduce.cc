@@ -5,6 +5,9 @@
 // the lanes accumulate apart along the innermost reduced dimension, and are combined by a tree in the end. Either way
 // the order depends on the shapes alone.
 //
+// Sums of floats are cut: every kSumBlock elements make a partial sum, as many of these the next, so that the rounding
+// error grows with the logarithm of the length and not with its root (or, of numbers of one sign, the length itself).
+//
 //   reduce f32[8,1000] over 1, position uniform:  acc[16 lanes] = identity; loop r by 16: acc += x[i, r..r+15]; tree; +
 //   init reduce f32[1000,8] over 0, lanes along dim 1: acc[16 lanes] = init;     loop r by 1:  acc += x[r, lanes]
 #include <algorithm>
@@ -270,6 +273,9 @@ int64_t ElementalEmitter::PositionInput(const Instruction& i, int64_t inputs) co
   return -1;
 }
 
+// As many elements are added one after the other.
+constexpr int64_t kSumBlock = 64;
+
 struct ElementalEmitter::Accumulation {
   const Instruction* reduce = nullptr;
   LaneCombiner combiner;
@@ -277,6 +283,7 @@ struct ElementalEmitter::Accumulation {
   std::vector<size_t> loops;        // groups of the operand that are reduced, outermost first
   bool across_lanes = false;        // the last of them by lanes
   bool first_vector_taken = false;  // the accumulators start as the first elements of the last (and only) loop
+  std::optional<Val> partial;       // sums are cut into partial ones, which start as this
 };
 
 // e with combine(e, x) = x for all x, or nullopt.
@@ -305,6 +312,21 @@ std::optional<Val> ElementalEmitter::Identity(const LaneCombiner& combiner, Elem
   }
 }
 
+// Loops in loops, each of at most kSumBlock trips, that walk from begin to end.
+Vals ElementalEmitter::LoopInBlocks(const Accumulation& a, V begin, V end, int64_t step, int64_t trips,
+                                    const Vals& accumulators,
+                                    const std::function<Vals(V i, const Vals& carried)>& body) {
+  if (!a.partial || trips <= kSumBlock) return LoopOver("reduce", begin, end, step, accumulators, body);
+  int64_t inner = kSumBlock;
+  while (inner * kSumBlock < trips) inner *= kSumBlock;
+  return LoopOver("block", begin, end, inner * step, accumulators, [&](V first, const Vals& carried) {
+    V last = b_.ir().CreateNSWAdd(first, b_.I64(inner * step));
+    last = b_.ir().CreateSelect(b_.ir().CreateICmpSLT(last, end), last, end);
+    const Vals start = {elements_.Splat(*a.partial, carried[0].lanes())};
+    return CombineInto(a.combiner, carried, LoopInBlocks(a, first, last, step, inner, start, body), nullptr);
+  });
+}
+
 Vals ElementalEmitter::AccumulateLoops(const Accumulation& a, size_t loop, ArrayIndex& position, Vals accumulators) {
   const auto element = [&]() {
     Vals values;
@@ -316,13 +338,18 @@ Vals ElementalEmitter::AccumulateLoops(const Accumulation& a, size_t loop, Array
   const int64_t size = position.sizes[group];
   const bool vector = a.across_lanes && loop + 1 == a.loops.size();
   const int64_t step = vector ? lanes() : 1;
+  int64_t inside = 1;  // elements that one trip adds
+  for (size_t l = loop + 1; l < a.loops.size(); ++l) inside *= position.sizes[a.loops[l]];
   const auto body = [&](V i, const Vals& carried) {
     position.digits[group] = indices_.Counter(i, scopes_.current(), vector ? 1 : 0, step);
-    return AccumulateLoops(a, loop + 1, position, carried);
+    if (!a.partial || inside < kSumBlock / 4) return AccumulateLoops(a, loop + 1, position, carried);
+    const Vals start = {elements_.Splat(*a.partial, carried[0].lanes())};
+    return CombineInto(a.combiner, carried, AccumulateLoops(a, loop + 1, position, start), nullptr);
   };
   const int64_t whole = size - size % step;
   const int64_t begin = vector && a.first_vector_taken ? step : 0;
-  if (whole > begin) accumulators = LoopOver("reduce", b_.I64(begin), b_.I64(whole), step, accumulators, body);
+  if (whole > begin)
+    accumulators = LoopInBlocks(a, b_.I64(begin), b_.I64(whole), step, (whole - begin) / step, accumulators, body);
   if (whole < size) {  // the last, partial vector
     position.digits[group] = LaneIndex{.base = b_.I64(whole), .stride = 1, .multiple = step};
     const Condition rest{b_.ULt(b_.LaneNumbers(lanes(), 64), b_.I64(size - whole)), 0};
@@ -369,6 +396,7 @@ Vals ElementalEmitter::Reduce(const Instruction& i, const ArrayIndex& index) {
   if (widen) init[0].type = ElementType::F32;
   const int64_t innermost = a.loops.empty() ? 0 : sizes[a.loops.back()];
   const std::optional<Val> identity = Identity(a.combiner, init[0].type);
+  if (single && a.combiner.op == Op::Add && !IsInteger(type) && !IsPred(type)) a.partial = identity;
   const int64_t position_input = identity ? -1 : PositionInput(i, a.inputs);
   a.across_lanes = index.uniform() && lanes() > 1 && a.combiner.reorderable && !a.loops.empty() &&
                    a.loops.back() + 1 == sizes.size() && innermost >= lanes() &&
