@@ -7,6 +7,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "strop/base/mutator.h"
+
 namespace strop {
 namespace {
 
@@ -35,6 +37,30 @@ TEST(Options, RefusalNamesTheVariableAndWhatIsAccepted) {
         return std::strcmp(name, "XLA_FLAGS") ? nullptr : "--xla_force_host_platform_device_count=-1";
       }),
       "XLA_FLAGS --xla_force_host_platform_device_count: '-1' is not accepted: expected a whole number from 1 to 4096");
+}
+
+// Any text in the environment is taken or refused, and what is taken lies in its row's range.
+TEST(Options, MutatedEnvironment) {
+  Mutator mutate("0123456789-+.=_ abtrueofxz\n\t");
+  static std::string value;  // read by a plain function
+  int taken = 0;
+  for (int64_t round = mutate.Rounds(2000); round > 0; --round) {
+    for (const char* good :
+         {"4", "1048576", "--xla_dump_to=d --xla_force_host_platform_device_count=8", "true", "cpu"}) {
+      value = mutate(good);
+      Result<Options> options = OptionsFromEnvironment([](const char*) { return value.c_str(); });
+      if (!options.ok()) continue;
+      ++taken;
+      EXPECT_TRUE(options->num_threads >= 0 && options->num_threads <= 4096) << value;
+      EXPECT_TRUE(options->num_devices >= 1 && options->num_devices <= 4096) << value;
+      EXPECT_TRUE(options->log >= 0 && options->log <= 3) << value;
+    }
+    std::vector<std::string> flags = {mutate("--num-threads=2"), mutate("--dump=d"), mutate("--log"), mutate("3")};
+    std::vector<std::string_view> arguments(flags.begin(), flags.end());
+    Options options;
+    static_cast<void>(TakeOptions(options, arguments).ok());
+  }
+  EXPECT_GT(taken, 0);
 }
 
 TEST(Options, FlagsAreTakenAndTheRestStays) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "strop/base/mutator.h"
 #include "strop/import/vhlo.h"
 
 namespace strop {
@@ -133,20 +134,16 @@ TEST(Bytecode, TellsWhereAndFromWhom) {
 
 // Nothing that bytes can say may crash, hang or use much memory; the address sanitizer watches in its preset.
 TEST(Bytecode, TruncatedAndChangedBytes) {
-  uint64_t seed = 12345;
-  auto next = [&] { return seed = seed * 6364136223846793005u + 1442695040888963407u, seed >> 33; };
+  Mutator mutate;
   for (std::string_view hex : {kVhlo, kPlain, kSdy}) {
     const std::vector<uint8_t> good = Bytes(hex);
+    const std::string_view text(reinterpret_cast<const char*>(good.data()), good.size());
     for (size_t n = 0; n < good.size(); ++n) {
       EXPECT_FALSE(ReadMlirBytecode(std::span(good).first(n)).ok()) << n;
     }
-    for (int round = 0; round < 4000; ++round) {
-      std::vector<uint8_t> bad = good;
-      for (uint64_t k = 0, flips = 1 + next() % 4; k < flips; ++k) {
-        uint8_t interesting[] = {0x00, 0x01, 0xff, 0x80, static_cast<uint8_t>(next())};
-        bad[4 + next() % (bad.size() - 4)] = interesting[next() % 5];
-      }
-      Read(bad, true);
+    for (int64_t round = mutate.Rounds(4000); round > 0; --round) {
+      const std::string bad = round % 4 ? mutate.Overwrite(text, 4) : mutate(text);
+      Read(std::vector<uint8_t>(bad.begin(), bad.end()), true);
     }
   }
 }

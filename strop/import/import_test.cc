@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "strop/base/mutator.h"
 #include "strop/import/convert.h"
 #include "strop/import/text_parser.h"
 
@@ -370,16 +371,14 @@ TEST(Import, ChangedPrograms) {
   }
 })";
   ASSERT_TRUE(Import(good).ok()) << Error(good);
-  uint64_t seed = 7;
-  auto next = [&] { return seed = seed * 6364136223846793005u + 1442695040888963407u, seed >> 33; };
-  constexpr std::string_view kBytes = "0123456789-,[]%x@";
-  for (int round = 0; round < 20000; ++round) {
+  Mutator random("0123456789-,[]%x@", 7);
+  for (int64_t round = random.Rounds(20000); round > 0; --round) {
     std::string bad = good;
-    for (uint64_t k = 0, flips = 1 + next() % 2; k < flips; ++k) {
+    for (size_t flips = 1 + random.Next(2); flips > 0; --flips) {
       // Mostly numbers: they reach the converters.
-      size_t at = next() % bad.size();
+      size_t at = random.Next(bad.size());
       for (int tries = 0; tries < 40 && !(bad[at] >= '0' && bad[at] <= '9'); ++tries) at = (at + 1) % bad.size();
-      bad[at] = kBytes[next() % kBytes.size()];
+      bad[at] = "0123456789-,[]%x@"[random.Next(17)];
     }
     EXPECT_FALSE(Error(bad).empty());
   }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "strop/base/mutator.h"
+
 namespace strop {
 namespace {
 
@@ -191,21 +193,8 @@ TEST(MlirText, TruncatedAndChangedText) {
       "tensor<2xf32>\n  }\n}\n";
   ASSERT_TRUE(ParseMlirText(good, "t").ok()) << Parse(good);
   for (size_t n = 0; n < good.size(); ++n) Parse(std::string_view(good).substr(0, n));
-  uint64_t seed = 99;
-  auto next = [&] { return seed = seed * 6364136223846793005u + 1442695040888963407u, seed >> 33; };
-  constexpr std::string_view kBytes = "(){}[]<>\"#!@%^:,=-x?0129 \nabdefloc\\";
-  for (int round = 0; round < 20000; ++round) {
-    std::string bad = good;
-    for (uint64_t k = 0, flips = 1 + next() % 3; k < flips; ++k) {
-      size_t at = next() % bad.size();
-      switch (next() % 3) {
-        case 0: bad[at] = kBytes[next() % kBytes.size()]; break;
-        case 1: bad.erase(at, 1 + next() % 5); break;
-        default: bad.insert(at, 1, kBytes[next() % kBytes.size()]);
-      }
-    }
-    Parse(bad, true);
-  }
+  Mutator mutate("(){}[]<>\"#!@%^:,=-x?0129 \nabdefloc\\");
+  for (int64_t round = mutate.Rounds(20000); round > 0; --round) Parse(mutate(good), true);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "strop/base/mutator.h"
 #include "strop/ir/builder.h"
 #include "strop/ir/printer.h"
 #include "strop/proto/compile_options.h"
@@ -147,18 +148,24 @@ TEST(ModuleProto, Refusals) {
 TEST(ModuleProto, MutatedBytes) {
   const std::string bytes = *SerializeModuleProto(*SmallModule());
   int read = 0;
+  auto take = [&](std::string_view changed) {
+    Result<std::unique_ptr<Module>> module = ParseAnyModuleProto(changed);
+    if (!module.ok()) return;
+    ++read;
+    (*module)->ToString();
+    static_cast<void>(SerializeModuleProto(**module).ok());
+  };
   for (size_t at = 0; at < bytes.size(); ++at) {
     for (int change : {1, 0x80, 0xff, 0x20}) {
       std::string copy = bytes;
       copy[at] = static_cast<char>(copy[at] ^ change);
-      Result<std::unique_ptr<Module>> module = ParseAnyModuleProto(copy);
-      if (!module.ok()) continue;
-      ++read;
-      (*module)->ToString();
-      static_cast<void>(SerializeModuleProto(**module).ok());
+      take(copy);
     }
     static_cast<void>(ParseAnyModuleProto(std::string_view(bytes).substr(0, at)).ok());
   }
+  Mutator mutate;
+  for (int64_t round = mutate.Rounds(5000); round > 0; --round)
+    take(round % 2 ? mutate(bytes) : mutate.Overwrite(bytes));
   EXPECT_GT(read, 0);
 }
 
@@ -222,7 +229,7 @@ TEST(ShardingProto, RoundTrip) {
   EXPECT_NE(SerializeSharding(broken).status().message().find("no axis 'y'"), std::string::npos);
 }
 
-TEST(CompileOptionsProto, RoundTrip) {
+FrontendCompileOptions SomeOptions() {
   FrontendCompileOptions options;
   options.num_partitions = 2;
   options.device_assignment = CompileDeviceAssignment{1, 2, {1, 0}};
@@ -232,10 +239,31 @@ TEST(CompileOptionsProto, RoundTrip) {
   options.overrides = {{"flag", true}, {"level", int64_t{3}}, {"name", std::string("x")}, {"ratio", 0.5}};
   options.backend_optimization_level = 2;
   options.dump.to = "/somewhere";
+  return options;
+}
+
+TEST(CompileOptionsProto, RoundTrip) {
+  const FrontendCompileOptions options = SomeOptions();
   Result<FrontendCompileOptions> read = ParseCompileOptions(SerializeCompileOptions(options));
   ASSERT_TRUE(read.ok()) << read.status().ToString();
   EXPECT_EQ(*read, options);
   EXPECT_EQ(*ParseDeviceAssignment(SerializeDeviceAssignment(*options.device_assignment)), *options.device_assignment);
+}
+
+// What is read can be written, and is the same when it is read again.
+TEST(CompileOptionsProto, MutatedBytes) {
+  const std::string bytes = SerializeCompileOptions(SomeOptions());
+  const std::string assignment = SerializeDeviceAssignment(*SomeOptions().device_assignment);
+  Mutator mutate;
+  int read = 0;
+  for (int64_t round = mutate.Rounds(20000); round > 0; --round) {
+    static_cast<void>(ParseDeviceAssignment(mutate(assignment)).ok());
+    Result<FrontendCompileOptions> options = ParseCompileOptions(round % 2 ? mutate(bytes) : mutate.Overwrite(bytes));
+    if (!options.ok()) continue;
+    ++read;
+    EXPECT_TRUE(ParseCompileOptions(SerializeCompileOptions(*options)).ok());
+  }
+  EXPECT_GT(read, 0);
 }
 
 TEST(CompileOptionsProto, Refusals) {

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "strop/base/mutator.h"
 #include "strop/ir/printer.h"
 #include "strop/text/literal_parse.h"
 #include "strop/text/samples.h"
@@ -326,26 +327,10 @@ TEST(Parser, SurvivesTruncation) {
 }
 
 TEST(Parser, SurvivesMutation) {
-  uint64_t state = 12345;  // a fixed sequence: xorshift
-  auto next = [&](size_t bound) {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return static_cast<size_t>(state % bound);
-  };
-  constexpr std::string_view kBytes = "{}()[],=%#\"'<>-?*:_ \n\0x0189aT";
+  Mutator mutate("{}()[],=%#\"'<>-?*:_ \n0x189aT");
   for (std::string_view text : samples::kAll) {
-    for (int round = 0; round < 3000; ++round) {
-      std::string mutant(text);
-      for (size_t edits = 1 + next(3); edits > 0; --edits) {
-        const size_t at = next(mutant.size());
-        switch (next(4)) {
-          case 0: mutant[at] = kBytes[next(kBytes.size())]; break;
-          case 1: mutant.erase(at, 1 + next(8)); break;
-          case 2: mutant.insert(at, 1, kBytes[next(kBytes.size())]); break;
-          default: mutant.insert(at, std::string(text.substr(next(text.size()), next(40)))); break;
-        }
-      }
+    for (int64_t round = mutate.Rounds(3000); round > 0; --round) {
+      const std::string mutant = mutate(text);
       Result<std::unique_ptr<Module>> module = ParseHloModule(mutant);
       if (!module.ok()) continue;
       const std::string printed = PrintModule(**module);

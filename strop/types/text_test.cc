@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "strop/base/cursor.h"
+#include "strop/base/mutator.h"
 #include "strop/types/literal.h"
 #include "strop/types/sharding.h"
 
@@ -150,6 +151,50 @@ TEST(LiteralText, IsXlas) {
   EXPECT_EQ(Literal::Scalar(signalling).ToString(), "nan(0x1)");
   EXPECT_EQ(Literal::Scalar(-std::nanf("")).ToString(), "-nan");
   EXPECT_EQ(Literal::Tuple({Literal::Scalar(1), Literal::Scalar(2.5f)}).ToString(), "( 1, 2.5 )");
+}
+
+// Whatever of shapes, shardings and replica groups is read comes out as something that reads as the same.
+TEST(ValueText, SurvivesMutation) {
+  Mutator mutate("{}()[],=<>'\"-?:*_ T0129abefst");
+  const std::string_view shapes[] = {"f32[32,64]{0,1}", "(bf16[], s32[4]{0}, (pred[2,<=3], token[]))",
+                                     "f32[8,128]{1,0:T(8,128)(2,1)S(5)E(4)}", "f32[?,784]", "b(c64[2])"};
+  const std::string_view shardings[] = {
+      "{devices=[4,2]<=[2,4]T(1,0)}", "{devices=[2,1,2,2]<=[8] last_tile_dims={replicated, manual}}",
+      "{{replicated}, {maximal device=0}}", "{replicated metadata={op_name=\"a\" source_line=3}}",
+      "{mesh['x'=2,'y'=4], [{'x'}, {}], replicated={'y'}}"};
+  const std::string_view groups[] = {"{{0,1},{2,3}}", "[4,2]<=[2,4]T(1,0)", "mesh['a'=8] {'a':(1)2,'a':(4)2}",
+                                     "mesh['a'=2,'b'=2], device_ids=([2,2]T(1,0)) {'b'}"};
+  int read = 0;
+  for (int64_t round = mutate.Rounds(5000); round > 0; --round) {
+    for (std::string_view good : shapes) {
+      Result<Shape> shape = ParseShape(mutate(good));
+      if (!shape.ok()) continue;
+      ++read;
+      const std::string text = shape->ToStringWithLayout();
+      Result<Shape> again = ParseShape(text);
+      ASSERT_TRUE(again.ok()) << text;
+      EXPECT_EQ(again->ToStringWithLayout(), text);
+      static_cast<void>(shape->byte_size());
+    }
+    for (std::string_view good : shardings) {
+      Result<Sharding> sharding = ParseSharding(mutate(good));
+      if (!sharding.ok()) continue;
+      ++read;
+      const std::string text = sharding->ToString(true);
+      Result<Sharding> again = ParseSharding(text);
+      ASSERT_TRUE(again.ok()) << text;
+      EXPECT_EQ(again->ToString(true), text);
+    }
+    for (std::string_view good : groups) {
+      const std::string bad = mutate(good);
+      std::string_view rest = bad;
+      Result<ReplicaGroups> parsed = ConsumeReplicaGroups(rest);
+      if (!parsed.ok()) continue;
+      ++read;
+      static_cast<void>(parsed->Expand().ok());
+    }
+  }
+  EXPECT_GT(read, 0);
 }
 
 }  // namespace
