@@ -110,7 +110,7 @@ V ElementBuilder::LoadPart(const Memory& memory, llvm::Type* type, V offset, int
     V pointer = ElementPointer(memory, type, offset);
     const llvm::Align align = AccessAlign(memory.alignment, stride == 1 ? multiple : 1, bytes);
     V loaded;
-    if (mask) {
+    if (mask && !(memory.padded && stride == 1)) {
       V m = stride == -1 ? b_.Reverse(mask) : mask;
       loaded =
           Annotate(ir.CreateMaskedLoad(vector, pointer, align, m, llvm::Constant::getNullValue(vector)), memory, true);
@@ -182,7 +182,10 @@ void ElementBuilder::StorePart(const Memory& memory, V stored, V offset, int64_t
   if (lanes == 1 || stride == 1) {
     V pointer = ElementPointer(memory, type, offset);
     const llvm::Align align = AccessAlign(memory.alignment, multiple, bytes);
-    if (mask && lanes > 1) {
+    if (mask && lanes > 1 && memory.padded) {
+      V before = Annotate(ir.CreateAlignedLoad(stored->getType(), pointer, align), memory, true);
+      Annotate(ir.CreateAlignedStore(b_.Select(mask, stored, before), pointer, align), memory, false);
+    } else if (mask && lanes > 1) {
       Annotate(ir.CreateMaskedStore(stored, pointer, align, mask), memory, false);
     } else {
       llvm::StoreInst* store = Annotate(ir.CreateAlignedStore(stored, pointer, align), memory, false);

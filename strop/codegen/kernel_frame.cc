@@ -1,6 +1,7 @@
 #include "strop/codegen/kernel_frame.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 namespace strop {
@@ -131,6 +132,16 @@ ElementalEmitter& KernelFrame::Emitter(int lanes) {
 
 void KernelFrame::AlongRow(int lanes, V begin, V end, bool whole, int64_t multiple, const ElementFn& body) {
   IrBuilder& ir = b_.ir();
+  if (whole_ && !whole && lanes > 1 && b_.target().masked_memory) {
+    // A short row is one vector, masked.
+    const auto* first = llvm::dyn_cast<llvm::ConstantInt>(begin);
+    const auto* last = llvm::dyn_cast<llvm::ConstantInt>(end);
+    const int64_t length = first && last ? last->getSExtValue() - first->getSExtValue() : 0;
+    if (length > 0 && length < 2 * lanes) {
+      lanes = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(length)));
+      whole = length == lanes;
+    }
+  }
   ElementalEmitter& e = Emitter(lanes);
   if (lanes == 1) {
     scopes_.Loop("elements", begin, end, 1, [&](V i) { body(e, e.indices().Counter(i, scopes_.current(), 0, 1)); });

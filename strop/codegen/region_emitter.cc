@@ -1,5 +1,7 @@
 #include "strop/codegen/region_emitter.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 
 #include "strop/runtime/executable.h"
@@ -54,6 +56,25 @@ V RegionEmitter::Alloca(int64_t bytes) {
   return memory;
 }
 
+// The padding is cleared: what vectors read there is computed with, and thrown away. It is written vector by vector, as
+// the buffer will be read, so that the optimizer sees vectors in it.
+V RegionEmitter::Own(size_t buffer) {
+  const int64_t size = region_.buffers[buffer].size;
+  const ElementType type = types_[buffer];
+  if (type == ElementType::Invalid) return Alloca(size);
+  V memory = Alloca(size + ElementBuilder::kVectorPadding);
+  llvm::Type* element = ElementBuilder(b_).StorageType(type);
+  const int64_t bytes = element->getScalarSizeInBits() / 8;
+  const int64_t step =
+      std::min<int64_t>(b_.target().vector_bytes, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(size))));
+  llvm::Constant* zeros = llvm::Constant::getNullValue(
+      VectorBuilder::WithLanes(element, static_cast<int>(std::max<int64_t>(step / bytes, 1))));
+  for (int64_t at = 0; at + step <= size + ElementBuilder::kVectorPadding; at += step)
+    b_.ir().CreateAlignedStore(zeros, b_.ir().CreateConstInBoundsGEP1_64(b_.Int(8), memory, static_cast<uint64_t>(at)),
+                               llvm::Align(static_cast<uint64_t>(step)));
+  return memory;
+}
+
 void RegionEmitter::Copy(V to, V from, int64_t bytes) {
   b_.ir().CreateMemCpy(to, llvm::MaybeAlign(), from, llvm::MaybeAlign(), static_cast<uint64_t>(bytes));
 }
@@ -62,15 +83,31 @@ llvm::BasicBlock* RegionEmitter::Block(const char* name) {
   return llvm::BasicBlock::Create(b_.context(), name, function_, give_up_);
 }
 
+void RegionEmitter::FindTypes() {
+  types_.assign(region_.buffers.size(), ElementType::Invalid);
+  for (const std::vector<RegionNode>& program : region_.programs) {
+    for (const RegionNode& node : program) {
+      if (node.kind != RegionNodeKind::kKernel) continue;
+      std::vector<Shape> shapes;
+      for (int64_t k = 0; k < node.instruction->operand_count(); ++k)
+        shapes.push_back(node.instruction->operand(k)->shape());
+      for (const Shape& leaf : node.instruction->shape().Leaves()) shapes.push_back(leaf);
+      for (size_t k = 0; k < std::min(shapes.size(), node.args.size()); ++k)
+        if (shapes[k].IsArray() && shapes[k].num_elements() > 1) types_[node.args[k]] = shapes[k].type();
+    }
+  }
+}
+
 void RegionEmitter::PlaceBuffers() {
   IrBuilder& ir = b_.ir();
   int64_t shadow_bytes = 0;
   places_.resize(region_.buffers.size());
+  FindTypes();
   for (size_t k = 0; k < places_.size(); ++k) {
     const RegionBuffer& buffer = region_.buffers[k];
     Place& place = places_[k];
     if (buffer.arg < 0) {
-      place.pointer = Alloca(buffer.size);
+      place.pointer = Own(k);
       continue;
     }
     V slot = ir.CreateConstInBoundsGEP1_64(b_.Ptr(), function_->getArg(0), static_cast<uint64_t>(buffer.arg));
@@ -84,7 +121,7 @@ void RegionEmitter::PlaceBuffers() {
     if (!buffer.written || buffer.size > kMaxShadowBytes || shadow_bytes + buffer.size > kMaxAllShadowBytes) continue;
     shadow_bytes += buffer.size;
     place.outside = pointer;
-    place.pointer = Alloca(buffer.size);
+    place.pointer = Own(k);
   }
   for (size_t k = 0; k < places_.size(); ++k)
     if (places_[k].outside && region_.buffers[k].loaded)
@@ -138,7 +175,9 @@ Status RegionEmitter::EmitOneKernel(const RegionNode& node) {
   std::vector<ElementBuilder::Memory> buffers;
   for (int32_t arg : node.args) {
     const RegionBuffer& buffer = region_.buffers[arg];
-    buffers.push_back({.pointer = places_[arg].pointer, .invariant = buffer.arg >= 0 && !buffer.written});
+    buffers.push_back({.pointer = places_[arg].pointer,
+                       .invariant = buffer.arg >= 0 && !buffer.written,
+                       .padded = buffer.arg < 0 || places_[arg].outside});
   }
   KernelFrame frame(b_, body, node.in_place, buffers);
   return emit_kernel_(node, body, frame);

@@ -32,8 +32,11 @@ class RegionEmitter {
     V pointer = nullptr;  // where nodes read and write
     V outside = nullptr;  // the argument that it stands for, if it is another
   };
+  void FindTypes();
   void PlaceBuffers();
   V Alloca(int64_t bytes);
+  // Memory for a buffer, with room for vectors that reach beyond its end.
+  V Own(size_t buffer);
   void Copy(V to, V from, int64_t bytes);
   Status EmitProgram(int32_t program);
   Status EmitNode(const RegionNode& node);
@@ -51,7 +54,8 @@ class RegionEmitter {
   EmitKernel emit_kernel_;
   IsCall is_call_;
   llvm::Function* function_ = nullptr;
-  std::vector<Place> places_;  // of buffers
+  std::vector<Place> places_;       // of buffers
+  std::vector<ElementType> types_;  // of buffers that kernels see as arrays; of others Invalid
   struct Call {
     int64_t number = 0;
     V args = nullptr;  // the addresses of its buffers, in memory

@@ -80,6 +80,7 @@ Result<std::shared_ptr<const CompiledProgram>> Compile(std::unique_ptr<Module> m
   if (options.verify_each) STROP_TRY(VerifyModule(*module));
   STROP_TRY(dump.Module("scheduled", *module));
   STROP_ASSIGN(Plan plan, BuildPlan(*module, backend.target()));
+  STROP_TRY(dump.Text("plan.txt", [&] { return plan.ToString(); }));
   clock.Lap("plan");
 
   // ---- code: from here on the module is only looked at
@@ -89,12 +90,12 @@ Result<std::shared_ptr<const CompiledProgram>> Compile(std::unique_ptr<Module> m
   if (bound.code() == StatusCode::kUnimplemented && plan.has_regions()) {
     // A region that is too much for the backend as a whole: its steps run one by one.
     STROP_ASSIGN(plan, BuildPlan(*module, WithoutRegions(backend.target())));
+    STROP_TRY(dump.Text("plan.txt", [&] { return plan.ToString(); }));
     STROP_TRY(BindCustomCalls(plan, options.custom_calls));
     bound = BindKernels(plan, backend, options, explanation);
   }
   STROP_TRY(std::move(bound));
   explanation.copies = plan.copy_reasons;
-  STROP_TRY(dump.Text("plan.txt", [&] { return plan.ToString(); }));
   if (options.explain) program->plan_text = plan.ToString();
   STROP_ASSIGN(program->executable, Executable::Create(std::move(plan.spec)));
   program->module = std::move(module);

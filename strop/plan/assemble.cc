@@ -36,6 +36,7 @@ class Assembler {
     for (ProtoStep& proto : graph_.steps)
       if (!CopiesNothing(proto)) Add(proto);
     plan_.spec.entry = 0;
+    plan_.spec.time_runs = loops_;
     plan_.spec.run_inline = !loops_ && work_ < target_.inline_cost;
   }
 

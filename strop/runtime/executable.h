@@ -251,6 +251,7 @@ struct ExecutableSpec {
   int32_t entry = 0;
   int64_t temp_bytes = 0;   // size of the arena
   bool run_inline = false;  // cheap enough for the caller's thread
+  bool time_runs = false;   // what it costs is seen when it runs (loops): on the caller's thread while runs are brief
   int64_t code_bytes = 0;
   std::shared_ptr<const void> code;       // keeps the machine code alive
   uint64_t rng_seed[2] = {0x7012395, 0};  // first state of RngStateStep, low word first (XLA's)
@@ -308,6 +309,8 @@ class Executable {
   // Has steps that wait for other devices or the host (collectives, infeed, outfeed): never runs on the caller's thread
   // unless told to.
   bool may_block() const { return may_block_; }
+  // Did the last run that has ended take so little time that handing the next one to another thread would cost more?
+  bool runs_briefly() const { return runs_briefly_.load(std::memory_order_relaxed); }
   // Bytes of the arena with `threads` participants, kernel scratch included.
   int64_t arena_bytes(int threads) const;
 
@@ -345,6 +348,7 @@ class Executable {
   int64_t num_interpreted_ = 0;
   int64_t max_scratch_ = 0;
   bool may_block_ = false;
+  mutable std::atomic<bool> runs_briefly_{false};
 };
 
 }  // namespace strop

@@ -269,7 +269,8 @@ Launched Failed(const Execution& execution, Status status) {
 Result<Launched> Start(std::shared_ptr<const Executable> executable, const LaunchArgs& args) {
   // Users who ask for one thread get one: nothing runs elsewhere unless it has to wait for others.
   bool on_this_thread =
-      (executable->spec().run_inline || args.devices->pool().num_threads() == 1) && !executable->may_block();
+      (executable->spec().run_inline || executable->runs_briefly() || args.devices->pool().num_threads() == 1) &&
+      !executable->may_block();
   Execution execution(std::move(executable), args);
   STROP_TRY(execution.Prepare());
   if (!execution.poison().ok()) {

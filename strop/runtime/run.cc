@@ -1,5 +1,6 @@
 // Executable::Run: resolves every argument once, then walks the steps. The loop for kernels is the hot path: no lock,
 // no allocation, no virtual call.
+#include <chrono>
 #include <cstring>
 
 #include "strop/runtime/executable.h"
@@ -10,6 +11,8 @@
 namespace strop {
 namespace {
 
+// A few times what waking another thread and hearing of its end costs.
+constexpr std::chrono::microseconds kBriefRun{50};
 constexpr int64_t kCopyTaskBytes = 1 << 20;  // large copies are spread over the pool in pieces of this size
 
 void CopyBytes(void* to, const void* from, int64_t bytes, ThreadPool* pool) {
@@ -280,6 +283,12 @@ class Runner {
   std::vector<int32_t> alias_of_parameter_;  // output that stands for a parameter; empty if none does (the usual case)
 };
 
-Status Executable::Run(const RunArgs& args) const { return Runner(*this, args).Run(); }
+Status Executable::Run(const RunArgs& args) const {
+  if (!spec_.time_runs) return Runner(*this, args).Run();
+  const auto start = std::chrono::steady_clock::now();
+  Status status = Runner(*this, args).Run();
+  runs_briefly_.store(std::chrono::steady_clock::now() - start < kBriefRun, std::memory_order_relaxed);
+  return status;
+}
 
 }  // namespace strop

@@ -9,7 +9,7 @@ namespace strop::cpu {
 namespace {
 
 // From here on the library is worth a call.
-constexpr int64_t kMaxInsteadOfLibrary = 4096;  // flops
+constexpr int64_t kMaxInsteadOfLibrary = 1000;  // flops
 
 Decision IsEmitted(const Instruction& kernel) {
   if (LibrarySupports(kernel) && Flops(kernel) > kMaxInsteadOfLibrary) return Decision::No("the library computes it");
