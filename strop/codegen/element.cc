@@ -84,7 +84,7 @@ V ElementBuilder::ElementPointer(const Memory& memory, llvm::Type* type, V offse
 
 namespace {
 
-constexpr int64_t kMaxStride = 8;  // beyond, a gather reads fewer cache lines than there are vectors
+constexpr int64_t kMaxStride = 16;  // beyond, a gather reads fewer cache lines than there are vectors
 
 // Alignment of an access at a multiple of `multiple` elements of `bytes` from a pointer aligned to `base`.
 llvm::Align AccessAlign(int base, int64_t multiple, int64_t bytes) {

@@ -112,14 +112,24 @@ int64_t FlopsPerElement(const Instruction& i) {
 }  // namespace
 
 int PreferredLanes(const KernelBody& body, int vector_bytes) {
-  int bits = 8;
+  int widest = 8;
+  int64_t of_widest = 0, all = 0;
   const auto consider = [&](const Shape& shape) {
-    for (const Shape& leaf : shape.Leaves())
-      if (leaf.IsArray() && leaf.rank() > 0) bits = std::max(bits, ElementBuilder::RegisterBits(leaf.type()));
+    for (const Shape& leaf : shape.Leaves()) {
+      if (!leaf.IsArray() || leaf.rank() == 0) continue;
+      const int bits = ElementBuilder::RegisterBits(leaf.type());
+      if (bits > widest) of_widest = 0;
+      widest = std::max(widest, bits);
+      of_widest += bits == widest;
+      ++all;
+    }
   };
   for (const Instruction* i : body.inputs) consider(i->shape());
-  for (const Instruction* i : body.Computed()) consider(i->shape());
-  return std::min(64, vector_bytes * 8 / bits);
+  for (const Instruction* i : body.Computed())
+    if (i->op() != Op::Broadcast && i->op() != Op::Constant) consider(i->shape());
+  // The few that are wider than the others (counters of random bits) take two registers.
+  const bool few = of_widest * 4 <= all && widest > 8;
+  return std::min(64, vector_bytes * 8 / (few ? widest / 2 : widest));
 }
 
 namespace {
@@ -144,14 +154,14 @@ Int64Vector Factors(int64_t total, const Cuts& cuts) {
   return sizes;
 }
 
-constexpr int64_t kMaxInterleaved = 8;
+constexpr int64_t kMaxInterleaved = 16;
 constexpr size_t kMaxInterleavedCode = 512;  // instructions, for all elements
 
 // Takes a short last factor out of the walk, if vectors along the one before are full.
 void Interleave(const KernelBody& body, LoopSpace& space, Int64Vector& sizes) {
   if (sizes.size() < 2 || space.lanes < 4) return;
   const int64_t last = sizes.back(), before = sizes[sizes.size() - 2];
-  if (last > kMaxInterleaved || last >= space.lanes || before < space.lanes) return;
+  if (last > kMaxInterleaved || last > space.lanes || before < space.lanes) return;
   if (body.Computed().size() * static_cast<size_t>(last) > kMaxInterleavedCode) return;
   sizes.pop_back();
   space.interleaved = last;

@@ -24,7 +24,7 @@ struct LoopSpace {
   int64_t num_elements() const { return rows * row_size * interleaved; }
 };
 
-// Lanes so that the widest type of the kernel fills a register.
+// Lanes so that the widest type of the kernel, if it is no exception there, fills a register.
 int PreferredLanes(const KernelBody& body, int vector_bytes);
 // The dimensions of the roots, merged as far as the kernel treats them alike.
 Int64Vector DigitsOf(const KernelBody& body);
