@@ -272,8 +272,12 @@ const MlirType* DecodeBuiltinType(BytecodeEntry& e) {
   switch (code) {
     case 0: {
       uint64_t v = e.in.Varint();
-      if (v >> 2 > (1 << 24) - 1 || (v & 3) == 3) e.in.Fail("an integer type of ", v >> 2, " bits");
-      return m.Integer(static_cast<uint32_t>(v >> 2) & 0xffffff, static_cast<MlirSign>((v & 3) % 3));
+      const uint64_t bits = v >> 2, sign = v & 3;
+      if (bits == 0 || bits >= (1 << 24) || sign == 3) {
+        e.in.Fail("an integer type of ", bits, " bits, signedness ", sign);
+        return m.Integer(1);
+      }
+      return m.Integer(static_cast<uint32_t>(bits), static_cast<MlirSign>(sign));
     }
     case 1: return m.Index();
     case 2: {

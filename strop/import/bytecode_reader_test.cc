@@ -132,6 +132,18 @@ TEST(Bytecode, TellsWhereAndFromWhom) {
   EXPECT_NE(s.ToString().find("produced by StableHLO_v1.13.0"), std::string::npos) << s.ToString();
 }
 
+// An integer of no bits is legal in MLIR's bytecode, but no tensor has such elements.
+TEST(Bytecode, IntegersHaveBits) {
+  const std::vector<uint8_t> good = Bytes(kPlain);
+  int told = 0;
+  for (size_t at = 5; at < good.size(); ++at) {
+    std::vector<uint8_t> bad = good;
+    bad[at] = 0x01;  // as a varint: no bits, signless
+    told += ReadMlirBytecode(bad).status().ToString().find("an integer type of 0 bits") != std::string::npos;
+  }
+  EXPECT_GT(told, 0);
+}
+
 // Nothing that bytes can say may crash, hang or use much memory; the address sanitizer watches in its preset.
 TEST(Bytecode, TruncatedAndChangedBytes) {
   Mutator mutate;

@@ -98,7 +98,7 @@ std::string DeflatedNpz(std::string_view name, const std::string& member) {
   deflateEnd(&stream);
   auto little = [](uint64_t v, int n) {
     std::string out;
-    for (int k = 0; k < n; ++k) out.push_back(static_cast<char>(v >> (8 * k)));
+    for (; n > 0; --n, v >>= 8) out.push_back(static_cast<char>(v));
     return out;
   };
   const std::string facts = little(20, 2) + little(0, 2) + little(8, 2) + little(0, 4) + little(0, 4) +
