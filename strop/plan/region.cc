@@ -53,10 +53,18 @@ std::string Region::ToString() const {
 namespace plan_internal {
 namespace {
 
-constexpr int64_t kMaxInstructions = 1000;       // of all kernels of a region
+constexpr int64_t kMaxCodeSize = 1000;           // of a region, in simple instructions
+constexpr int64_t kFunctionCodeSize = 10;        // of exp and its like
 constexpr int64_t kMaxCopyBytes = 256 << 10;     // larger copies are spread over threads
 constexpr int64_t kMaxLocalBytes = 2 << 10;      // larger values stay in the arena
 constexpr int64_t kMaxAllLocalBytes = 32 << 10;  // of the stack
+
+int64_t CodeSize(const Instruction& i) {
+  if (i.op() != Op::Fusion) return Is(i.op(), kFloatMath) ? kFunctionCodeSize : 1;
+  int64_t size = 0;
+  for (const Instruction* inner : i.called(0)->instructions()) size += CodeSize(*inner);
+  return size;
+}
 
 class RegionFormer {
  public:
@@ -82,8 +90,8 @@ class RegionFormer {
   void Search(int32_t program) {
     for (size_t s : steps_of_[program]) {
       if (std::holds_alternative<WhileStep>(g_.steps[s].body)) {
-        int64_t instructions = 0;
-        if (Joins(g_.steps[s], instructions)) {
+        int64_t size = 0;
+        if (Joins(g_.steps[s], size)) {
           Form(s);
           continue;
         }
@@ -98,17 +106,19 @@ class RegionFormer {
     return {};
   }
 
-  bool Joins(const ProtoStep& step, int64_t& instructions) const {
+  bool Joins(const ProtoStep& step, int64_t& size) const {
     if (step.is_kernel) {
       const Instruction& i = *step.instruction;
-      instructions += i.op() == Op::Fusion ? i.called(0)->instruction_count() : 1;
-      return instructions <= kMaxInstructions && static_cast<bool>(target_.joins_region(i));
+      size += CodeSize(i);
+      return size <= kMaxCodeSize && static_cast<bool>(target_.joins_region(i));
     }
-    if (std::holds_alternative<CopyStep>(step.body)) return g_.values[step.args[0].first].size <= kMaxCopyBytes;
+    if (std::holds_alternative<CopyStep>(step.body)) {
+      const Value& from = g_.values[step.args[0].first];
+      return from.size <= kMaxCopyBytes || from.group == g_.values[step.args[1].first].group;
+    }
     const std::vector<int32_t> called = Called(step);
     return !called.empty() && std::all_of(called.begin(), called.end(), [&](int32_t p) {
-      return std::all_of(steps_of_[p].begin(), steps_of_[p].end(),
-                         [&](size_t s) { return Joins(g_.steps[s], instructions); });
+      return std::all_of(steps_of_[p].begin(), steps_of_[p].end(), [&](size_t s) { return Joins(g_.steps[s], size); });
     });
   }
 

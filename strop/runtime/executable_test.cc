@@ -85,6 +85,65 @@ TEST_F(ExecutableTest, KnownTripCountNeedsNoCondition) {
   EXPECT_EQ(x[0], 3);
 }
 
+// A region as a backend would compile it: args[0] (vector) is squared by a call of the library in each of 3 trips.
+bool SquareThreeTimes(void* const* args, RegionContext* context) {
+  for (; context->trips < 3; ++context->trips) {
+    if (context->cancelled->load()) return false;
+    const KernelStep& square = context->calls[0];
+    void* both[] = {args[0], args[0]};
+    square.library->Run(both, 0, square.num_tasks, context->scratch);
+  }
+  return true;
+}
+
+class Square final : public TaskKernel {
+ public:
+  void Run(void* const* args, int64_t begin, int64_t end, void* scratch) const override {
+    SquareThroughScratch(args, begin, end, scratch);
+  }
+};
+
+ExecutableSpec RegionSpec() {
+  ExecutableSpec spec = LoopSpec();
+  RegionStep region{.fn = SquareThreeTimes};
+  region.calls.push_back({.num_tasks = 8, .scratch_bytes = 1024, .library = std::make_shared<Square>()});
+  spec.programs = {{"main", {Step{region, {InOut(2)}, {.name = "region"}}}}};
+  spec.time_runs = true;
+  return spec;
+}
+
+TEST_F(ExecutableTest, RegionsCallTheLibraryAndCountTrips) {
+  std::vector<int32_t> x(kLength, 3);
+  ASSERT_TRUE(Run(RegionSpec(), {x.data()}, {x.data()}).ok());
+  EXPECT_EQ(x[0], 6561);
+  EXPECT_EQ(x[63], 6561);
+  EXPECT_EQ(stats_.trips, 3);
+  EXPECT_EQ(stats_.steps, 1);
+}
+
+TEST_F(ExecutableTest, RegionsAreCancelled) {
+  const std::atomic<bool> cancelled{true};
+  RunArgs args = args_;
+  std::vector<int32_t> x(kLength, 3);
+  std::vector<void*> buffers = {x.data()};
+  args.inputs = args.outputs = buffers;
+  args.device = &devices_.device(0);
+  args.cancelled = &cancelled;
+  Result<std::shared_ptr<const Executable>> executable = Executable::Create(RegionSpec());
+  ASSERT_TRUE(executable.ok());
+  EXPECT_EQ((*executable)->Run(args).code(), StatusCode::kCancelled);
+  EXPECT_EQ(x[0], 3);
+}
+
+TEST_F(ExecutableTest, RegionsNeedCode) {
+  ExecutableSpec spec = RegionSpec();
+  std::get<RegionStep>(spec.programs[0].steps[0].body).calls[0].library = nullptr;
+  EXPECT_NE(Refusal(spec).find("kernel without code"), std::string::npos);
+  spec = RegionSpec();
+  std::get<RegionStep>(spec.programs[0].steps[0].body).fn = nullptr;
+  EXPECT_NE(Refusal(spec).find("region without code"), std::string::npos);
+}
+
 // Slots: 0 selector, 1 output. Branch n writes n to output[0].
 ExecutableSpec BranchSpec(bool by_index) {
   ExecutableSpec spec;
