@@ -24,6 +24,7 @@ void AddSimplification(PassPipeline& p, int optimization_level) {
   p.Add(PassId::Synchronizer);
   p.Add(PassId::CallInliner);
   p.Add(PassId::SingleDevice);
+  p.Add(PassId::LapackRewriter);  // whose calls ask for layouts
   p.Add(PassId::LayoutNormalization);
   p.AddRepeated(kSimplify, rounds);
   // What expands comes once the program is small, so that dead code is not expanded; then its own algebra is

@@ -296,12 +296,14 @@ class GemmConv final : public Conv {
     pack(copy, 1, count, count, length, width, to);
   }
 
+  // For short runs: GCC writes memcpy as a string instruction here, which takes longer to start than these to copy.
   static void CopyBytes(uint8_t* to, const uint8_t* from, int64_t n) {
-    if (n > 64 || n % 4 != 0) {
-      std::memcpy(to, from, n);
+    if (n < 16) {
+      for (int64_t i = 0; i < n; ++i) to[i] = from[i];
       return;
     }
-    for (int64_t i = 0; i < n; i += 4) std::memcpy(to + i, from + i, 4);
+    for (int64_t i = 0; i + 16 < n; i += 16) __builtin_memcpy(to + i, from + i, 16);
+    __builtin_memcpy(to + n - 16, from + n - 16, 16);
   }
 
   // `length` contiguous elements of one position from (tap, feature) on; more than one tap only along a row of taps.
