@@ -1,6 +1,7 @@
 // strop explain: compiles a program and says what stands between it and the hardware.
 #include <cstdio>
 
+#include "strop/tools/checks.h"
 #include "strop/tools/command.h"
 
 namespace strop::tools {
@@ -18,6 +19,7 @@ Status RunExplain(Arguments& arguments) {
   STROP_ASSIGN(std::vector<std::string> files, arguments.Files(1, 1));
   STROP_ASSIGN(const Backend* backend, FindBackend(arguments.options().backend));
   STROP_ASSIGN(std::unique_ptr<Module> module, LoadFile(files[0]));
+  STROP_TRY(ExtractedChecks::From(*module));  // what they compare are results like others
   const int64_t before = module->instruction_count();
   CompileSettings settings = SettingsFrom(arguments.options());
   settings.explain = true;

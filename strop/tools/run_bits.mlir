@@ -1,7 +1,9 @@
 // MLIR's i1 is one bit: eight of them are a byte, the first the lowest.
 // RUN: strop run --check %s | FileCheck %s
 // RUN: strop run --check --interpret %s | FileCheck %s
+// RUN: strop explain %s | FileCheck %s --check-prefix=EXPLAIN
 // CHECK: 4 checks passed
+// EXPLAIN: interpreted: 0
 
 func.func @main() {
   %bits = stablehlo.constant dense<[[true, false, true, false, false, false, false, true], [false, true, false, false, false, false, false, false]]> : tensor<2x8xi1>
