@@ -110,7 +110,7 @@ V ElementBuilder::LoadPart(const Memory& memory, llvm::Type* type, V offset, int
     V pointer = ElementPointer(memory, type, offset);
     const llvm::Align align = AccessAlign(memory.alignment, stride == 1 ? multiple : 1, bytes);
     V loaded;
-    const bool padded = memory.padded && stride == 1 && lanes * bytes <= kVectorPadding;
+    const bool padded = stride == 1 && lanes * bytes <= memory.padding;
     if (mask && !padded) {
       V m = stride == -1 ? b_.Reverse(mask) : mask;
       loaded =
@@ -183,7 +183,7 @@ void ElementBuilder::StorePart(const Memory& memory, V stored, V offset, int64_t
   if (lanes == 1 || stride == 1) {
     V pointer = ElementPointer(memory, type, offset);
     const llvm::Align align = AccessAlign(memory.alignment, multiple, bytes);
-    if (mask && lanes > 1 && memory.padded && lanes * bytes <= kVectorPadding) {
+    if (mask && lanes > 1 && lanes * bytes <= memory.padding) {
       V before = Annotate(ir.CreateAlignedLoad(stored->getType(), pointer, align), memory, true);
       Annotate(ir.CreateAlignedStore(b_.Select(mask, stored, before), pointer, align), memory, false);
     } else if (mask && lanes > 1) {

@@ -46,8 +46,6 @@ class ElementBuilder {
   V FromStorage(ElementType type, V stored);
   V ToStorage(ElementType type, V value);
 
-  // No access is longer.
-  static constexpr int64_t kVectorPadding = 512;
   // How a buffer may be accessed: what else may change it.
   struct Memory {
     V pointer = nullptr;
@@ -56,7 +54,7 @@ class ElementBuilder {
     bool invariant = false;               // nobody writes it while the kernel runs
     int alignment = 1;                    // of the pointer
     bool streaming = false;               // stores go past the caches
-    bool padded = false;                  // kVectorPadding bytes behind it may be read, and written as they were
+    int64_t padding = 0;                  // bytes behind it that may be read, and written as they were
   };
   // Element `offset` (i64, in elements) onwards: lane l is element offset + l * stride. `mask` may be null; masked-off
   // lanes are not touched and read as anything. `multiple`: offset is a multiple of it.

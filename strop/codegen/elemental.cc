@@ -224,6 +224,11 @@ Vals ElementalEmitter::Compute(const Instruction& i, const ArrayIndex& index) {
   return (this->*kRules[i.op()])(i, index);
 }
 
+ElementBuilder::Memory ElementalEmitter::Masked(ElementBuilder::Memory memory) const {
+  if (!mask_.tail) memory.padding = 0;
+  return memory;
+}
+
 Val ElementalEmitter::Load(const ElementBuilder::Memory& memory, ElementType type, const ArrayIndex& index) {
   LaneIndex at = indices_.Linear(index);
   if (at.lanes) return elements_.Gather(memory, type, at.lanes, mask_.value);
@@ -235,7 +240,8 @@ Val ElementalEmitter::Load(const ElementBuilder::Memory& memory, ElementType typ
     at.base = scopes_.At(at.level, [&] { return b_.Binary(llvm::Intrinsic::umin, at.base, last); });
     at.multiple = 1;
   }
-  return elements_.Load(memory, type, at.base, at.stride, at.stride == 0 ? 1 : lanes(), mask_.value, at.multiple);
+  return elements_.Load(Masked(memory), type, at.base, at.stride, at.stride == 0 ? 1 : lanes(), mask_.value,
+                        at.multiple);
 }
 
 void ElementalEmitter::Store(const ElementBuilder::Memory& memory, const Val& value, const ArrayIndex& index) {
@@ -243,7 +249,7 @@ void ElementalEmitter::Store(const ElementBuilder::Memory& memory, const Val& va
   if (at.lanes)
     elements_.Scatter(memory, value, at.lanes, mask_.value);
   else
-    elements_.Store(memory, value, at.base, at.stride, at.stride == 0 ? 1 : lanes(), mask_.value, at.multiple);
+    elements_.Store(Masked(memory), value, at.base, at.stride, at.stride == 0 ? 1 : lanes(), mask_.value, at.multiple);
 }
 
 Vals ElementalEmitter::WithMask(const Condition& condition, const std::function<Vals()>& f) {

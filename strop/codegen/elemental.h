@@ -98,6 +98,7 @@ class ElementalEmitter {
   struct Condition {
     V value = nullptr;  // i1, one or per lane; null: always
     int level = 0;
+    bool tail = false;  // the lanes that are off are those beyond the end of a row
   };
   // f() with loads and stores limited to the lanes in `condition`.
   Vals WithMask(const Condition& condition, const std::function<Vals()>& f);
@@ -125,6 +126,8 @@ class ElementalEmitter {
   Vals Choose(const Condition& inside, bool uniform, const std::function<Vals()>& then,
               const std::function<Vals()>& otherwise);
   ArrayIndex SelectGroups(const Instruction& i, const ArrayIndex& index);
+  // `memory` as the lanes that are on allow: its padding may be read where only a tail is off.
+  ElementBuilder::Memory Masked(ElementBuilder::Memory memory) const;
   V ToBits(const Val& value);
   Val FromBits(ElementType type, V bits);
   const Instruction* Resolve(const Instruction* i) const;  // through aliases

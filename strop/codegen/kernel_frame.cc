@@ -159,7 +159,7 @@ void KernelFrame::AlongRow(int lanes, V begin, V end, bool whole, int64_t multip
   if (b_.target().masked_memory) {
     scopes_.Loop("rest", vector_end, end, lanes, [&](V i) {
       V left = b_.ZExtOrTrunc(ir.CreateSub(end, i), 32);
-      const ElementalEmitter::Condition inside{b_.ULt(b_.LaneNumbers(lanes, 32), left), scopes_.current()};
+      const ElementalEmitter::Condition inside{b_.ULt(b_.LaneNumbers(lanes, 32), left), scopes_.current(), true};
       e.WithMask(inside, [&] {
         vector(i);
         return Vals();

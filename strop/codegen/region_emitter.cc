@@ -14,6 +14,7 @@ namespace {
 
 constexpr int64_t kMaxShadowBytes = 1 << 10;      // a larger buffer stays where it is
 constexpr int64_t kMaxAllShadowBytes = 16 << 10;  // of the stack
+constexpr int64_t kMaxPadding = 512;              // longer vectors are masked
 constexpr uint64_t kAlignment = 64;
 
 static_assert(sizeof(std::atomic<bool>) == 1, "regions read it as a byte");
@@ -62,14 +63,16 @@ V RegionEmitter::Own(size_t buffer) {
   const int64_t size = region_.buffers[buffer].size;
   const ElementType type = types_[buffer];
   if (type == ElementType::Invalid) return Alloca(size);
-  V memory = Alloca(size + ElementBuilder::kVectorPadding);
+  // A vector that reaches beyond the end is not longer than the array, rounded up.
+  const int64_t rounded = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(size)));
+  places_[buffer].padding = std::min(rounded, kMaxPadding);
+  const int64_t step = std::min<int64_t>(b_.target().vector_bytes, rounded);
+  const int64_t room = (size + places_[buffer].padding + step - 1) / step * step;
+  V memory = Alloca(room);
   llvm::Type* element = ElementBuilder(b_).StorageType(type);
-  const int64_t bytes = element->getScalarSizeInBits() / 8;
-  const int64_t step =
-      std::min<int64_t>(b_.target().vector_bytes, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(size))));
-  llvm::Constant* zeros = llvm::Constant::getNullValue(
-      VectorBuilder::WithLanes(element, static_cast<int>(std::max<int64_t>(step / bytes, 1))));
-  for (int64_t at = 0; at + step <= size + ElementBuilder::kVectorPadding; at += step)
+  const int64_t lanes = std::max<int64_t>(step * 8 / static_cast<int64_t>(element->getScalarSizeInBits()), 1);
+  llvm::Constant* zeros = llvm::Constant::getNullValue(VectorBuilder::WithLanes(element, static_cast<int>(lanes)));
+  for (int64_t at = 0; at < room; at += step)
     b_.ir().CreateAlignedStore(zeros, b_.ir().CreateConstInBoundsGEP1_64(b_.Int(8), memory, static_cast<uint64_t>(at)),
                                llvm::Align(static_cast<uint64_t>(step)));
   return memory;
@@ -177,7 +180,7 @@ Status RegionEmitter::EmitOneKernel(const RegionNode& node) {
     const RegionBuffer& buffer = region_.buffers[arg];
     buffers.push_back({.pointer = places_[arg].pointer,
                        .invariant = buffer.arg >= 0 && !buffer.written,
-                       .padded = buffer.arg < 0 || places_[arg].outside});
+                       .padding = places_[arg].padding});
   }
   KernelFrame frame(b_, body, node.in_place, buffers);
   return emit_kernel_(node, body, frame);

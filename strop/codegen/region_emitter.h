@@ -31,6 +31,7 @@ class RegionEmitter {
   struct Place {
     V pointer = nullptr;  // where nodes read and write
     V outside = nullptr;  // the argument that it stands for, if it is another
+    int64_t padding = 0;  // bytes behind it
   };
   void FindTypes();
   void PlaceBuffers();
