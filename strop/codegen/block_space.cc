@@ -92,6 +92,9 @@ void TurnBlock(ElementalEmitter& e, const Instruction* transpose, std::span<cons
 
 BlockSpace ChooseBlockSpace(const KernelBody& body, std::span<const int> in_place, int vector_bytes) {
   BlockSpace space;
+  // What is computed once a row would be computed once a tile.
+  for (const Instruction* i : body.Computed())
+    if (i->op() == Op::Reduce) return space;
   const std::vector<const Instruction*> transposes = TransposesAtRoots(body);
   int64_t suffix = 1;
   for (const Instruction* t : transposes) {

@@ -151,6 +151,7 @@ class ElementalEmitter {
   Vals DynamicUpdateSlice(const Instruction& i, const ArrayIndex& index);
   Vals Gather(const Instruction& i, const ArrayIndex& index);
   Vals Reduce(const Instruction& i, const ArrayIndex& index);
+  Vals ReduceUnmasked(const Instruction& i, const ArrayIndex& index);
   Vals ReduceWindow(const Instruction& i, const ArrayIndex& index);
   Vals Map(const Instruction& i, const ArrayIndex& index);
   Vals InlineConditional(const Instruction& i, const Vals& operands);

@@ -358,7 +358,26 @@ Vals ElementalEmitter::AccumulateLoops(const Accumulation& a, size_t loop, Array
   return accumulators;
 }
 
+// A reduction that all lanes share runs along lanes of its own: which lanes of the result are on says nothing of them.
+// If none is, its position may be anywhere.
+Vals ElementalEmitter::ReduceUnmasked(const Instruction& i, const ArrayIndex& index) {
+  ArrayIndex safe = index;
+  for (size_t d = 0; d < safe.digits.size(); ++d) {
+    LaneIndex& digit = safe.digits[d];
+    const int64_t last = std::max<int64_t>(safe.sizes[d] - 1, 0);
+    if (digit.low >= 0 && digit.high <= last) continue;
+    V clamped = scopes_.At(digit.level, [&] { return b_.Binary(llvm::Intrinsic::umin, digit.base, b_.I64(last)); });
+    digit = indices_.FromLanes(clamped, digit.level).Within(0, last);
+  }
+  const Condition saved = mask_;
+  mask_ = Condition{};
+  Vals result = Reduce(i, safe);
+  mask_ = saved;
+  return result;
+}
+
 Vals ElementalEmitter::Reduce(const Instruction& i, const ArrayIndex& index) {
+  if (mask_.value && index.uniform()) return ReduceUnmasked(i, index);
   Accumulation a{&i, RecognizeCombiner(*i.called(0)), i.operand_count() / 2, {}, false};
   const Shape& operand = i.operand(0)->shape();
   std::vector<bool> reduced(operand.rank(), false);

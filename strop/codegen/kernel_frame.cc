@@ -105,7 +105,7 @@ KernelFrame::Cut KernelFrame::CutIntoTasks(const LoopSpace& space, const KernelC
   Cut cut;
   cut.piece_size = space.row_size;
   const int64_t wanted = WantedTasks(cost);
-  if (space.rows < wanted) {
+  if (space.rows < wanted && !space.whole_rows) {
     // Rows are cut, in pieces of whole vectors (several cache lines, so that tasks do not share one).
     const int64_t grain = std::max<int64_t>(space.uniform ? 1 : space.lanes, 64);
     const int64_t pieces = (wanted + space.rows - 1) / space.rows;

@@ -200,6 +200,8 @@ Int64Vector DigitsOf(const KernelBody& body) {
 LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes) {
   LoopSpace space;
   space.lanes = PreferredLanes(body, vector_bytes);
+  for (const Instruction* i : body.Computed())
+    space.whole_rows |= i->op() == Op::Reduce && std::find(body.roots.begin(), body.roots.end(), i) == body.roots.end();
   Int64Vector sizes = DigitsOf(body);
   const auto reduce = std::find_if(body.roots.begin(), body.roots.end(), ReducesRows);
   if (reduce != body.roots.end() && ReducedRowSize(**reduce) >= space.lanes) {

@@ -18,6 +18,7 @@ struct LoopSpace {
   // The last digit of the result, if it is short and something tells it apart (colours, coordinates): it is no digit of
   // the walk; at each point of the walk all its elements are computed and stored interleaved.
   int64_t interleaved = 1;
+  bool whole_rows = false;  // something is computed once a row: rows are not cut into pieces
   // Per digit, the row itself last: where conditions of the kernel change. What lies between is walked by code of its
   // own, in which they are decided. Empty: nowhere.
   std::vector<Int64Vector> splits;

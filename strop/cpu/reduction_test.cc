@@ -241,5 +241,51 @@ TEST(Reduction, ScanByAnyCombiner) {
   }
 }
 
+// Reductions of a row where the row is read: a normalization, of few long and many short rows, and of a transpose.
+TEST(Reduction, OnceARow) {
+  for (const Int64Vector& dims : {Int64Vector{3, 64}, Int64Vector{130, 65}, Int64Vector{2, 5, 131},
+                                  Int64Vector{1, 9000}, Int64Vector{70, 2048}}) {
+    for (bool transposed : {false, true}) {
+      if (transposed && dims.size() != 2) continue;
+      Module m("m");
+      Differential d(m);
+      Builder b(d.body());
+      const Shape shape = Shape::Array(ElementType::F32, dims);
+      const int64_t last = shape.rank() - 1;
+      Dims rows;
+      Int64Vector rows_dims;
+      for (int64_t k = 0; k < last; ++k) {
+        rows.push_back(k);
+        rows_dims.push_back(shape.dim(k));
+      }
+      const Shape rows_shape = Shape::Array(ElementType::F32, rows_dims);
+      const auto reduce = [&](Instruction* x, Op op) {
+        std::vector<Instruction*> operands{x, b.Scalar(ElementType::F32, 0)};
+        std::vector<Computation*> called{BinaryCombiner(m, op, ElementType::F32)};
+        return b.Make(Op::Reduce, operands, DimensionsAttrs{{last}}, called, &rows_shape);
+      };
+      Instruction* x = b.Parameter(0, shape);
+      Instruction* highest = b.Broadcast(reduce(x, Op::Maximum), dims, rows);
+      Instruction* e = b.Make(Op::Exp, {b.Make(Op::Subtract, {x, highest})}, AccuracyAttrs{});
+      if (!transposed) {  // a roll: the first segment of a row is all mask
+        Dims from(dims.size(), 0), to(dims.begin(), dims.end()), one(dims.size(), 1), cut = from, end = to;
+        cut.back() = end.back() = dims.back() - 3;
+        Instruction *head = b.Slice(x, cut, to, one), *tail = b.Slice(x, from, end, one);
+        e = b.Make(Op::Subtract, {b.Make(Op::Concatenate, {head, tail}, DimensionsAttrs{{last}}), highest});
+      }
+      Instruction* result = b.Make(Op::Divide, {e, b.Broadcast(reduce(e, Op::Add), dims, rows)});
+      if (transposed) {
+        const Shape turned = Shape::Array(ElementType::F32, {dims[1], dims[0]});
+        b.Make(Op::Add, {result, b.Transpose(b.Parameter(1, turned), {1, 0})});
+      }
+      const Status s = b.Finish();
+      ASSERT_TRUE(s.ok()) << s.ToString();
+      d.set_tame(true);
+      d.set_ulps(200);
+      EXPECT_EQ(d.Check(), "") << d.body()->ToString();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace strop::cpu

@@ -22,10 +22,11 @@
 namespace strop {
 namespace {
 
-constexpr int kMaxKernelSize = 512;          // instructions in a fused computation, those that cost nothing aside
-constexpr int kMaxCheapKernels = 8;          // kernels that repeat a cheap instruction
-constexpr size_t kMaxPlaces[] = {16, 4, 2};  // index maps in a kernel at which an instruction is computed, by Cost
-constexpr int64_t kMaxPadding = 2;           // times that a cheap instruction is computed for positions of padding
+constexpr int kMaxKernelSize = 512;               // instructions in a fused computation, those that cost nothing aside
+constexpr int kMaxCheapKernels = 8;               // kernels that repeat a cheap instruction
+constexpr size_t kMaxPlaces[] = {16, 4, 2};       // index maps in a kernel at which an instruction is computed, by Cost
+constexpr int64_t kMinRow = 64, kMaxRow = 16384;  // elements of a row whose reduction is part of a kernel over it
+constexpr int64_t kMaxPadding = 2;                // times that a cheap instruction is computed for positions of padding
 
 // How often computing this op again may be tolerated.
 enum class Cost : uint8_t { Free, Cheap, Expensive };
@@ -70,6 +71,27 @@ bool IsInlinable(const Instruction& i) {
     case Op::BitcastConvert: return true;
     default: return IsElementwise(i.op());
   }
+}
+
+// One value a row: of such a length that the row stays in the cache while it is read again.
+bool IsRowReduce(const Instruction& i) {
+  if (i.op() != Op::Reduce || !i.shape().IsArray() || i.shape().rank() == 0) return false;
+  if (!i.control_predecessors().empty() || !i.control_successors().empty()) return false;
+  const Shape& operand = i.operand(0)->shape();
+  const int64_t last = operand.rank() - 1;
+  if (i.dimensions().size() != 1 || i.dimensions()[0] != last) return false;
+  return operand.dim(last) >= kMinRow && operand.dim(last) <= kMaxRow;
+}
+
+// Does it repeat each element of its operand along a row of its own?
+bool SpreadsAlongRows(const Instruction& i) {
+  if (i.op() != Op::Broadcast) return false;
+  const Dims& to = i.dimensions();
+  const int64_t rank = i.shape().rank();
+  if (static_cast<int64_t>(to.size()) != rank - 1 || to.empty()) return false;
+  for (int64_t d = 0; d + 1 < rank; ++d)
+    if (to[static_cast<size_t>(d)] != d) return false;
+  return i.shape().dim(rank - 1) >= kMinRow && i.shape().dim(rank - 1) <= kMaxRow;
 }
 
 // No step and no memory of its own: the same bytes as its operand.
@@ -138,6 +160,7 @@ struct Node {
   bool inlined = false;
   int64_t repeat = 1;            // times that an element is computed, over the worst path to a root
   int64_t padded = 1;            // the part of it that is due to padding
+  int64_t row = 0;               // inlined, and each element is used along one row of so many elements only; 0: not so
   std::vector<int32_t> kernels;  // roots (numbers of nodes) that compute it; a root has itself
   std::vector<int32_t> places;   // index maps at which they do (numbers of places); a root has one
 };
@@ -217,6 +240,27 @@ class Fuser {
     }
   }
 
+  // Are the rows of `row` elements read one after the other there: by the root itself, or by a reduction of them?
+  bool WalksRows(int32_t p, int64_t row) const {
+    const Place& place = places_[p];
+    if (!place.made_by) return IsElementwise(order_[place.kernel]->op());
+    const Instruction& by = *place.made_by;
+    if (!IsRowReduce(by) || place.operand != 0 || by.operand(0)->shape().dims().back() != row) return false;
+    const Node& node = nodes_[number_.at(&by)];
+    return !node.inlined || node.row == row;
+  }
+
+  // The length of the rows along which alone the use reads each element, or 0. Such a value is computed once a row.
+  int64_t RowOfUse(const Instruction& i, const Instruction& user, const Node& at) const {
+    if (SpreadsAlongRows(user)) {
+      const int64_t row = user.shape().dims().back();
+      const auto walks = [&](int32_t p) { return WalksRows(p, row); };
+      return at.inlined && std::all_of(at.places.begin(), at.places.end(), walks) ? row : 0;
+    }
+    const bool passes = IsElementwise(user.op()) || user.op() == Op::Reshape || user.op() == Op::Broadcast;
+    return at.inlined && passes && user.shape().num_elements() == i.shape().num_elements() ? at.row : 0;
+  }
+
   // Computed at more places of one kernel than its cost allows?
   Decision FewPlaces(const Node& node, Cost cost) const {
     for (int32_t k : node.kernels) {
@@ -232,7 +276,8 @@ class Fuser {
     Instruction* i = order_[n];
     if (i == computation_.root()) return Decision::No("it is the result");
     if (i->use_count() == 0) return Decision::No("it is not used");
-    if (!IsInlinable(*i)) return Decision::No(Name(i->op()), " is not computed element by element");
+    const bool reduces = IsRowReduce(*i);
+    if (!IsInlinable(*i) && !reduces) return Decision::No(Name(i->op()), " is not computed element by element");
     const Cost cost = CostOf(*i);
     const bool scalar = i->shape().num_elements() == 1;
     for (const Use& use : i->uses()) {
@@ -244,7 +289,10 @@ class Fuser {
           return Decision::No("%", user.name(), ": ", d.why_not());
         if (target_.supports && !target_.supports(user)) return Decision::No("%", user.name(), " is not compiled");
       }
-      int64_t repeat = SaturatingMultiply(at.repeat, RepeatFactor(user, use.operand_number));
+      const int64_t row = RowOfUse(*i, user, at);
+      node.row = &use == &i->uses().front() || node.row == row ? row : 0;
+      const int64_t factor = row > 0 ? 1 : RepeatFactor(user, use.operand_number);
+      int64_t repeat = SaturatingMultiply(at.repeat, factor);
       node.repeat = std::max(node.repeat, repeat);
       AddPlaces(use, at, node.places);
       if (node.places.size() > kMaxPlaces[0] * kMaxCheapKernels && !scalar)
@@ -265,6 +313,8 @@ class Fuser {
       }
     }
     if (target_.supports && !target_.supports(*i)) return Decision::No("it is not compiled");
+    if (reduces && (node.row != i->operand(0)->shape().dims().back() || node.kernels.size() > 1))
+      return Decision::No("not only the row that it reduces uses it");
     if (!scalar)
       if (Decision d = FewPlaces(node, cost); !d) return d;
     if (node.kernels.size() > 1 && !OnlyCheapOperands(*i, 0)) return Decision::No("several kernels would compute it");
