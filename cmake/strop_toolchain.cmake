@@ -41,3 +41,4 @@ if(TARGET zstd::libzstd_shared AND zstd_STATIC_LIBRARY)
 endif()
 llvm_map_components_to_libnames(STROP_LLVM_LIBRARIES X86 RuntimeDyld Passes)
 separate_arguments(STROP_LLVM_DEFINITIONS NATIVE_COMMAND "${LLVM_DEFINITIONS}")
+list(REMOVE_ITEM STROP_LLVM_DEFINITIONS -D_GLIBCXX_USE_CXX11_ABI=1)  # the default; stated again it would spoil the precompiled headers

@@ -1,4 +1,4 @@
-// The LLVM headers that everything in this room needs. Precompiled (see the root CMakeLists.txt): they take three
+// The LLVM headers that everything in this room needs. Precompiled (see cmake/strop_room.cmake): they take three
 // seconds to compile and ours a tenth of that. Headers that higher rooms see must not include this one.
 #pragma once
 #include <llvm/IR/DataLayout.h>

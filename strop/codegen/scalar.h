@@ -47,7 +47,7 @@ struct ScalarOp {
   const Attrs* attrs = nullptr;
   template <class A>
   const A& as() const {
-    return std::get<A>(*attrs);
+    return attrs->get<A>();
   }
 };
 

@@ -112,7 +112,7 @@ Status ConvertCall(OpImport& op) {
 namespace {
 
 // letter {letter digit _} . {letter digit _ $}, with one dot or more
-bool IsNamespacedName(std::string_view name) {
+bool IsNamespacedName(const std::string& name) {
   auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   auto word = [&](char c) { return letter(c) || (c >= '0' && c <= '9') || c == '_'; };
   if (name.empty() || !letter(name[0])) return false;

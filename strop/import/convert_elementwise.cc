@@ -37,7 +37,7 @@ Instruction* Spread(OpImport& op, Instruction* value, const Shape& like) {
 
 Status ConvertElementwise(OpImport& op) {
   Attrs attrs = DefaultAttrs(op.hlo_op());
-  if (AccuracyAttrs* accuracy = std::get_if<AccuracyAttrs>(&attrs)) {
+  if (AccuracyAttrs* accuracy = attrs.get_if<AccuracyAttrs>()) {
     STROP_ASSIGN(accuracy->result_accuracy, AccuracyOf(op));
   }
   return op.Emit(op.hlo_op(), op.operands(), std::move(attrs));

@@ -5,7 +5,7 @@
 namespace strop {
 namespace {
 
-constexpr MlirOpInfo kOps[] = {
+constexpr MlirOpInfo kMlirOps[] = {
 #define MLIR_OP(name, properties, format) {name, properties, format},
 #include "strop/import/mlir_ops.def"
 #undef MLIR_OP
@@ -90,14 +90,14 @@ std::string_view NextWord(std::string_view& words) {
 const MlirOpInfo* FindMlirOp(std::string_view name) {
   static const auto* const index = [] {
     auto* map = new std::unordered_map<std::string_view, const MlirOpInfo*>();
-    for (const MlirOpInfo& info : kOps) map->emplace(info.name, &info);
+    for (const MlirOpInfo& info : kMlirOps) map->emplace(info.name, &info);
     return map;
   }();
   auto it = index->find(name);
   return it == index->end() ? nullptr : it->second;
 }
 
-std::span<const MlirOpInfo> MlirOps() { return kOps; }
+std::span<const MlirOpInfo> MlirOps() { return kMlirOps; }
 
 bool IsProperty(const MlirOpInfo& info, std::string_view attr) {
   std::string_view rest = info.properties;

@@ -348,10 +348,10 @@ Result<ScalarOp> MakeScalarOp(Op op, ElementType operand, ElementType result, co
   out.info.operand = operand;
   out.info.result = result;
   out.info.bits = Bits(operand);
-  if (const auto* compare = std::get_if<CompareAttrs>(&attrs)) {
+  if (const auto* compare = attrs.get_if<CompareAttrs>()) {
     out.info.direction = compare->direction;
     out.info.order = compare->order;
-  } else if (const auto* reduce = std::get_if<ReducePrecisionAttrs>(&attrs)) {
+  } else if (const auto* reduce = attrs.get_if<ReducePrecisionAttrs>()) {
     out.info.exponent_bits = static_cast<int>(reduce->exponent_bits);
     out.info.mantissa_bits = static_cast<int>(reduce->mantissa_bits);
   }

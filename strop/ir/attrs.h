@@ -2,10 +2,11 @@
 // clone follow from it (one codec per attribute *type*: see attr_text.h for text). Called computations are not
 // attributes: they are Instruction::called(), under the names of the op's row.
 #pragma once
+#include <concepts>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <tuple>
-#include <variant>
 #include <vector>
 
 #include "strop/types/literal.h"
@@ -119,7 +120,10 @@ struct ChannelId {
   operator int64_t() const { return id; }
   std::string ToString() const { return std::to_string(id); }
   bool operator==(const ChannelId&) const = default;
-  bool operator==(int64_t number) const { return id == number; }
+  template <std::integral N>
+  bool operator==(N number) const {
+    return id == number;
+  }
 };
 
 // Text kept as it came, for attributes whose inside no part of Strop reads (sparsity, domain metadata, ...).
@@ -592,12 +596,98 @@ struct ChannelAttrs {
 
 #undef STROP_ATTRS
 
-using Attrs =
-    std::variant<NoAttrs, AccuracyAttrs, DimensionsAttrs, ReducePrecisionAttrs, CompareAttrs, ConstantAttrs, IotaAttrs,
-                 ParameterAttrs, CopyAttrs, DynamicSliceAttrs, GatherAttrs, ScatterAttrs, PadAttrs, ReshapeAttrs,
-                 SliceAttrs, ConvolutionAttrs, DotAttrs, RaggedDotAttrs, WindowAttrs, ScanAttrs, SortAttrs, TopKAttrs,
-                 BatchNormAttrs, CholeskyAttrs, FftAttrs, TriangularSolveAttrs, RngAttrs, RngBitGeneratorAttrs,
-                 RngStateAttrs, DomainAttrs, GetTupleElementAttrs, AsyncAttrs, CallAttrs, ConditionalAttrs,
-                 CustomCallAttrs, FusionAttrs, CollectiveAttrs, PermuteAttrs, InfeedAttrs, OutfeedAttrs, ChannelAttrs>;
+// Every struct above.
+#define STROP_ATTRS_STRUCTS(X)                                                                                 \
+  X(NoAttrs) X(AccuracyAttrs) X(DimensionsAttrs) X(ReducePrecisionAttrs) X(CompareAttrs) X(ConstantAttrs)      \
+  X(IotaAttrs) X(ParameterAttrs) X(CopyAttrs) X(DynamicSliceAttrs) X(GatherAttrs) X(ScatterAttrs) X(PadAttrs)  \
+  X(ReshapeAttrs) X(SliceAttrs) X(ConvolutionAttrs) X(DotAttrs) X(RaggedDotAttrs) X(WindowAttrs) X(ScanAttrs)  \
+  X(SortAttrs) X(TopKAttrs) X(BatchNormAttrs) X(CholeskyAttrs) X(FftAttrs) X(TriangularSolveAttrs) X(RngAttrs) \
+  X(RngBitGeneratorAttrs) X(RngStateAttrs) X(DomainAttrs) X(GetTupleElementAttrs) X(AsyncAttrs) X(CallAttrs)   \
+  X(ConditionalAttrs) X(CustomCallAttrs) X(FusionAttrs) X(CollectiveAttrs) X(PermuteAttrs) X(InfeedAttrs)      \
+  X(OutfeedAttrs) X(ChannelAttrs)
+
+enum class AttrsKind : uint8_t {
+#define STROP_KIND(S) k##S,
+  STROP_ATTRS_STRUCTS(STROP_KIND)
+#undef STROP_KIND
+};
+
+template <class S>
+struct AttrsKindOf;
+#define STROP_KIND_OF(S)                              \
+  template <>                                         \
+  struct AttrsKindOf<S> {                             \
+    static constexpr AttrsKind kind = AttrsKind::k##S; \
+  };
+STROP_ATTRS_STRUCTS(STROP_KIND_OF)
+#undef STROP_KIND_OF
+
+template <class S>
+concept AttrsStruct = requires { AttrsKindOf<S>::kind; };
+
+// One of the structs, as a value. Copies share it until one of them is changed, so a clone costs a reference count. Not a
+// std::variant: forty alternatives of it cost every file that sees an instruction a second of compiling.
+class Attrs {
+ public:
+  Attrs() = default;  // NoAttrs
+  template <AttrsStruct S>
+  Attrs(S value);  // compiled in attrs.cc, for each struct
+
+  AttrsKind kind() const { return kind_; }
+  template <AttrsStruct S>
+  bool is() const {
+    return kind_ == AttrsKindOf<S>::kind;
+  }
+  // The struct, if it is an S; else null, or std::bad_variant_access, which means a bug of ours.
+  template <AttrsStruct S>
+  const S* get_if() const {
+    return is<S>() ? static_cast<const S*>(value_.get()) : nullptr;
+  }
+  template <AttrsStruct S>
+  const S& get() const {
+    if (!is<S>()) WrongKind();
+    return *static_cast<const S*>(value_.get());
+  }
+  // To change it: other copies keep what they have.
+  template <AttrsStruct S>
+  S* get_if() {
+    if (!is<S>()) return nullptr;
+    Unshare();
+    return static_cast<S*>(value_.get());
+  }
+
+  // f(struct)
+  template <class F>
+  decltype(auto) Visit(F&& f) const {
+    switch (kind_) {
+#define STROP_VISIT(S) \
+  case AttrsKind::k##S: return f(*static_cast<const S*>(value_.get()));
+      STROP_ATTRS_STRUCTS(STROP_VISIT)
+#undef STROP_VISIT
+    }
+    WrongKind();
+  }
+  template <class F>
+  decltype(auto) Visit(F&& f) {
+    Unshare();
+    switch (kind_) {
+#define STROP_VISIT(S) \
+  case AttrsKind::k##S: return f(*static_cast<S*>(value_.get()));
+      STROP_ATTRS_STRUCTS(STROP_VISIT)
+#undef STROP_VISIT
+    }
+    WrongKind();
+  }
+
+  bool operator==(const Attrs& other) const;
+
+ private:
+  [[noreturn]] static void WrongKind();
+  static const std::shared_ptr<void>& None();  // the one NoAttrs that all share
+  void Unshare();
+
+  AttrsKind kind_ = AttrsKind::kNoAttrs;
+  std::shared_ptr<void> value_ = None();
+};
 
 }  // namespace strop

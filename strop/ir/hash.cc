@@ -52,15 +52,13 @@ uint64_t H(const std::vector<T>& values) {
 }  // namespace
 
 uint64_t HashAttrs(const Attrs& attrs) {
-  return std::visit(
-      [&]<class A>(const A& a) {
-        uint64_t h = attrs.index();
-        if constexpr (std::is_same_v<A, ConstantAttrs>) h = HashCombine(h, H(a.literal));
-        if constexpr (std::is_same_v<A, ParameterAttrs>) h = HashCombine(h, H(a.number));
-        std::apply([&](const auto&... field) { ((h = HashCombine(h, H(a.*(field.member)))), ...); }, A::fields());
-        return h;
-      },
-      attrs);
+  return attrs.Visit([&]<class A>(const A& a) {
+    uint64_t h = static_cast<uint64_t>(attrs.kind());
+    if constexpr (std::is_same_v<A, ConstantAttrs>) h = HashCombine(h, H(a.literal));
+    if constexpr (std::is_same_v<A, ParameterAttrs>) h = HashCombine(h, H(a.number));
+    std::apply([&](const auto&... field) { ((h = HashCombine(h, H(a.*(field.member)))), ...); }, A::fields());
+    return h;
+  });
 }
 
 uint64_t HashShape(const Shape& shape) {

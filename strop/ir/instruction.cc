@@ -30,13 +30,15 @@ Attrs DefaultAttrs(Op op) {
   return NoAttrs{};
 }
 
-size_t AttrsIndex(Op op) {
-  static const std::array<size_t, kNumOps>* const kIndex = [] {
-    auto* index = new std::array<size_t, kNumOps>;
-    for (const OpInfo& info : kOps) (*index)[static_cast<size_t>(info.op)] = DefaultAttrs(info.op).index();
-    return index;
-  }();
-  return (*kIndex)[static_cast<size_t>(op)];
+AttrsKind AttrsKindOfOp(Op op) {
+  switch (op) {
+#define OP(e, text, arity, traits, A, callees) \
+  case Op::e: return AttrsKindOf<A>::kind;
+#include "strop/ir/ops.def"
+#undef OP
+    case Op::kEnd: break;
+  }
+  return AttrsKind::kNoAttrs;
 }
 
 Module* Instruction::module() const { return parent_->module(); }

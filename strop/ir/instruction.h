@@ -85,11 +85,10 @@ class Instruction {
   // attrs<DotAttrs>() of an instruction whose row has that struct.
   template <class A>
   const A& attrs() const {
-    return std::get<A>(*attrs_);
+    return attrs_.get<A>();
   }
-  const Attrs& any_attrs() const { return *attrs_; }
-  void set_attrs(Attrs attrs) { attrs_ = std::make_shared<const Attrs>(std::move(attrs)); }
-  std::shared_ptr<const Attrs> shared_attrs() const { return attrs_; }
+  const Attrs& any_attrs() const { return attrs_; }
+  void set_attrs(Attrs attrs) { attrs_ = std::move(attrs); }
   const Dims& dimensions() const { return attrs<DimensionsAttrs>().dimensions; }
   const Literal& literal() const { return attrs<ConstantAttrs>().literal; }
   int64_t parameter_number() const { return attrs<ParameterAttrs>().number; }
@@ -162,7 +161,7 @@ class Instruction {
   SmallVector<Operand, 3> operands_;
   std::vector<Use> uses_;
   SmallVector<Computation*, 2> called_;
-  std::shared_ptr<const Attrs> attrs_;
+  Attrs attrs_;
   std::unique_ptr<InstructionExtra> extra_;
   Computation* parent_ = nullptr;
   Instruction* prev_ = nullptr;
@@ -171,7 +170,7 @@ class Instruction {
 
 // The attributes struct of an op, all fields at their defaults.
 Attrs DefaultAttrs(Op op);
-// Index of that struct in the variant: Attrs{...}.index() == AttrsIndex(op) is the first thing the verifier checks.
-size_t AttrsIndex(Op op);
+// Which struct that is: the first thing the verifier checks.
+AttrsKind AttrsKindOfOp(Op op);
 
 }  // namespace strop

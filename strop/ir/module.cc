@@ -94,7 +94,7 @@ Instruction* Computation::Add(Op op, Shape shape, std::span<Instruction* const> 
   made->name_ = module_->instruction_names_.Unique(name.empty() ? std::string_view(Name(op)) : std::string_view(name));
   for (Instruction* o : operands) made->AppendOperand(o);
   LinkBefore(made, before);
-  if (op == Op::Parameter && made->any_attrs().index() == AttrsIndex(op)) {
+  if (op == Op::Parameter && made->any_attrs().is<ParameterAttrs>()) {
     size_t number = static_cast<size_t>(made->parameter_number());
     // Parsers check the range before; here a lie must not allocate.
     if (number < 1u << 24) {
@@ -152,7 +152,7 @@ void Computation::Remove(Instruction* instruction) {
   module_->instruction_names_.taken.erase(instruction->name_);
   instruction->parent_ = nullptr;
   instruction->called_.clear();
-  instruction->attrs_.reset();
+  instruction->attrs_ = {};
   instruction->extra_.reset();
 }
 

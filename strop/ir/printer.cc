@@ -30,7 +30,7 @@ bool HasOwnStart(Op op) {
 
 // A custom call keeps its backend_config among its attributes.
 const std::string& BackendConfig(const Instruction& instruction) {
-  const auto* custom_call = std::get_if<CustomCallAttrs>(&instruction.any_attrs());
+  const auto* custom_call = instruction.any_attrs().get_if<CustomCallAttrs>();
   return custom_call && !custom_call->opaque.empty() ? custom_call->opaque : instruction.backend_config();
 }
 
@@ -108,7 +108,7 @@ class Printer {
   template <class S>
   void AppendFields(Op op, const S& attrs);
   void AppendFields(Op op, const Attrs& attrs) {
-    std::visit([&](const auto& a) { AppendFields(op, a); }, attrs);
+    attrs.Visit([&](const auto& a) { AppendFields(op, a); });
   }
   template <class F, class S>
   void AppendField(const F& field, const S& attrs);
@@ -176,7 +176,7 @@ void Printer::AppendFields(Op op, const S& attrs) {
 void Printer::AppendOpAttributes(const Instruction& instruction) {
   const Op op = instruction.op();
   const bool after_callees = op == Op::Call;
-  const bool late = std::holds_alternative<AccuracyAttrs>(instruction.any_attrs());  // among the extras
+  const bool late = instruction.any_attrs().is<AccuracyAttrs>();  // among the extras
   if (!after_callees && !late) AppendFields(op, instruction.any_attrs());
   AppendCallees(instruction);
   if (after_callees) AppendFields(op, instruction.any_attrs());
@@ -228,7 +228,7 @@ void Printer::AppendExtras(const Instruction& instruction) {
     out_ += '}';
   }
   if (!instruction.statistics().empty()) Append(", statistics=", instruction.statistics());
-  if (const auto* accuracy = std::get_if<AccuracyAttrs>(&instruction.any_attrs()))
+  if (const auto* accuracy = instruction.any_attrs().get_if<AccuracyAttrs>())
     AppendFields(instruction.op(), *accuracy);
   if (options_.metadata && !instruction.origin().empty()) Append(", origin=", instruction.origin());
   if (options_.metadata && instruction.has_metadata()) {
@@ -257,8 +257,8 @@ void Printer::AppendConstant(const ConstantAttrs& constant) {
 }
 
 void Printer::AppendOperands(const Instruction& instruction) {
-  if (const auto* constant = std::get_if<ConstantAttrs>(&instruction.any_attrs())) return AppendConstant(*constant);
-  if (const auto* parameter = std::get_if<ParameterAttrs>(&instruction.any_attrs())) return Append(parameter->number);
+  if (const auto* constant = instruction.any_attrs().get_if<ConstantAttrs>()) return AppendConstant(*constant);
+  if (const auto* parameter = instruction.any_attrs().get_if<ParameterAttrs>()) return Append(parameter->number);
   for (int64_t i = 0; i < instruction.operand_count(); ++i) {
     if (i) out_ += ", ";
     if (i && options_.sigils && i % kIndexInterval == 0) Append("/*index=", i, "*/");
@@ -289,7 +289,7 @@ void Printer::AppendInstruction(const Instruction& instruction) {
       Append(", async_execution_thread=", AttrText(async.async_execution_thread));
     if (instruction.op() == Op::AsyncStart) {
       AppendOpAttributes(*wrapped);
-      if (const auto* accuracy = std::get_if<AccuracyAttrs>(&wrapped->any_attrs()))
+      if (const auto* accuracy = wrapped->any_attrs().get_if<AccuracyAttrs>())
         AppendFields(wrapped->op(), *accuracy);
     }
     if (!async.output_to_operand_aliasing.empty())

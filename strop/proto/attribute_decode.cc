@@ -372,9 +372,9 @@ Status Decode(const HloInstructionProto& in, ChannelAttrs& a) {
 
 Result<Attrs> DecodeAttributes(Op op, const HloInstructionProto& in, ElementType operand_type) {
   Attrs attrs = DefaultAttrs(op);
-  Status status = std::visit([&](auto& a) { return Decode(in, a); }, attrs);
+  Status status = attrs.Visit([&](auto& a) { return Decode(in, a); });
   if (!status.ok()) return status;
-  if (auto* compare = std::get_if<CompareAttrs>(&attrs); compare && compare->order == DefaultOrder(operand_type))
+  if (auto* compare = attrs.get_if<CompareAttrs>(); compare && compare->order == DefaultOrder(operand_type))
     compare->order = CompareOrder::Default;
   return attrs;
 }

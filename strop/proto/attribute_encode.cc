@@ -319,7 +319,7 @@ struct Encoder {
   Status operator()(const AsyncAttrs& a) {
     const AsyncAttrs* named = &a;
     for (const Instruction* i = &instruction; i->operand_count() > 0 && Is(i->op(), kAsync);) {
-      if (const auto* attrs = std::get_if<AsyncAttrs>(&i->any_attrs())) named = attrs;
+      if (const auto* attrs = i->any_attrs().get_if<AsyncAttrs>()) named = attrs;
       if (i->op() == Op::AsyncStart) break;
       i = i->operand(0);
     }
@@ -392,7 +392,7 @@ struct Encoder {
 }  // namespace
 
 Status EncodeAttributes(const Instruction& instruction, HloInstructionProto* out) {
-  return std::visit(Encoder{instruction, out}, instruction.any_attrs());
+  return instruction.any_attrs().Visit(Encoder{instruction, out});
 }
 
 }  // namespace strop::codec

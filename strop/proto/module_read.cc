@@ -94,7 +94,7 @@ class ModuleReader {
       return InvalidArgument(in.opcode(), " takes ", arity, " operands, got ", operands.size());
     STROP_ASSIGN(Attrs attrs, codec::DecodeAttributes(
                                   *op, in, operands.empty() ? ElementType::Invalid : operands[0]->shape().type()));
-    if (*op == Op::Parameter) STROP_TRY(CheckParameter(std::get<ParameterAttrs>(attrs).number, limit, known));
+    if (*op == Op::Parameter) STROP_TRY(CheckParameter(attrs.get<ParameterAttrs>().number, limit, known));
     Instruction* made = known.computation->Add(*op, std::move(shape), operands, std::move(attrs), in.name());
     if (!known.instructions.emplace(LocalId(in.id()), made).second)
       return InvalidArgument("two instructions have the id ", in.id());

@@ -29,7 +29,7 @@ Result<bool> ParseFieldOf(Cursor& at, S& attrs, std::string_view name) {
 }
 
 Result<bool> ParseField(Cursor& at, Attrs& attrs, std::string_view name) {
-  if (auto* custom_call = std::get_if<CustomCallAttrs>(&attrs); custom_call && name == "operand_layout_constraints") {
+  if (auto* custom_call = attrs.get_if<CustomCallAttrs>(); custom_call && name == "operand_layout_constraints") {
     custom_call->has_layout_constraints = true;
     STROP_TRY(at.Expect('{'));
     if (at.Consume('}')) return true;
@@ -40,8 +40,8 @@ Result<bool> ParseField(Cursor& at, Attrs& attrs, std::string_view name) {
     STROP_TRY(at.Expect('}'));
     return true;
   }
-  STROP_ASSIGN(bool found, std::visit([&](auto& a) { return ParseFieldOf(at, a, name); }, attrs));
-  if (auto* collective = std::get_if<CollectiveAttrs>(&attrs); collective && name == "dimensions")
+  STROP_ASSIGN(bool found, attrs.Visit([&](auto& a) { return ParseFieldOf(at, a, name); }));
+  if (auto* collective = attrs.get_if<CollectiveAttrs>(); collective && name == "dimensions")
     collective->has_dimensions = true;
   return found;
 }
@@ -49,12 +49,9 @@ Result<bool> ParseField(Cursor& at, Attrs& attrs, std::string_view name) {
 // fn(name, presence) for each field.
 template <class F>
 void ForEachField(const Attrs& attrs, F&& fn) {
-  std::visit(
-      [&](const auto& a) {
-        std::apply([&](const auto&... field) { (fn(field.name, field.presence), ...); },
-                   std::remove_cvref_t<decltype(a)>::fields());
-      },
-      attrs);
+  attrs.Visit([&]<class S>(const S&) {
+    std::apply([&](const auto&... field) { (fn(field.name, field.presence), ...); }, S::fields());
+  });
 }
 
 std::vector<std::string_view> CalleeNames(Op op) {
@@ -106,7 +103,7 @@ Status ModuleParser::ParseAttribute(Scope& scope, Draft& draft, std::string_view
   if (!found) return UnknownAttribute(draft, name, offset);
   if (name == "async_execution_thread") {
     std::string& thread = draft.wrapped != Op::kEnd ? draft.async.async_execution_thread
-                                                    : std::get<AsyncAttrs>(draft.attrs).async_execution_thread;
+                                                    : draft.attrs.get_if<AsyncAttrs>()->async_execution_thread;
     if (thread == "main") thread.clear();
   }
   return OkStatus();

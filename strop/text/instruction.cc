@@ -242,13 +242,13 @@ Result<Instruction*> ModuleParser::Create(Scope& scope, Draft& draft) {
   const bool all_dimensions = draft.op == Op::Map && !draft.operands.empty() &&
                               std::find(draft.seen.begin(), draft.seen.end(), "dimensions") == draft.seen.end();
   if (all_dimensions) {
-    Dims& dimensions = std::get<DimensionsAttrs>(draft.attrs).dimensions;
+    Dims& dimensions = draft.attrs.get_if<DimensionsAttrs>()->dimensions;
     for (int64_t i = 0; i < draft.operands[0]->shape().rank(); ++i) dimensions.push_back(i);
   }
   if (!draft.shape) STROP_TRY(InferMissingShape(draft));
   // An outfeed gives a token; older texts say ().
   if (draft.op == Op::Outfeed && draft.shape->IsTuple() && draft.shape->tuple_size() == 0) draft.shape = Shape::Token();
-  if (CustomCallAttrs* custom_call = std::get_if<CustomCallAttrs>(&draft.attrs)) {
+  if (CustomCallAttrs* custom_call = draft.attrs.get_if<CustomCallAttrs>()) {
     custom_call->opaque = std::move(draft.backend_config);
     draft.backend_config.clear();
   }
@@ -313,7 +313,7 @@ Result<Computation*> ModuleParser::WrapAsync(Draft& draft) {
   inner.backend_config = draft.backend_config;
   inner.origin = draft.origin;
   inner.statistics = draft.statistics;
-  if (CustomCallAttrs* custom_call = std::get_if<CustomCallAttrs>(&draft.attrs)) {
+  if (CustomCallAttrs* custom_call = draft.attrs.get_if<CustomCallAttrs>()) {
     custom_call->opaque = std::move(inner.backend_config);
     inner.backend_config.clear();
   }

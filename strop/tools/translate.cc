@@ -26,7 +26,7 @@ std::vector<std::string> QueryInstructions(const Module& module, std::string_vie
   for (const Computation* c : module.computations()) {
     for (const Instruction* i : c->instructions()) {
       if (head == "backend_config") {
-        const auto* custom_call = std::get_if<CustomCallAttrs>(&i->any_attrs());
+        const auto* custom_call = i->any_attrs().get_if<CustomCallAttrs>();
         const std::string& config = custom_call ? custom_call->opaque : i->backend_config();
         if (rest.empty())
           add(config);

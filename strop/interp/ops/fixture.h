@@ -24,7 +24,7 @@ class OpTest : public ::testing::Test {
   }
   Result<Literal> TryEval(Op op, std::vector<Literal> operands, Attrs attrs = NoAttrs{},
                           std::vector<Computation*> called = {}, const Shape* declared = nullptr) {
-    if (std::holds_alternative<NoAttrs>(attrs)) attrs = DefaultAttrs(op);
+    if (attrs.is<NoAttrs>()) attrs = DefaultAttrs(op);
     Builder b(module_.AddComputation("test"));
     std::vector<Instruction*> parameters;
     for (size_t i = 0; i < operands.size(); ++i)

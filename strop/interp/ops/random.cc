@@ -109,8 +109,7 @@ void FillThreefry(uint64_t key, uint64_t& counter, Literal& out) {
     counter += static_cast<uint64_t>(n);
     return;
   }
-  Int64Vector dims = out.shape().dims();
-  if (dims.empty()) dims.push_back(1);
+  const Int64Vector dims = out.shape().rank() == 0 ? Int64Vector{1} : Int64Vector(out.shape().dims());
   size_t split = dims.size();
   for (size_t d = 0; d < dims.size() && split == dims.size(); ++d)
     if (dims[d] % 2 == 0) split = d;

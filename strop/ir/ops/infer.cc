@@ -272,7 +272,7 @@ Result<Shape> InferShape(Op op, std::span<const Shape* const> operands, const At
                          std::span<Computation* const> called, const Shape* declared) {
   if (op >= Op::kEnd) return Internal("InferShape of an op that is not in the table");
   infer::Args args{op, operands, attrs, called, declared};
-  if (attrs.index() != AttrsIndex(op)) return Internal(Name(op), ": attributes are of another op's kind");
+  if (attrs.kind() != AttrsKindOfOp(op)) return Internal(Name(op), ": attributes are of another op's kind");
   const int8_t arity = Info(op).arity;
   if (arity != kVariadic && arity != args.operand_count())
     return args.Error("expected ", static_cast<int64_t>(arity), arity == 1 ? " operand" : " operands", ", but got ",

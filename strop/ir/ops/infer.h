@@ -29,7 +29,7 @@ struct Args {
   int64_t operand_count() const { return static_cast<int64_t>(operands.size()); }
   template <class A>
   const A& attrs() const {
-    return std::get<A>(any_attrs);
+    return any_attrs.get<A>();
   }
 
   // The user's error; `Violates` adds the label of the StableHLO constraint.
