@@ -6,7 +6,8 @@ namespace strop {
 
 template <AttrsStruct S>
 Attrs::Attrs(S value)
-    : kind_(AttrsKindOf<S>::kind), value_(std::is_same_v<S, NoAttrs> ? None() : std::make_shared<S>(std::move(value))) {}
+    : kind_(AttrsKindOf<S>::kind),
+      value_(std::is_same_v<S, NoAttrs> ? None() : std::make_shared<S>(std::move(value))) {}
 
 #define STROP_INSTANTIATE(S) template Attrs::Attrs(S);
 STROP_ATTRS_STRUCTS(STROP_INSTANTIATE)
@@ -21,7 +22,8 @@ const std::shared_ptr<void>& Attrs::None() {
 
 void Attrs::Unshare() {
   if (value_.use_count() == 1 || is<NoAttrs>()) return;
-  value_ = std::as_const(*this).Visit([]<class S>(const S& s) -> std::shared_ptr<void> { return std::make_shared<S>(s); });
+  value_ =
+      std::as_const(*this).Visit([]<class S>(const S& s) -> std::shared_ptr<void> { return std::make_shared<S>(s); });
 }
 
 bool Attrs::operator==(const Attrs& other) const {

@@ -597,14 +597,15 @@ struct ChannelAttrs {
 #undef STROP_ATTRS
 
 // Every struct above.
-#define STROP_ATTRS_STRUCTS(X)                                                                                 \
-  X(NoAttrs) X(AccuracyAttrs) X(DimensionsAttrs) X(ReducePrecisionAttrs) X(CompareAttrs) X(ConstantAttrs)      \
-  X(IotaAttrs) X(ParameterAttrs) X(CopyAttrs) X(DynamicSliceAttrs) X(GatherAttrs) X(ScatterAttrs) X(PadAttrs)  \
-  X(ReshapeAttrs) X(SliceAttrs) X(ConvolutionAttrs) X(DotAttrs) X(RaggedDotAttrs) X(WindowAttrs) X(ScanAttrs)  \
-  X(SortAttrs) X(TopKAttrs) X(BatchNormAttrs) X(CholeskyAttrs) X(FftAttrs) X(TriangularSolveAttrs) X(RngAttrs) \
-  X(RngBitGeneratorAttrs) X(RngStateAttrs) X(DomainAttrs) X(GetTupleElementAttrs) X(AsyncAttrs) X(CallAttrs)   \
-  X(ConditionalAttrs) X(CustomCallAttrs) X(FusionAttrs) X(CollectiveAttrs) X(PermuteAttrs) X(InfeedAttrs)      \
-  X(OutfeedAttrs) X(ChannelAttrs)
+#define STROP_ATTRS_STRUCTS(X)                                                                                       \
+  X(NoAttrs)                                                                                                         \
+  X(AccuracyAttrs) X(DimensionsAttrs) X(ReducePrecisionAttrs) X(CompareAttrs) X(ConstantAttrs) X(IotaAttrs)          \
+      X(ParameterAttrs) X(CopyAttrs) X(DynamicSliceAttrs) X(GatherAttrs) X(ScatterAttrs) X(PadAttrs) X(ReshapeAttrs) \
+          X(SliceAttrs) X(ConvolutionAttrs) X(DotAttrs) X(RaggedDotAttrs) X(WindowAttrs) X(ScanAttrs) X(SortAttrs)   \
+              X(TopKAttrs) X(BatchNormAttrs) X(CholeskyAttrs) X(FftAttrs) X(TriangularSolveAttrs) X(RngAttrs)        \
+                  X(RngBitGeneratorAttrs) X(RngStateAttrs) X(DomainAttrs) X(GetTupleElementAttrs) X(AsyncAttrs)      \
+                      X(CallAttrs) X(ConditionalAttrs) X(CustomCallAttrs) X(FusionAttrs) X(CollectiveAttrs)          \
+                          X(PermuteAttrs) X(InfeedAttrs) X(OutfeedAttrs) X(ChannelAttrs)
 
 enum class AttrsKind : uint8_t {
 #define STROP_KIND(S) k##S,
@@ -614,9 +615,9 @@ enum class AttrsKind : uint8_t {
 
 template <class S>
 struct AttrsKindOf;
-#define STROP_KIND_OF(S)                              \
-  template <>                                         \
-  struct AttrsKindOf<S> {                             \
+#define STROP_KIND_OF(S)                               \
+  template <>                                          \
+  struct AttrsKindOf<S> {                              \
     static constexpr AttrsKind kind = AttrsKind::k##S; \
   };
 STROP_ATTRS_STRUCTS(STROP_KIND_OF)
@@ -625,8 +626,8 @@ STROP_ATTRS_STRUCTS(STROP_KIND_OF)
 template <class S>
 concept AttrsStruct = requires { AttrsKindOf<S>::kind; };
 
-// One of the structs, as a value. Copies share it until one of them is changed, so a clone costs a reference count. Not a
-// std::variant: forty alternatives of it cost every file that sees an instruction a second of compiling.
+// One of the structs, as a value. Copies share it until one of them is changed, so a clone costs a reference count. Not
+// a std::variant: forty alternatives of it cost every file that sees an instruction a second of compiling.
 class Attrs {
  public:
   Attrs() = default;  // NoAttrs

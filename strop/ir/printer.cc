@@ -228,8 +228,7 @@ void Printer::AppendExtras(const Instruction& instruction) {
     out_ += '}';
   }
   if (!instruction.statistics().empty()) Append(", statistics=", instruction.statistics());
-  if (const auto* accuracy = instruction.any_attrs().get_if<AccuracyAttrs>())
-    AppendFields(instruction.op(), *accuracy);
+  if (const auto* accuracy = instruction.any_attrs().get_if<AccuracyAttrs>()) AppendFields(instruction.op(), *accuracy);
   if (options_.metadata && !instruction.origin().empty()) Append(", origin=", instruction.origin());
   if (options_.metadata && instruction.has_metadata()) {
     const std::string text = MetadataText(instruction.metadata());
@@ -289,8 +288,7 @@ void Printer::AppendInstruction(const Instruction& instruction) {
       Append(", async_execution_thread=", AttrText(async.async_execution_thread));
     if (instruction.op() == Op::AsyncStart) {
       AppendOpAttributes(*wrapped);
-      if (const auto* accuracy = wrapped->any_attrs().get_if<AccuracyAttrs>())
-        AppendFields(wrapped->op(), *accuracy);
+      if (const auto* accuracy = wrapped->any_attrs().get_if<AccuracyAttrs>()) AppendFields(wrapped->op(), *accuracy);
     }
     if (!async.output_to_operand_aliasing.empty())
       Append(", output_to_operand_aliasing=", AttrText(async.output_to_operand_aliasing));

@@ -40,8 +40,7 @@ Status VerifyRootAndParameters(const Computation& c) {
   for (const Instruction* i : c.instructions()) {
     if (!i->IsParameter()) continue;
     ++count;
-    if (!i->any_attrs().is<ParameterAttrs>())
-      return Internal("%", i->name(), " has no parameter number");
+    if (!i->any_attrs().is<ParameterAttrs>()) return Internal("%", i->name(), " has no parameter number");
     const int64_t number = i->parameter_number();
     if (number < 0 || number >= c.parameter_count() || c.parameter(number) != i)
       return At(*i, "computation %", c.name(), " has another parameter ", number, ", or the number is out of range");
