@@ -32,6 +32,7 @@ def build_targets(preset, targets=()):
     environment.setdefault("CCACHE_BASEDIR", str(ROOT))
     environment.setdefault("CCACHE_NOHASHDIR", "1")
     environment.setdefault("CCACHE_SLOPPINESS", "pch_defines,time_macros,include_file_mtime,include_file_ctime")  # precompiled headers
+    environment.setdefault("CCACHE_DEPEND", "1")  # what the preprocessor leaves out, such as line breaks, is in a precompiled header nonetheless
     with Step(f"building ({preset})"):
         run(["ninja", "-C", folder(preset), *targets], "the build failed; the first error is above", env=environment)
 

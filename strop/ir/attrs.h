@@ -597,15 +597,17 @@ struct ChannelAttrs {
 #undef STROP_ATTRS
 
 // Every struct above.
-#define STROP_ATTRS_STRUCTS(X)                                                                                       \
-  X(NoAttrs)                                                                                                         \
-  X(AccuracyAttrs) X(DimensionsAttrs) X(ReducePrecisionAttrs) X(CompareAttrs) X(ConstantAttrs) X(IotaAttrs)          \
-      X(ParameterAttrs) X(CopyAttrs) X(DynamicSliceAttrs) X(GatherAttrs) X(ScatterAttrs) X(PadAttrs) X(ReshapeAttrs) \
-          X(SliceAttrs) X(ConvolutionAttrs) X(DotAttrs) X(RaggedDotAttrs) X(WindowAttrs) X(ScanAttrs) X(SortAttrs)   \
-              X(TopKAttrs) X(BatchNormAttrs) X(CholeskyAttrs) X(FftAttrs) X(TriangularSolveAttrs) X(RngAttrs)        \
-                  X(RngBitGeneratorAttrs) X(RngStateAttrs) X(DomainAttrs) X(GetTupleElementAttrs) X(AsyncAttrs)      \
-                      X(CallAttrs) X(ConditionalAttrs) X(CustomCallAttrs) X(FusionAttrs) X(CollectiveAttrs)          \
-                          X(PermuteAttrs) X(InfeedAttrs) X(OutfeedAttrs) X(ChannelAttrs)
+// clang-format off
+#define STROP_ATTRS_STRUCTS(X) \
+  X(NoAttrs) X(AccuracyAttrs) X(DimensionsAttrs) X(ReducePrecisionAttrs) X(CompareAttrs) \
+  X(ConstantAttrs) X(IotaAttrs) X(ParameterAttrs) X(CopyAttrs) X(DynamicSliceAttrs) X(GatherAttrs) \
+  X(ScatterAttrs) X(PadAttrs) X(ReshapeAttrs) X(SliceAttrs) X(ConvolutionAttrs) X(DotAttrs) \
+  X(RaggedDotAttrs) X(WindowAttrs) X(ScanAttrs) X(SortAttrs) X(TopKAttrs) X(BatchNormAttrs) \
+  X(CholeskyAttrs) X(FftAttrs) X(TriangularSolveAttrs) X(RngAttrs) X(RngBitGeneratorAttrs) \
+  X(RngStateAttrs) X(DomainAttrs) X(GetTupleElementAttrs) X(AsyncAttrs) X(CallAttrs) \
+  X(ConditionalAttrs) X(CustomCallAttrs) X(FusionAttrs) X(CollectiveAttrs) X(PermuteAttrs) \
+  X(InfeedAttrs) X(OutfeedAttrs) X(ChannelAttrs)
+// clang-format on
 
 enum class AttrsKind : uint8_t {
 #define STROP_KIND(S) k##S,
