@@ -155,14 +155,30 @@ Int64Vector Factors(int64_t total, const Cuts& cuts) {
 }
 
 constexpr int64_t kMaxInterleaved = 16;
-constexpr size_t kMaxInterleavedCode = 512;  // instructions, for all elements
+constexpr int64_t kMaxInterleavedCode = 512;       // instructions, for all elements
+constexpr int64_t kMinInterleavedElements = 4096;  // fewer are not worth the code
 
-// Takes a short last factor out of the walk, if vectors along the one before are full.
+// About how many instructions an element is in the code.
+int64_t CodePerElement(const KernelBody& body) {
+  int64_t code = 0;
+  for (const Instruction* i : body.Computed()) {
+    int64_t own = Is(i->op(), kFloatMath) ? 20 : 1;
+    if (i->op() == Op::ReduceWindow)
+      for (const WindowDim& w : i->attrs<WindowAttrs>().window.dims) own = SaturatingMultiply(own, w.size);
+    code = SaturatingAdd(code, own);
+  }
+  return code;
+}
+
+// Takes a last factor that is shorter than a vector out of the walk, if vectors along the one before are full.
 void Interleave(const KernelBody& body, LoopSpace& space, Int64Vector& sizes) {
   if (sizes.size() < 2 || space.lanes < 4) return;
   const int64_t last = sizes.back(), before = sizes[sizes.size() - 2];
-  if (last > kMaxInterleaved || last > space.lanes || before < space.lanes) return;
-  if (body.Computed().size() * static_cast<size_t>(last) > kMaxInterleavedCode) return;
+  if (last > kMaxInterleaved || last >= space.lanes || before < space.lanes) return;
+  if (SaturatingMultiply(CodePerElement(body), last) > kMaxInterleavedCode) return;
+  int64_t elements = 1;
+  for (int64_t size : sizes) elements *= size;
+  if (elements < kMinInterleavedElements) return;
   sizes.pop_back();
   space.interleaved = last;
 }

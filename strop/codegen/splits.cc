@@ -7,7 +7,7 @@ namespace {
 
 constexpr size_t kMaxSegments = 12;        // of a row
 constexpr size_t kMaxRegions = 32;         // of rows, times the segments of each
-constexpr size_t kMaxInstructions = 1024;  // of the kernel, times its regions
+constexpr size_t kMaxInstructions = 3000;  // of LLVM, in all regions
 
 bool HasConditions(const KernelBody& body) {
   for (const Instruction* i : body.Computed()) {
@@ -24,10 +24,15 @@ bool HasConditions(const KernelBody& body) {
   return false;
 }
 
-// Emits the kernel into a function that is thrown away.
-ElementalEmitter::Splits Conditions(VectorBuilder& b, const KernelBody& body, std::span<const int> in_place,
-                                    const KernelFrame::Cut& cut, const LoopSpace& space) {
+struct Trial {
   ElementalEmitter::Splits splits;
+  size_t instructions = 0;
+};
+
+// Emits the kernel into a function that is thrown away.
+Trial EmitInVain(VectorBuilder& b, const KernelBody& body, std::span<const int> in_place, const KernelFrame::Cut& cut,
+                 const LoopSpace& space) {
+  Trial trial;
   std::vector<llvm::GlobalVariable*> globals;
   for (llvm::GlobalVariable& g : b.module().globals()) globals.push_back(&g);
   const llvm::IRBuilderBase::InsertPoint place = b.ir().saveIP();
@@ -35,19 +40,20 @@ ElementalEmitter::Splits Conditions(VectorBuilder& b, const KernelBody& body, st
   {
     KernelFrame frame(b, "in_vain", body, in_place);
     function = b.ir().GetInsertBlock()->getParent();
-    frame.NoteSplits(&splits);
+    frame.NoteSplits(&trial.splits);
     const Status status = frame.Walk(
         space, cut, [&](ElementalEmitter& e, const ArrayIndex& at) { return EmitRoots(e, frame, body, space, at); });
-    if (!status.ok()) splits.clear();  // emitting it in earnest will say so
+    if (!status.ok()) trial.splits.clear();  // emitting it in earnest will say so
     frame.Return();
   }
   b.ir().restoreIP(place);
+  trial.instructions = function->getInstructionCount();
   function->eraseFromParent();
   std::vector<llvm::GlobalVariable*> unused;
   for (llvm::GlobalVariable& g : b.module().globals())
     if (g.use_empty() && std::find(globals.begin(), globals.end(), &g) == globals.end()) unused.push_back(&g);
   for (llvm::GlobalVariable* g : unused) g->eraseFromParent();
-  return splits;
+  return trial;
 }
 
 }  // namespace
@@ -55,21 +61,21 @@ ElementalEmitter::Splits Conditions(VectorBuilder& b, const KernelBody& body, st
 void ChooseSplits(VectorBuilder& b, const KernelBody& body, std::span<const int> in_place, const KernelFrame::Cut& cut,
                   LoopSpace& space) {
   if (space.uniform || !HasConditions(body)) return;
-  const ElementalEmitter::Splits noted = Conditions(b, body, in_place, cut, space);
+  const Trial trial = EmitInVain(b, body, in_place, cut, space);
   const size_t digits = space.row_sizes.size() + 1;
   space.splits.assign(digits, {});
-  const size_t instructions = body.Computed().size();
   size_t regions = 1;
   // The row first: there a condition costs each vector a selection, on the other digits a branch.
   for (size_t d = digits; d-- > 0;) {
-    const auto at = noted.find(static_cast<int>(d));
-    if (at == noted.end()) continue;
+    const auto at = trial.splits.find(static_cast<int>(d));
+    if (at == trial.splits.end()) continue;
     const int64_t size = d + 1 == digits ? space.row_size : space.row_sizes[d];
     Int64Vector inside;
     for (int64_t s : at->second)
       if (s > 0 && s < size) inside.push_back(s);
     const size_t parts = inside.size() + 1;
-    if (parts > kMaxSegments || regions * parts > kMaxRegions || regions * parts * instructions > kMaxInstructions)
+    if (parts > kMaxSegments || regions * parts > kMaxRegions ||
+        regions * parts * trial.instructions > kMaxInstructions)
       continue;
     regions *= parts;
     space.splits[d] = inside;
