@@ -1,25 +1,13 @@
-// The C++ types in which products are summed (float, double, s32, s64): their element type and their inner loops.
+// The C++ types in which products are summed (float, double, s32, s64): their inner loops.
 // Not for the files of one instruction set: these templates must be compiled for every processor.
 #pragma once
 #include <cstdint>
 #include <type_traits>
 
 #include "strop/cpu/kernels/gemm_micro.h"
-#include "strop/types/element_type.h"
+#include "strop/types/literal.h"
 
 namespace strop::cpu {
-
-template <class T>
-constexpr ElementType TypeOf() {
-  if constexpr (std::is_same_v<T, float>)
-    return ElementType::F32;
-  else if constexpr (std::is_same_v<T, double>)
-    return ElementType::F64;
-  else if constexpr (std::is_same_v<T, int32_t>)
-    return ElementType::S32;
-  else
-    return ElementType::S64;
-}
 
 // Types that fit into s16, in which pairs are multiplied.
 inline bool IsSmallInteger(ElementType type) {
@@ -38,7 +26,8 @@ inline bool IsSmallInteger(ElementType type) {
 
 // The inner loops for products of these types, summed in T.
 template <class T>
-const MicroTable<T>& MicroOf(const GemmIsa& isa, ElementType a = TypeOf<T>(), ElementType b = TypeOf<T>()) {
+const MicroTable<T>& MicroOf(const GemmIsa& isa, ElementType a = ElementTypeOf<T>(),
+                             ElementType b = ElementTypeOf<T>()) {
   if constexpr (std::is_same_v<T, float>)
     return isa.f32;
   else if constexpr (std::is_same_v<T, double>)

@@ -273,7 +273,8 @@ class GemmConv final : public Conv {
     }
     if (inside && even)
       return pack(elements + from[0] * size, count > 1 ? from[1] - from[0] : stride, stride, count, length, width, to);
-    if (p_.input_type == TypeOf<T>() && micro_.group == 1 && length <= 8 && last == tap) {  // too little for a copy
+    if (p_.input_type == ElementTypeOf<T>() && micro_.group == 1 && length <= 8 &&
+        last == tap) {  // too little for a copy
       const T* typed = reinterpret_cast<const T*>(elements);
       for (int64_t v = 0; v < width; ++v) {
         const bool zero = v >= count || from[v] < 0;

@@ -61,7 +61,7 @@ class DepthwiseConv final : public Conv {
     int64_t converted = -1;  // where the line in `input` comes from
   };
 
-  static bool IsOwn(ElementType type) { return type == TypeOf<T>(); }
+  static bool IsOwn(ElementType type) { return type == ElementTypeOf<T>(); }
   static T* Aligned(void* at) { return reinterpret_cast<T*>((reinterpret_cast<uintptr_t>(at) + 63) / 64 * 64); }
 
   // `n` elements from `first` on, `stride` apart.

@@ -29,7 +29,7 @@ int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr int64_t kPanelSlack = 64;
 
 template <class T>
-constexpr ElementType kOwnType = TypeOf<T>();
+constexpr ElementType kOwnType = ElementTypeOf<T>();
 
 // Can C keep partial sums?
 template <class T>
