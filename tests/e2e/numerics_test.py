@@ -1,0 +1,57 @@
+"""Mathematical functions: a short form of ./dev numerics, which fails where a bound is exceeded; and the same bits for any number of threads and from run to run."""
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(os.environ["STROP_SOURCE_DIR"])
+TOOL = ROOT / "dev_tools" / "numerics.py"
+FUNCTIONS = ["exponential", "log", "log_plus_one", "tanh", "power", "sqrt"]
+
+PROGRAM = """
+import hashlib, os
+import jax, numpy as np
+from jax import lax, numpy as jnp
+jax.config.update("jax_enable_x64", True)
+digest = hashlib.sha256()
+for dtype in ("float32", "float64", "complex64"):
+    x = np.random.default_rng(3).standard_normal((700, 1031)).astype(dtype)
+    if dtype == "complex64":
+        x = x + 1j * np.random.default_rng(4).standard_normal(x.shape).astype("float32")
+    programs = [lambda x: jnp.exp(x) * jnp.tanh(x), lambda x: jnp.log(x * x + 2), jnp.sin, lambda x: jnp.cumsum(jnp.cos(x), axis=1),
+                lambda x: jnp.sum(x, axis=0), jnp.sum, lambda x: x[:, :600] @ x[:600, :300], lambda x: jax.nn.softmax(x.real, axis=1), lambda x: jnp.sort(x.real)]
+    if dtype != "complex64":
+        programs += [lax.erf, lax.lgamma, jnp.var, lambda x: lax.pow(abs(x), x)]
+    for program in programs:
+        digest.update(np.asarray(jax.jit(program)(x)).tobytes())
+print(digest.hexdigest())
+"""
+
+
+def main():
+    missing = [module for module in ("jax", "gmpy2", "mpmath") if not __import__("importlib.util").util.find_spec(module)]
+    if missing:
+        print(f"skipped: {', '.join(missing)} is not installed (./dev setup installs it)")
+        return 77
+    failed = []
+    measured = subprocess.run([sys.executable, TOOL, "--quick", *FUNCTIONS, "--types=float32,float64,bfloat16"], capture_output=True, text=True)
+    print(measured.stdout, measured.stderr[-2000:] if measured.returncode else "", sep="")
+    if measured.returncode:
+        failed.append("a bound is exceeded, or a special value is wrong")
+    unknown = subprocess.run([sys.executable, TOOL, "no_such_function"], capture_output=True, text=True)
+    if unknown.returncode != 2 or "no such function" not in unknown.stderr:
+        failed.append("an unknown function is not refused")
+    digests = {}
+    for threads in (1, 2, 8, 8):
+        run = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, env=dict(os.environ, JAX_PLATFORMS="strop", STROP_NUM_THREADS=str(threads)))
+        digests.setdefault(run.stdout.strip() or run.stderr[-1000:], []).append(threads)
+    print("digests by number of threads:", digests)
+    if len(digests) != 1 or len(next(iter(digests))) != hashlib.sha256().digest_size * 2:
+        failed.append("results depend on the number of threads, or on the run")
+    print("FAILED: " + "; ".join(failed) if failed else "all as it should be")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
