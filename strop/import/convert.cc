@@ -406,8 +406,9 @@ Status BlockImporter::ConvertOp(const MlirOp& op) {
     if (!values_.contains(&result)) return Internal("'", op.name, "' was imported without a result");
   }
   // Shardings and frontend attributes belong to the instruction that the op became.
-  if (op.results.empty() || op.attrs.empty()) return OkStatus();
-  Instruction* made = values_[&op.results[0]];
+  if (op.attrs.empty()) return OkStatus();
+  Instruction* made = op.results.empty() ? computation_->last() : values_[&op.results[0]];
+  if (op.results.empty() && (!made || made->op() != Op::CustomCall)) return OkStatus();
   if (made->op() == Op::GetTupleElement && op.results.size() > 1) made = made->operand(0);
   return made->id() >= first_id ? ApplyExtras(module_, op.attrs, made, op.loc) : OkStatus();
 }

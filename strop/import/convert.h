@@ -230,7 +230,11 @@ Status EmitDynamic(OpImport& op);
 
 // ---- shardings (convert_sharding.cc)
 // An sdy.sharding as HLO's; nullopt where HLO has no such sharding or the mesh is not known.
-std::optional<Sharding> HloSharding(const ModuleImporter& module, const MlirAttr& sdy, int64_t rank);
+// `only_axes`: a list of names; other axes of the mesh count as replicated. Null: all axes count.
+std::optional<Sharding> HloSharding(const ModuleImporter& module, const MlirAttr& sdy, int64_t rank,
+                                    const MlirAttr* only_axes = nullptr);
+std::optional<Sharding> HloShardings(const ModuleImporter& module, const MlirAttr& sdy, std::span<const Shape> shapes,
+                                     const MlirAttr* only_axes);
 // mhlo.sharding, sdy.sharding, mhlo.frontend_attributes of an op or of a function's argument.
 Status ApplyExtras(ModuleImporter& module, std::span<const MlirNamedAttr> attrs, Instruction* instruction,
                    const MlirAttr* loc);

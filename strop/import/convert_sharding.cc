@@ -56,6 +56,11 @@ std::optional<Piece> PieceOf(const std::vector<Axis>& axes, const MlirAttr& ref)
   return std::nullopt;
 }
 
+bool Names(const MlirAttr& list, std::string_view name) {
+  return std::any_of(list.elements.begin(), list.elements.end(),
+                     [&](const MlirAttr* element) { return element->text == name; });
+}
+
 // The mesh as an array of pieces: every axis cut where one of `used` begins or ends.
 std::vector<Piece> CutAxes(const std::vector<Axis>& axes, const std::vector<Piece>& used) {
   std::vector<Piece> all;
@@ -104,11 +109,12 @@ void SetIota(Sharding& sharding, std::vector<int64_t> dims, std::vector<int64_t>
 
 }  // namespace
 
-std::optional<Sharding> HloSharding(const ModuleImporter& module, const MlirAttr& sdy, int64_t rank) {
+std::optional<Sharding> HloSharding(const ModuleImporter& module, const MlirAttr& sdy, int64_t rank,
+                                    const MlirAttr* only_axes) {
   if (sdy.name == "sdy.sharding_per_value") {
     const MlirAttr* list = sdy.Find("shardings");
     if (!list || list->elements.size() != 1) return std::nullopt;
-    return HloSharding(module, *list->elements[0], rank);
+    return HloSharding(module, *list->elements[0], rank, only_axes);
   }
   const MlirAttr* mesh = sdy.Find("mesh_or_ref");
   if (mesh && mesh->kind == MlirAttrKind::Symbol) mesh = module.Mesh(mesh->text);
@@ -141,6 +147,7 @@ std::optional<Sharding> HloSharding(const ModuleImporter& module, const MlirAttr
     for (const MlirAttr* ref : list ? list->elements : std::span<const MlirAttr* const>()) {
       std::optional<Piece> piece = PieceOf(*axes, *ref);
       if (!piece) return std::nullopt;
+      if (only_axes && !Names(*only_axes, (*axes)[piece->axis].name)) continue;
       used.push_back(*piece);
       size *= piece->size;
     }
@@ -200,6 +207,24 @@ std::optional<Sharding> HloSharding(const ModuleImporter& module, const MlirAttr
   return sharding;
 }
 
+// Of several values, as a tuple: those of which nothing is said are unknown. One sharding for no values stands for the
+// op itself.
+std::optional<Sharding> HloShardings(const ModuleImporter& module, const MlirAttr& sdy, std::span<const Shape> shapes,
+                                     const MlirAttr* only_axes) {
+  const MlirAttr* list = sdy.Find("shardings");
+  if (!list) return std::nullopt;
+  if (shapes.empty() && list->elements.size() == 1) return HloSharding(module, *list->elements[0], 0, only_axes);
+  if (list->elements.size() != shapes.size()) return std::nullopt;
+  Sharding out;
+  out.kind = ShardingKind::Tuple;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const int64_t rank = shapes[i].IsArray() ? shapes[i].rank() : 0;
+    std::optional<Sharding> one = HloSharding(module, *list->elements[i], rank, only_axes);
+    out.elements.push_back(one ? *std::move(one) : Sharding{.kind = ShardingKind::Unknown});
+  }
+  return out;
+}
+
 Status ApplyExtras(ModuleImporter& module, std::span<const MlirNamedAttr> attrs, Instruction* instruction,
                    const MlirAttr* loc) {
   for (const MlirNamedAttr& a : attrs) {
@@ -213,8 +238,10 @@ Status ApplyExtras(ModuleImporter& module, std::span<const MlirNamedAttr> attrs,
     } else if (a.name == "sdy.sharding") {
       instruction->set_frontend_attribute("xla.sdy.sharding", PrintAttr(*a.value));
       const Shape& shape = instruction->shape();
-      std::optional<Sharding> sharding = HloSharding(module, *a.value, shape.IsArray() ? shape.rank() : 0);
-      if (sharding && !shape.IsTuple()) instruction->set_sharding(*std::move(sharding));
+      std::optional<Sharding> sharding = shape.IsTuple()
+                                             ? HloShardings(module, *a.value, shape.elements(), nullptr)
+                                             : HloSharding(module, *a.value, shape.IsArray() ? shape.rank() : 0);
+      if (sharding) instruction->set_sharding(*std::move(sharding));
     } else if (a.name == "sdy.sharding_rule") {
       instruction->set_frontend_attribute("xla.sdy.sharding_rule", PrintAttr(*a.value));
     } else if (a.name == "mhlo.frontend_attributes" && a.value->kind == MlirAttrKind::Dict) {
@@ -304,18 +331,25 @@ Status ConvertManualComputation(OpImport& op) {
   if (op.module().single_device()) {
     return op.Unsupported("the body sees shards, but the module is for one device");
   }
-  auto mark = [&](Instruction* call, std::string_view key) {
-    if (const MlirAttr* shardings = op.attr(key))
-      call->set_frontend_attribute(StrCat("xla.sdy.", key), PrintAttr(*shardings));
-    if (const MlirAttr* axes = op.attr("manual_axes"))
-      call->set_frontend_attribute("xla.sdy.manual_axes", PrintAttr(*axes));
+  // The HLO sharding says how the manual axes cut each value; the others are left to the partitioner.
+  auto mark = [&](Instruction* call, std::string_view key, std::span<const Shape> whole) {
+    const MlirAttr* shardings = op.attr(key);
+    const MlirAttr* axes = op.attr("manual_axes");
+    if (shardings) call->set_frontend_attribute(StrCat("xla.sdy.", key), PrintAttr(*shardings));
+    if (axes) call->set_frontend_attribute("xla.sdy.manual_axes", PrintAttr(*axes));
+    if (!shardings) return;
+    const MlirAttr* names = axes && axes->Find("value") ? axes->Find("value") : axes;
+    if (std::optional<Sharding> hlo = HloShardings(op.module(), *shardings, whole, names))
+      call->set_sharding(*std::move(hlo));
   };
   std::vector<Instruction*> arguments;
   if (!local.empty()) {
     CustomCallAttrs attrs;
     attrs.target = "xla.sdy.GlobalToLocalShape";
     Instruction* to_local = op.Add(Op::CustomCall, Shape::Tuple(local), op.operands(), std::move(attrs));
-    mark(to_local, "in_shardings");
+    std::vector<Shape> whole;
+    for (Instruction* operand : op.operands()) whole.push_back(operand->shape());
+    mark(to_local, "in_shardings", whole);
     for (size_t i = 0; i < local.size(); ++i) {
       arguments.push_back(
           op.Add(Op::GetTupleElement, local[i], {&to_local, 1}, GetTupleElementAttrs{static_cast<int64_t>(i)}));
@@ -333,7 +367,7 @@ Status ConvertManualComputation(OpImport& op) {
   CustomCallAttrs attrs;
   attrs.target = "xla.sdy.LocalToGlobalShape";
   Instruction* to_global = op.Add(Op::CustomCall, Shape::Tuple(op.shapes()), shards, std::move(attrs));
-  mark(to_global, "out_shardings");
+  mark(to_global, "out_shardings", op.shapes());
   return op.SetResultsFromTuple(to_global);
 }
 

@@ -327,6 +327,12 @@ Status ModuleImporter::ImportEntryAttrs(const MlirOp& func, Computation* computa
   // sharding.
   Instruction* root = computation->root();
   if (num_results == 1) {
+    if (!single_device() && (root->sharding() || root->IsParameter() || root->use_count() > 0)) {
+      CustomCallAttrs mark;
+      mark.target = "Sharding";
+      root = computation->Add(Op::CustomCall, root->shape(), {root}, std::move(mark));
+      computation->set_root(root);
+    }
     if (!root->sharding() && !root->IsParameter()) root->set_sharding(*shardings[0]);
     return OkStatus();
   }

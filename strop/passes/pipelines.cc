@@ -23,9 +23,11 @@ void AddSimplification(PassPipeline& p, int optimization_level) {
   // First: calls hide what every other pass wants to see, and layouts mean something only until here.
   p.Add(PassId::Synchronizer);
   p.Add(PassId::CallInliner);
+  p.Add(PassId::SpmdPartitioner);
   p.Add(PassId::SingleDevice);
   p.Add(PassId::LapackRewriter);  // whose calls ask for layouts
   p.Add(PassId::LayoutNormalization);
+  p.Add(PassId::ZeroSizedElimination);
   p.AddRepeated(kSimplify, rounds);
   // What expands comes once the program is small, so that dead code is not expanded; then its own algebra is
   // simplified.

@@ -106,7 +106,7 @@ Status AppendShardings(const Instruction& value, std::vector<std::string>& out) 
     const Sharding* leaf = sharding;
     if (sharding && sharding->kind == ShardingKind::Tuple)
       leaf = i < static_cast<int64_t>(sharding->elements.size()) ? &sharding->elements[i] : nullptr;
-    if (!leaf || leaf->kind == ShardingKind::Replicated) {
+    if (!leaf || leaf->kind == ShardingKind::Replicated || leaf->kind == ShardingKind::Unknown) {
       out.emplace_back();
       continue;
     }
@@ -218,9 +218,6 @@ Result<std::shared_ptr<const Program>> CompileProgram(std::string_view format, s
   STROP_ASSIGN(std::unique_ptr<Module> module, ReadProgram(format, code));
   STROP_TRY(ApplyOptions(program->options, *module));
   STROP_TRY(SetEntryLayout(*module));
-  if (module->config().num_partitions > 1)
-    return Unimplemented("module ", module->name(), " is to be partitioned over ", module->config().num_partitions,
-                         " devices; the partitioner is not there yet, one device and replicas are");
   for (const Instruction* parameter : module->entry()->parameters())
     STROP_TRY(AppendShardings(*parameter, program->parameters.shardings));
   STROP_TRY(AppendShardings(*module->entry()->root(), program->outputs.shardings));

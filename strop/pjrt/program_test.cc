@@ -262,12 +262,48 @@ TEST_F(Pjrt, ReplicasMeetInCollectives) {
   Free(executable);
 }
 
-// What a program cannot do on several devices is said when it is compiled.
-TEST_F(Pjrt, PartitionsAreRefused) {
+// A program on two partitions: each has one half of the argument, and gets one half of the result.
+TEST_F(Pjrt, Partitions) {
+  constexpr const char* kReverse = R"(module attributes {mhlo.num_partitions = 2 : i32} {
+func.func public @main(%a: tensor<4xf32> {mhlo.sharding = "{devices=[2]<=[2]}"}) -> (tensor<4xf32> {mhlo.sharding = "{devices=[2]1,0}"}) {
+  %r = stablehlo.reverse %a, dims = [0] : tensor<4xf32>
+  return %r : tensor<4xf32>
+}})";
+  PJRT_LoadedExecutable* executable = nullptr;
+  ASSERT_EQ(Compile("mlir", kReverse, &executable, std::string("\x1a\x04\x20\x01\x28\x02", 6)).message, "");
+  PJRT_Buffer *first = Floats({1, 2}), *second = Floats({3, 4});
+  auto move = MakeArgs<PJRT_Buffer_CopyToDevice_Args>();
+  move.buffer = second;
+  move.dst_device = device[1];
+  EXPECT_OK(Api().Buffer_CopyToDevice(&move));
+  PJRT_Buffer *in0[] = {first}, *in1[] = {move.dst_buffer}, *out0[] = {nullptr}, *out1[] = {nullptr};
+  PJRT_Buffer* const* arguments[] = {in0, in1};
+  PJRT_Buffer** outputs[] = {out0, out1};
+  options = MakeArgs<PJRT_ExecuteOptions>();
+  auto execute = MakeArgs<PJRT_LoadedExecutable_Execute_Args>();
+  execute.executable = executable;
+  execute.options = &options;
+  execute.argument_lists = arguments;
+  execute.output_lists = outputs;
+  execute.num_devices = 2;
+  execute.num_args = 1;
+  EXPECT_OK(Api().LoadedExecutable_Execute(&execute));
+  EXPECT_EQ(Read(out0[0], 2), (std::vector<float>{2, 1}));  // partition 0 holds the second tile
+  EXPECT_EQ(Read(out1[0], 2), (std::vector<float>{4, 3}));
+  for (PJRT_Buffer* b : {first, second, move.dst_buffer, out0[0], out1[0]}) Destroy(b);
+  Free(executable);
+}
+
+// A sharding that does not fit is refused where it stands.
+TEST_F(Pjrt, PartitionsThatDoNotFit) {
+  constexpr const char* kWrong = R"(module attributes {mhlo.num_partitions = 2 : i32} {
+func.func public @main(%a: tensor<4xf32> {mhlo.sharding = "{devices=[4]<=[4]}"}) -> tensor<4xf32> {
+  return %a : tensor<4xf32>
+}})";
   PJRT_LoadedExecutable* none = nullptr;
-  const Error error = Compile("mlir", kAddOne, &none, std::string("\x1a\x02\x28\x02", 4));
-  EXPECT_EQ(error.code, PJRT_Error_Code_UNIMPLEMENTED);
-  EXPECT_NE(error.message.find("partitioned over 2 devices"), std::string::npos) << error.message;
+  const Error error = Compile("mlir", kWrong, &none, std::string("\x1a\x04\x20\x01\x28\x02", 6));
+  EXPECT_EQ(error.code, kInvalid);
+  EXPECT_NE(error.message.find("does not name each partition once"), std::string::npos) << error.message;
 }
 
 TEST_F(Pjrt, ManyThreads) {
