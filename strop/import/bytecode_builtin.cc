@@ -116,7 +116,7 @@ const MlirAttr* DecodeDense(BytecodeEntry& e, const MlirType* type) {
   if (element.kind == MlirTypeKind::Integer && element.width == 1) {
     // Bits are packed eight to a byte; a splat is one byte, 0xFF or 0. Older writers did not pack.
     uint64_t packed = static_cast<uint64_t>(*n) / 8 + (*n % 8 != 0);
-    bool splat = blob.size() == 1 && (static_cast<uint8_t>(blob[0]) == 0xFF || *n > 8);
+    bool splat = blob.size() == 1 && (static_cast<uint8_t>(blob[0]) == 0xFF || blob[0] == 0 || *n > 8);
     if (splat) {
       char* one = static_cast<char*>(e.module().arena().Allocate(1, 1));
       *one = blob[0] ? 1 : 0;

@@ -1,6 +1,9 @@
 #include "strop/import/import.h"
 
+#include <charconv>
+
 #include "strop/import/bytecode_reader.h"
+#include "strop/import/bytecode_writer.h"
 #include "strop/import/convert.h"
 #include "strop/import/text_parser.h"
 #include "strop/import/vhlo.h"
@@ -121,6 +124,38 @@ Result<std::string> MlirToGenericText(std::span<const uint8_t> bytes, std::strin
     out += PrintGeneric(*mlir->root, with_locations);
   }
   return out;
+}
+
+namespace {
+
+// The minor number of a release "1.N.P".
+Result<int> MinorOf(std::string_view target) {
+  int parts[3] = {};
+  const char *at = target.data(), *end = at + target.size();
+  for (int i = 0; i < 3; ++i) {
+    const auto [next, error] = std::from_chars(at, end, parts[i]);
+    const bool more = i < 2;
+    if (error != std::errc() || (next == end) == more || (more && *next != '.') || parts[i] < 0)
+      return InvalidArgument("\"", target, "\" is no StableHLO release; they are written as 1.9.0");
+    at = next + (more ? 1 : 0);
+  }
+  if (parts[0] != 1 || parts[1] > kCurrentStablehloMinor)
+    return InvalidArgument("portable artifacts are written for StableHLO 1.0.0 to 1.", kCurrentStablehloMinor,
+                           ".0, not ", target);
+  return parts[1];
+}
+
+}  // namespace
+
+Result<std::string> WritePortableArtifact(std::span<const uint8_t> bytes, std::string_view target,
+                                          std::string_view file_name) {
+  const std::string newest = StrCat("1.", kCurrentStablehloMinor, ".0");
+  if (target.empty()) target = newest;
+  STROP_ASSIGN(const int minor, MinorOf(target));
+  STROP_ASSIGN(std::vector<std::unique_ptr<MlirModule>> modules, ReadAll(bytes, file_name));
+  if (modules.size() != 1) return InvalidArgument("expected one program, found ", modules.size());
+  STROP_TRY(ConvertStablehloToVhlo(*modules[0], minor));
+  return WriteVhloBytecode(*modules[0], minor, StrCat("StableHLO_v", target));
 }
 
 }  // namespace strop

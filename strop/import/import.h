@@ -38,6 +38,11 @@ Status CheckMlir(std::span<const uint8_t> bytes_or_text, std::string_view file_n
 Result<std::string> MlirToGenericText(std::span<const uint8_t> bytes_or_text, std::string_view file_name = "",
                                       bool with_locations = false);
 
+// The program as a portable artifact of StableHLO: MLIR bytecode with VHLO ops, which every release from `target` on
+// reads. `target` is "1.0.0" to the newest one known; empty means that one.
+Result<std::string> WritePortableArtifact(std::span<const uint8_t> bytes_or_text, std::string_view target = "",
+                                          std::string_view file_name = "");
+
 // The chunks of a text between lines `// -----`, each with the number of its first line.
 struct MlirChunk {
   std::string_view text;

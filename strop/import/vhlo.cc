@@ -6,6 +6,64 @@
 #include "strop/import/mlir_ops.h"
 
 namespace strop {
+
+bool HasWord(std::string_view words, std::string_view word) {
+  if (words == "*") return true;
+  while (!words.empty()) {
+    size_t space = words.find(' ');
+    if (words.substr(0, space) == word) return true;
+    words.remove_prefix(space == std::string_view::npos ? words.size() : space + 1);
+  }
+  return false;
+}
+
+bool IsVhloDefault(std::string_view op, std::string_view name, const MlirAttr& a) {
+  auto all = [&](int64_t value) {
+    Result<std::vector<int64_t>> values = IntegersOf(a);
+    return values.ok() && std::ranges::all_of(*values, [&](int64_t v) { return v == value; });
+  };
+  bool is_false = a.kind == MlirAttrKind::Bool && !a.bits;
+  bool empty_list = a.kind == MlirAttrKind::Array && a.elements.empty();
+  bool empty_string = a.kind == MlirAttrKind::String && a.text.empty();
+  if (name == "indices_are_sorted" || name == "unique_indices" || name == "is_host_transfer" ||
+      name == "has_side_effect")
+    return is_false;
+  if (name == "window_strides" || name == "base_dilations" || name == "window_dilations" || name == "lhs_dilation" ||
+      name == "rhs_dilation") {
+    return all(1);
+  }
+  if (name == "padding" || name == "window_reversal") return all(0);
+  if (name == "known_expanding_dimensions" || name == "known_nonexpanding_dimensions") return all(INT64_MIN);
+  if (name == "compare_type") return a.kind == MlirAttrKind::Enum && a.text == "NOTYPE";
+  if (name == "result_accuracy") {
+    const MlirAttr* mode = a.Find("mode");
+    return mode && mode->text == "DEFAULT";
+  }
+  if (name == "precision_config") {
+    return a.kind == MlirAttrKind::Array &&
+           std::ranges::all_of(a.elements, [](const MlirAttr* e) { return e->text == "DEFAULT"; });
+  }
+  if (op == "cholesky") return name == "lower" && is_false;
+  if (op == "sort") return (name == "is_stable" && is_false) || (name == "dimension" && a.as_int() == -1);
+  if (op == "send" || op == "recv")
+    return name == "source_target_pairs" && a.kind == MlirAttrKind::Dense && a.data.empty();
+  if (op == "infeed") return (name == "layout" && empty_list) || (name == "infeed_config" && empty_string);
+  if (op == "outfeed") return name == "outfeed_config" && empty_string;
+  if (op == "func")
+    return (name == "sym_visibility" && empty_string) || ((name == "arg_attrs" || name == "res_attrs") && empty_list);
+  if (op == "composite") {
+    return (name == "composite_attributes" && a.kind == MlirAttrKind::Dict && a.fields.empty()) ||
+           (name == "version" && a.bits == 0);
+  }
+  if (op == "custom_call") {
+    if (name == "api_version") return a.bits == 1;
+    if (name == "backend_config") return empty_string;
+    return empty_list &&
+           (name == "called_computations" || name == "output_operand_aliases" || name == "result_tilings");
+  }
+  return false;
+}
+
 namespace {
 
 // How one attribute of a VHLO op becomes StableHLO's. Attributes that no row names are taken over as they are.
@@ -55,12 +113,7 @@ constexpr AttrRule kAttrRules[] = {
     {"*", "channel_type", Rule::Channel},
 };
 
-struct StructRule {
-  std::string_view ops;
-  std::string_view attr;  // the StableHLO attribute
-  std::string_view name;  // the struct; its fields are attributes of the VHLO op
-};
-constexpr StructRule kStructRules[] = {
+constexpr VhloStructRule kStructRules[] = {
     {"gather dynamic_gather", "dimension_numbers", "stablehlo.gather"},
     {"scatter", "scatter_dimension_numbers", "stablehlo.scatter"},
     {"dot_general", "dot_dimension_numbers", "stablehlo.dot"},
@@ -68,66 +121,8 @@ constexpr StructRule kStructRules[] = {
     {"convolution dynamic_conv", "dimension_numbers", "stablehlo.conv"},
 };
 
-bool HasWord(std::string_view words, std::string_view word) {
-  if (words == "*") return true;
-  while (!words.empty()) {
-    size_t space = words.find(' ');
-    if (words.substr(0, space) == word) return true;
-    words.remove_prefix(space == std::string_view::npos ? words.size() : space + 1);
-  }
-  return false;
-}
-
 Status NotExpected(const MlirOp& op, std::string_view attr) {
   return InvalidArgument("'", op.name, "': attribute '", attr, "' is not as expected").At(LocationText(op.loc));
-}
-
-// Whether an attribute says what its absence says.
-bool IsDefault(std::string_view op, std::string_view name, const MlirAttr& a) {
-  auto all = [&](int64_t value) {
-    Result<std::vector<int64_t>> values = IntegersOf(a);
-    return values.ok() && std::ranges::all_of(*values, [&](int64_t v) { return v == value; });
-  };
-  bool is_false = a.kind == MlirAttrKind::Bool && !a.bits;
-  bool empty_list = a.kind == MlirAttrKind::Array && a.elements.empty();
-  bool empty_string = a.kind == MlirAttrKind::String && a.text.empty();
-  if (name == "indices_are_sorted" || name == "unique_indices" || name == "is_host_transfer" ||
-      name == "has_side_effect")
-    return is_false;
-  if (name == "window_strides" || name == "base_dilations" || name == "window_dilations" || name == "lhs_dilation" ||
-      name == "rhs_dilation") {
-    return all(1);
-  }
-  if (name == "padding" || name == "window_reversal") return all(0);
-  if (name == "known_expanding_dimensions" || name == "known_nonexpanding_dimensions") return all(INT64_MIN);
-  if (name == "compare_type") return a.kind == MlirAttrKind::Enum && a.text == "NOTYPE";
-  if (name == "result_accuracy") {
-    const MlirAttr* mode = a.Find("mode");
-    return mode && mode->text == "DEFAULT";
-  }
-  if (name == "precision_config") {
-    return a.kind == MlirAttrKind::Array &&
-           std::ranges::all_of(a.elements, [](const MlirAttr* e) { return e->text == "DEFAULT"; });
-  }
-  if (op == "cholesky") return name == "lower" && is_false;
-  if (op == "sort") return (name == "is_stable" && is_false) || (name == "dimension" && a.as_int() == -1);
-  if (op == "send" || op == "recv")
-    return name == "source_target_pairs" && a.kind == MlirAttrKind::Dense && a.data.empty();
-  if (op == "infeed") return (name == "layout" && empty_list) || (name == "infeed_config" && empty_string);
-  if (op == "outfeed") return name == "outfeed_config" && empty_string;
-  if (op == "func")
-    return (name == "sym_visibility" && empty_string) || ((name == "arg_attrs" || name == "res_attrs") && empty_list);
-  if (op == "composite") {
-    return (name == "composite_attributes" && a.kind == MlirAttrKind::Dict && a.fields.empty()) ||
-           (name == "version" && a.bits == 0);
-  }
-  if (op == "custom_call") {
-    if (name == "api_version") return a.bits == 1;
-    if (name == "backend_config") return empty_string;
-    return empty_list &&
-           (name == "called_computations" || name == "output_operand_aliases" || name == "result_tilings");
-  }
-  return false;
 }
 
 class Converter {
@@ -137,7 +132,7 @@ class Converter {
 
  private:
   Result<const MlirAttr*> Apply(const MlirOp& op, const AttrRule& rule, const MlirAttr& value);
-  Status AddStruct(const MlirOp& op, const StructRule& rule, std::vector<std::string_view>& used);
+  Status AddStruct(const MlirOp& op, const VhloStructRule& rule, std::vector<std::string_view>& used);
   Status AddChannel(const MlirOp& op, std::string_view base);
 
   MlirModule& m_;
@@ -189,7 +184,7 @@ Result<const MlirAttr*> Converter::Apply(const MlirOp& op, const AttrRule& rule,
   return nullptr;
 }
 
-Status Converter::AddStruct(const MlirOp& op, const StructRule& rule, std::vector<std::string_view>& used) {
+Status Converter::AddStruct(const MlirOp& op, const VhloStructRule& rule, std::vector<std::string_view>& used) {
   const MlirStructInfo& info = *FindMlirStruct(rule.name);
   std::vector<MlirNamedAttr> fields;
   MlirFieldInfo field;
@@ -251,7 +246,7 @@ Status Converter::Op(MlirOp& op) {
 
   out_.clear();
   std::vector<std::string_view> used;
-  for (const StructRule& rule : kStructRules) {
+  for (const VhloStructRule& rule : kStructRules) {
     if (HasWord(rule.ops, base)) STROP_TRY(AddStruct(op, rule, used));
   }
   STROP_TRY(AddChannel(op, base));
@@ -262,7 +257,7 @@ Status Converter::Op(MlirOp& op) {
       if (rule.attr != a.name || !HasWord(rule.ops, base)) continue;
       STROP_ASSIGN(value, Apply(op, rule, *a.value));
     }
-    if (!value || IsDefault(base, a.name, *value)) continue;
+    if (!value || IsVhloDefault(base, a.name, *value)) continue;
     out_.push_back({a.name, value});
   }
   // Layouts come for all operands and results or not at all.
@@ -280,12 +275,9 @@ Status Converter::Op(MlirOp& op) {
   return OkStatus();
 }
 
-struct VhloOp {
-  std::string_view name;
-  const char* attributes;
-};
+constexpr int kCurrent = kCurrentStablehloMinor;
 constexpr VhloOp kVhloOps[] = {
-#define VHLO_OP(name, attributes) {"vhlo." name, attributes},
+#define VHLO_OP(name, first, last, attributes) {"vhlo." name, first, last, attributes},
 #include "strop/import/vhlo_ops.def"
 #undef VHLO_OP
 };
@@ -298,6 +290,16 @@ const char* VhloAttributes(std::string_view op) {
   }
   return nullptr;
 }
+
+const VhloOp* FindVhloOp(std::string_view base, int minor) {
+  for (const VhloOp& row : kVhloOps) {
+    std::string_view name = row.name.substr(5);
+    if (name.substr(0, name.rfind("_v")) == base && row.first <= minor && minor <= row.last) return &row;
+  }
+  return nullptr;
+}
+
+std::span<const VhloStructRule> VhloStructRules() { return kStructRules; }
 
 namespace {
 

@@ -1,5 +1,8 @@
-// VHLO (the versioned form of StableHLO that portable artifacts hold) to StableHLO, in place.
+// VHLO (the versioned form of StableHLO that portable artifacts hold) to StableHLO and back, in place.
 #pragma once
+#include <span>
+#include <string_view>
+
 #include "strop/base/status.h"
 #include "strop/import/mlir.h"
 
@@ -12,7 +15,30 @@ namespace strop {
 // row serves them all. Attributes that say no more than the default are dropped.
 Status ConvertVhloToStablehlo(MlirModule& module);
 
-// The attributes of "vhlo.add_v1" and the like in the order of the bytecode; nullptr if there is no such op.
+// The inverse, to the ops of StableHLO's release 1.`minor`. What that release cannot say is refused.
+inline constexpr int kCurrentStablehloMinor = 20;
+Status ConvertStablehloToVhlo(MlirModule& module, int minor);
+
+// A row of vhlo_ops.def: an op in one version, with its attributes in the order of the bytecode.
+struct VhloOp {
+  std::string_view name;  // "vhlo.add_v1"
+  int first, last;        // the releases that write it
+  const char* attributes;
+};
+// The op of a StableHLO op (its name without dialect) at a release; null if there is none.
+const VhloOp* FindVhloOp(std::string_view base, int minor);
+// The attributes of "vhlo.add_v1" and the like; nullptr if there is no such op.
 const char* VhloAttributes(std::string_view op);
+
+// ---- what both directions share
+struct VhloStructRule {
+  std::string_view ops;   // names without dialect and version
+  std::string_view attr;  // the StableHLO attribute
+  std::string_view name;  // the struct; its fields are attributes of the VHLO op
+};
+std::span<const VhloStructRule> VhloStructRules();
+// Whether an attribute of an op says what its absence says.
+bool IsVhloDefault(std::string_view op, std::string_view name, const MlirAttr& attr);
+bool HasWord(std::string_view words, std::string_view word);  // of a list separated by blanks, or "*"
 
 }  // namespace strop

@@ -36,13 +36,15 @@ constexpr Flag kOptFlags[] = {
 };
 constexpr Flag kTranslateFlags[] = {
     {"-o", "OUT", "The file to write; without --to its ending tells the format."},
-    {"--to", "FORMAT", "hlo, mlir (of a program that came as such), proto, dot or svg."},
+    {"--to", "FORMAT", "hlo, mlir or portable (artifact; both of a program that came as MLIR), proto, dot or svg."},
     {"--short", "", "HLO text without % and signatures."},
     {"--print-operand-shapes", "", "HLO text with the shape of each operand."},
     {"--no-metadata", "", "HLO text without metadata."},
     {"--no-large-constants", "", "HLO text with {...} for large constants."},
     {"--query", "PATH", "Prints one value: name, instruction_count, computation_count, backend_config.KEY.KEY, ..."},
     {"--function", "NAME", "The function of an MLIR module to translate."},
+    {"--target", "RELEASE",
+     "The oldest StableHLO release that has to read a portable artifact: 1.0.0 to the newest, the default."},
 };
 constexpr Flag kVizFlags[] = {
     {"-o", "OUT", "An .svg (needs Graphviz) or a .dot file; without it SVG goes to standard output."},

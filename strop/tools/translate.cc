@@ -1,7 +1,7 @@
 // strop translate: a program in any form that is read, written as HLO text (in either of XLA's styles), HloModuleProto
-// or a picture; one that came as MLIR also as MLIR text in its generic form (portable artifacts as StableHLO). Of MLIR
-// with several functions and no @main, --function names the one to translate. With --query, one value out of it.
-// Nothing is verified or changed on the way.
+// or a picture; one that came as MLIR also as MLIR text in its generic form (portable artifacts as StableHLO) or as a
+// portable artifact. Of MLIR with several functions and no @main, --function names the one to translate. With --query,
+// one value out of it. Nothing is verified or changed on the way.
 #include <cstdio>
 
 #include "strop/driver/load.h"
@@ -63,9 +63,9 @@ Result<std::string> Convert(const Module& module, const std::string& to, const P
   if (to == "proto") return SerializeModuleProto(module);
   if (to == "dot") return ModuleToDot(module);
   if (to == "svg") return DotToSvg(ModuleToDot(module));
-  const std::string_view near = Nearest(to, {"hlo", "mlir", "proto", "dot", "svg"});
+  const std::string_view near = Nearest(to, {"hlo", "mlir", "portable", "proto", "dot", "svg"});
   return InvalidArgument("no format \"", to, "\"; ",
-                         near.empty() ? "there are: hlo, mlir, proto, dot, svg" : "did you mean ", near);
+                         near.empty() ? "there are: hlo, mlir, portable, proto, dot, svg" : "did you mean ", near);
 }
 
 std::span<const uint8_t> BytesOf(const std::string& bytes) {
@@ -91,6 +91,7 @@ std::string FormatOfName(std::string_view path) {
   if (ending == "pb" || ending == "proto") return "proto";
   if (ending == "dot" || ending == "svg") return std::string(ending);
   if (ending == "mlir") return "mlir";
+  if (ending == "mlirbc") return "portable";
   return "hlo";
 }
 
@@ -101,14 +102,19 @@ Status RunTranslate(Arguments& arguments) {
   STROP_ASSIGN(std::string to, arguments.TakeValue("--to", FormatOfName(out)));
   STROP_ASSIGN(std::string query, arguments.TakeValue("--query"));
   STROP_ASSIGN(std::string function, arguments.TakeValue("--function"));
+  STROP_ASSIGN(std::string target, arguments.TakeValue("--target"));
   PrintOptions style = arguments.TakeFlag("--short") ? PrintOptions::Short() : PrintOptions();
   style.operand_shapes = arguments.TakeFlag("--print-operand-shapes");
   style.metadata = !arguments.TakeFlag("--no-metadata");
   style.large_constants = !arguments.TakeFlag("--no-large-constants");
   STROP_ASSIGN(std::vector<std::string> files, arguments.Files(1, 1));
   STROP_ASSIGN(std::string bytes, ReadFile(files[0]));
-  if (to == "mlir" && query.empty()) {
+  if ((to == "mlir" || to == "portable") && query.empty()) {
     if (!IsMlir(bytes)) return Unimplemented(files[0], " is ", Name(FormatOf(bytes)), ": only MLIR is written as MLIR");
+    if (to == "portable") {
+      STROP_ASSIGN(std::string artifact, WritePortableArtifact(BytesOf(bytes), target, files[0]));
+      return WriteFile(out, artifact);
+    }
     STROP_ASSIGN(std::string mlir, MlirToGenericText(BytesOf(bytes), files[0]));
     return WriteFile(out, mlir);
   }
