@@ -2,11 +2,14 @@
 //
 //   %c = f32[4] call(%x), to_apply=%f        the instructions of %f with %x for its parameter
 //   %m = f32[4] map(%x, %y), to_apply=%g     %g's scalar instructions, made as wide as the operands
+//   %s = f32[4] call(%x), to_apply=%h, is_composite=true, frontend_attributes={composite.name="chlo.sinh"}
+//                                            sinh(%x), which is exact and fast, while %h, jaxlib's formula, is neither
 //
 // Computations are visited callees first, so what is inlined holds no calls any more. A program may be exponentially
 // larger inlined than it was written (f calls g twice, g calls h twice, ...): growth is bounded, and calls beyond it
 // stay calls.
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 
 #include "strop/ir/builder.h"
@@ -31,6 +34,33 @@ bool CanWiden(const Instruction& map) {
     if (!simple || !i->shape().IsScalar()) return false;
   }
   return true;
+}
+
+// The op that a composite stands for: an elementary function of real numbers. nullopt for any other call.
+std::optional<Op> ElementaryComposite(const Instruction& call) {
+  constexpr std::string_view kDialect = "chlo.";
+  if (!call.attrs<CallAttrs>().is_composite || call.operand_count() != 1) return std::nullopt;
+  if (!call.control_predecessors().empty() || !call.control_successors().empty()) return std::nullopt;
+  const auto& attributes = call.frontend_attributes();
+  const auto name = attributes.find("composite.name");
+  if (name == attributes.end() || !name->second.starts_with(kDialect)) return std::nullopt;
+  const std::optional<Op> op = ParseOp(std::string_view(name->second).substr(kDialect.size()));
+  if (!op || !Is(*op, kUnary) || !Is(*op, kFloatMath)) return std::nullopt;
+  const Shape& operand = call.operand(0)->shape();
+  if (!operand.IsArray() || !IsFloat(operand.type()) || !(operand == call.shape())) return std::nullopt;
+  return op;
+}
+
+Status ReplaceComposite(Instruction* call, Op op) {
+  Builder b(call->parent());
+  b.set_insert_before(call);
+  b.set_metadata(call->shared_metadata());
+  Instruction* function = b.Make(op, {call->operand(0)}, DefaultAttrs(op));
+  STROP_TRY(b.status());
+  if (call->sharding()) function->set_sharding(*call->sharding());
+  call->ReplaceAllUsesWith(function);
+  call->parent()->Remove(call);
+  return OkStatus();
 }
 
 Status InlineMap(Instruction* map_instruction) {
@@ -71,6 +101,11 @@ struct CallInliner final : Pass {
         if (i->op() == Op::Call) {
           if (!i->to_apply()->execution_thread().empty() && i->to_apply()->execution_thread() != c->execution_thread())
             continue;
+          if (const std::optional<Op> op = ElementaryComposite(*i)) {
+            STROP_TRY(ReplaceComposite(i, *op));
+            ++calls;
+            continue;
+          }
           const int64_t body = i->to_apply()->instruction_count();
           if (size + body > limit) {
             context.Decide(*i, "not inlined: the module would grow beyond ", limit, " instructions");

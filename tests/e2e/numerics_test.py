@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(os.environ["STROP_SOURCE_DIR"])
 TOOL = ROOT / "dev_tools" / "numerics.py"
-FUNCTIONS = ["exponential", "log", "log_plus_one", "tanh", "power", "sqrt"]
+FUNCTIONS = ["exponential", "log", "log_plus_one", "tanh", "power", "sqrt", "cbrt", "sinh", "asin", "acosh", "erf", "cosine"]
 
 PROGRAM = """
 import hashlib, os

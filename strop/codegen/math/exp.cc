@@ -71,40 +71,87 @@ V Expm1(VectorBuilder& b, V x) {
   return b.Select(tiny, x, b.FAdd(half, half));
 }
 
+// The quotient q = numerator / sum, corrected to that by sum + lost, and for its own rounding; `reciprocal` is 1 / sum
+// to a few digits.
+static V Compensated(VectorBuilder& b, V q, V numerator, V sum, V lost, V reciprocal) {
+  V minus_q = b.FNeg(q);
+  V rest = b.Fma(minus_q, lost, b.Fma(minus_q, sum, numerator));
+  return b.Fma(rest, reciprocal, q);
+}
+
 // 1 / (1 + e^-x) = e^x / (1 + e^x): whichever has the exponential that does not overflow.
 V Logistic(VectorBuilder& b, V x) {
   V e = Exp(b, b.FNeg(b.FAbs(x)));
-  V numerator = b.Select(b.FLt(x, b.Zero(x)), e, b.F(1, x));
-  V result = b.FDiv(numerator, b.FAdd(e, b.F(1, x)));
+  V one = b.F(1, x), negative = b.FLt(x, b.Zero(x));
+  V sum = b.FAdd(one, e), lost = b.FSub(e, b.FSub(sum, one));
+  V numerator = b.Select(negative, e, one);
+  V q = b.FDiv(numerator, sum);
+  V result = Compensated(b, q, numerator, sum, lost, b.Select(negative, b.FSub(one, q), q));
   return b.Select(b.IsNan(x), x, result);
 }
 
-// t / (t + 2) with t = e^(2|x|) - 1; 1 from |x| = 20 on (10 for floats, where the quotient rounds to it).
+// 2^(scale x) where that is a normal number, to one ULP and what rounding scale x by a quarter does. NaN stays, if it
+// is the usual one. The low bits of `shifted` hold n, and nothing else that the shift to the exponent would keep.
+V PowerOfTwoOfNormal(VectorBuilder& b, V x, double scale) {
+  const bool wide = IsDouble(x);
+  V magic = b.F(wide ? 0x1.8p52 : 0x1.8p23, x), factor = b.F(scale, x);
+  const auto scaled = [&](V c) { return scale == 1 ? b.FAdd(x, c) : b.Fma(x, factor, c); };
+  V shifted = scaled(magic);
+  V r = scaled(b.FSub(magic, shifted));
+  V value = wide ? b.Polynomial(
+                       r, {1, 0.6931471805599453, 0.24022650695910097, 0.05550410866482166, 0.009618129107606852,
+                           0.0013333558146395952, 0.00015403530441796546, 1.525273385333689e-05, 1.321544255124856e-06,
+                           1.0178051702893746e-07, 7.0725932529420425e-09, 4.4566794650424756e-10})
+                 : b.Polynomial(r, {1, 0.6931471824645996, 0.24022650718688965, 0.055503569543361664,
+                                    0.009618030861020088, 0.0013390890089794993, 0.0001546976127428934});
+  return b.AsFloat(b.Add(b.AsInt(value), b.Shl(b.AsInt(shifted), wide ? 52 : 23)));
+}
+
+// x + x^3 p(x^2) up to 1/2; 1 - 2 / (e^(2|x|) + 1) beyond, to where it rounds to 1. NaN takes the first way.
 V Tanh(VectorBuilder& b, V x) {
-  if (!IsDouble(x)) {
-    V a = Clamp(b, b.FAbs(x), 0, 10);
-    const Reduced e = Reduce(b, b.FAdd(a, a));
-    V power = PowerOfTwo(b, e.n, false);
-    V t = b.Fma(power, e.expm1, b.FSub(power, b.F(1, x)));
-    return b.CopySign(b.FDiv(t, b.FAdd(t, b.F(2, x))), x);
-  }
-  V a = Clamp(b, b.FAbs(x), 0, 20);
-  V t = Expm1(b, b.FAdd(a, a));
-  V result = b.FDiv(t, b.FAdd(t, b.F(2, x)));
-  V one = b.FGe(a, b.F(20, x));
-  return b.CopySign(b.Select(one, b.F(1, x), result), x);
+  const bool wide = IsDouble(x);
+  V a = b.FAbs(x), z = b.FMul(a, a);
+  V p =
+      wide ? b.Polynomial(z, {-0.3333333333333333, 0.13333333333332723, -0.05396825396744043, 0.021869488493847906,
+                              -0.00886323439977693, 0.003592110379307556, -0.0014556616585392407, 0.0005889344396901317,
+                              -0.0002346279341834509, 8.509902445727458e-05, -2.0591116940120103e-05})
+           : b.Polynomial(z, {-0.3333333134651184, 0.13333117961883545, -0.05391012877225876, 0.02131255902349949,
+                              -0.006614597048610449});
+  V small = b.Fma(b.FMul(a, z), p, a);
+  V end = b.F(wide ? 20 : 10, x), one = b.F(1, x);
+  V limited = b.Select(b.FGt(a, end), end, a);
+  V e = PowerOfTwoOfNormal(b, limited, 0x1.71547652b82fep+1);
+  V large = b.FSub(one, b.FDiv(b.F(2, x), b.FAdd(e, one)));
+  return b.CopySign(b.Select(b.FGe(a, b.F(0.55, x)), large, small), x);
 }
 
-V SinhOfFloat(VectorBuilder& b, V x) {
-  V wide = b.ToF64(x);
-  V t = Expm1(b, Clamp(b, b.FAbs(wide), 0, 200));
-  V value = b.FMul(b.F(0.5, t), b.FAdd(t, b.FDiv(t, b.FAdd(t, b.F(1, t)))));
-  return b.ToF32(b.CopySign(value, wide));
+// e^a / 2, which overflows only where sinh and cosh do; a >= 0 or NaN.
+static V HalfExp(VectorBuilder& b, V a) {
+  const bool wide = IsDouble(a);
+  const Reduced e = Reduce(b, b.Select(b.FGt(a, b.F(wide ? 712 : 91, a)), b.F(wide ? 712 : 91, a), a));
+  V n = b.Sub(e.n, b.I(1, e.n));
+  V first = b.AShr(n, 1);
+  V value = b.FAdd(e.expm1, b.F(1, a));
+  return b.FMul(b.FMul(value, PowerOfTwo(b, first, wide)), PowerOfTwo(b, b.Sub(n, first), wide));
 }
 
-V CoshOfFloat(VectorBuilder& b, V x) {
-  V e = Exp(b, Clamp(b, b.FAbs(b.ToF64(x)), 0, 200));
-  return b.ToF32(b.FMul(b.F(0.5, e), b.FAdd(e, b.FDiv(b.F(1, e), e))));
+// x + x^3 p(x^2) below 1; (e^x - e^-x) / 2 beyond.
+V Sinh(VectorBuilder& b, V x) {
+  V a = b.FAbs(x), z = b.FMul(a, a);
+  V p =
+      IsDouble(x)
+          ? b.Polynomial(z, {0.16666666666666666, 0.008333333333333299, 0.0001984126984132424, 2.7557319191363583e-06,
+                             2.505211769941754e-08, 1.605767931215576e-10, 7.746188973187928e-13})
+          : b.Polynomial(z, {0.1666666716337204, 0.008333339355885983, 0.00019838099251501262, 2.806300699376152e-06});
+  V small = b.Fma(b.FMul(a, z), p, a);
+  V half = HalfExp(b, a);
+  V large = b.FSub(half, b.FDiv(b.F(0.25, x), half));
+  return b.CopySign(b.Select(b.FLt(a, b.F(1, x)), small, large), x);
+}
+
+V Cosh(VectorBuilder& b, V x) {
+  V half = HalfExp(b, b.FAbs(x));
+  return b.FAdd(half, b.FDiv(b.F(0.25, x), half));
 }
 
 }  // namespace strop::math

@@ -100,27 +100,71 @@ V Log1p(VectorBuilder& b, V x) {
   return b.Select(b.FLt(b.FAbs(x), b.F(wide ? 0x1p-54 : 0x1p-25, x)), x, SpecialCases(b, u, value));
 }
 
+namespace {
+
+// From here on log(2x) and asinh x, acosh x are the same to the last place; a^2 is far from overflow below it.
+V IsLarge(VectorBuilder& b, V a) { return b.FGt(a, b.F(IsDouble(a) ? 0x1p60 : 0x1p30, a)); }
+
+// log(1 + inner), or log(2a) where `large`.
+V LogOfSum(VectorBuilder& b, V large, V a, V inner) {
+  V value = Log1p(b, b.Select(large, a, inner));
+  return b.Select(large, b.FAdd(value, b.F(std::log(2.0), a)), value);
+}
+
+}  // namespace
+
 // log1p(a + a^2 / (1 + sqrt(1 + a^2)))
-V AsinhOfFloat(VectorBuilder& b, V x) {
-  V wide = b.ToF64(x), a = b.FAbs(wide), one = b.F(1, wide);
-  V square = b.FMul(a, a);
-  V inner = b.FAdd(a, b.FDiv(square, b.FAdd(one, b.Sqrt(b.FAdd(one, square)))));
-  V value = b.Select(b.FEq(a, b.F(HUGE_VAL, a)), a, Log1p(b, inner));
-  return b.ToF32(b.CopySign(value, wide));
+V Asinh(VectorBuilder& b, V x) {
+  V a = b.FAbs(x), one = b.F(1, x);
+  V root = b.Sqrt(b.Fma(a, a, one));
+  V inner = b.FAdd(a, b.FDiv(b.FMul(a, a), b.FAdd(one, root)));
+  return b.CopySign(LogOfSum(b, IsLarge(b, a), a, inner), x);
 }
 
-// log1p(t + sqrt(t (t + 2))), t = x - 1
-V AcoshOfFloat(VectorBuilder& b, V x) {
-  V t = b.FSub(b.ToF64(x), b.F(1, b.ToF64(x)));
-  V root = b.Sqrt(b.FMul(t, b.FAdd(t, b.F(2, t))));
-  V value = Log1p(b, b.FAdd(t, root));
-  return b.ToF32(b.Select(b.FLt(t, b.Zero(t)), b.F(NAN, t), value));
+// log1p(t + sqrt(t^2 + 2t)), t = x - 1
+V Acosh(VectorBuilder& b, V x) {
+  V t = b.FSub(x, b.F(1, x));
+  V inner = b.FAdd(t, b.Sqrt(b.Fma(t, t, b.FAdd(t, t))));
+  V value = LogOfSum(b, IsLarge(b, x), x, inner);
+  return b.Select(b.FLt(t, b.Zero(t)), b.F(NAN, t), value);
 }
 
-V AtanhOfFloat(VectorBuilder& b, V x) {
-  V wide = b.ToF64(x), a = b.FAbs(wide);
+// log1p(2a / (1 - a)) / 2; beyond 1 the logarithm is NaN
+V Atanh(VectorBuilder& b, V x) {
+  V a = b.FAbs(x);
   V value = b.FMul(b.F(0.5, a), Log1p(b, b.FDiv(b.FAdd(a, a), b.FSub(b.F(1, a), a))));
-  return b.ToF32(b.CopySign(value, wide));
+  return b.CopySign(value, x);
+}
+
+// y0 from a polynomial, then y - (y^3 - m) y / 3m twice, the last time with the rounding errors of y^3:
+// x = m 2^3k, 0.7 < m < 5.7. Subnormals scaled by 2^54.
+V Cbrt(VectorBuilder& b, V x) {
+  const bool wide = IsDouble(x);
+  V a = b.FAbs(x);
+  V subnormal = b.FLt(a, b.F(wide ? 0x1p-1022 : 0x1p-126, x));
+  const Split split = SplitExponent(b, b.Select(subnormal, b.FMul(a, b.F(0x1p54, x)), a));
+  V third = b.RoundEven(b.FMul(split.n, b.F(1.0 / 3, x)));
+  V rest = b.Fma(third, b.F(-3, x), split.n);  // -1, 0 or 1
+  V up = b.FGt(rest, b.Zero(x)), down = b.FLt(rest, b.Zero(x));
+  const auto choose = [&](double least, double middle, double most) {
+    return b.Select(up, b.F(most, x), b.Select(down, b.F(least, x), b.F(middle, x)));
+  };
+  V m = b.FMul(split.fraction, choose(0.5, 1, 2));
+  V y = b.Polynomial(b.FSub(split.fraction, b.F(1, x)),
+                     {0.9999991059303284, 0.3333188593387604, -0.11097410321235657, 0.062339089810848236,
+                      -0.044664982706308365, 0.026541341096162796});
+  y = b.FMul(y, choose(std::cbrt(0.5), 1, std::cbrt(2.0)));
+  V slope = b.FDiv(b.F(1.0 / 3, x), m);
+  if (wide) y = b.Fma(b.FSub(m, b.FMul(b.FMul(y, y), y)), b.FMul(y, slope), y);
+  V square = b.FMul(y, y), cube = b.FMul(square, y);
+  V lost = b.Fma(b.Fma(y, y, b.FNeg(square)), y, b.Fma(square, y, b.FNeg(cube)));
+  y = b.Fma(b.FSub(b.FSub(m, cube), lost), b.FMul(y, slope), y);
+  V exponent = b.FSub(third, b.Select(subnormal, b.F(18, x), b.Zero(x)));
+  // 2^exponent: the sum leaves it in the low bits.
+  V biased = b.AsInt(b.FAdd(exponent, b.F(wide ? 0x1.8p52 + 1023 : 0x1.8p23 + 127, x)));
+  V root = b.FMul(y, b.AsFloat(b.Shl(biased, wide ? 52 : 23)));
+  V keep = b.Or(b.FEq(a, b.Zero(a)), b.Not(b.FLt(a, b.F(HUGE_VAL, a))));
+  return b.Select(keep, x, b.CopySign(root, x));
 }
 
 }  // namespace strop::math

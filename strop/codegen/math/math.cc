@@ -1,4 +1,4 @@
-// The table of functions. "...OfFloat" have vector code for float, computed in double, whose 29 extra bits leave
+// The table of functions. "...OfFloat" have vector code for float only, computed in double, whose 29 extra bits leave
 // nothing to prove; for double lanes they are libm's, lane by lane.
 #include "strop/codegen/math/math.h"
 
@@ -20,16 +20,16 @@ V Libm(VectorBuilder& b, const char* name64, const char* name32, std::initialize
 
 V EmitMath(VectorBuilder& b, MathFunction f, V x) {
   switch (f) {
-    case MathFunction::kAcos: FLOAT_OR_LIBM(AcosOfFloat, acos);
-    case MathFunction::kAcosh: FLOAT_OR_LIBM(AcoshOfFloat, acosh);
-    case MathFunction::kAsin: FLOAT_OR_LIBM(AsinOfFloat, asin);
-    case MathFunction::kAsinh: FLOAT_OR_LIBM(AsinhOfFloat, asinh);
+    case MathFunction::kAcos: return math::Acos(b, x);
+    case MathFunction::kAcosh: return math::Acosh(b, x);
+    case MathFunction::kAsin: return math::Asin(b, x);
+    case MathFunction::kAsinh: return math::Asinh(b, x);
     case MathFunction::kAtan: FLOAT_OR_LIBM(AtanOfFloat, atan);
-    case MathFunction::kAtanh: FLOAT_OR_LIBM(AtanhOfFloat, atanh);
-    case MathFunction::kCbrt: FLOAT_OR_LIBM(CbrtOfFloat, cbrt);
+    case MathFunction::kAtanh: return math::Atanh(b, x);
+    case MathFunction::kCbrt: return math::Cbrt(b, x);
     case MathFunction::kCos: return math::Cos(b, x);
-    case MathFunction::kCosh: FLOAT_OR_LIBM(CoshOfFloat, cosh);
-    case MathFunction::kErf: FLOAT_OR_LIBM(ErfOfFloat, erf);
+    case MathFunction::kCosh: return math::Cosh(b, x);
+    case MathFunction::kErf: return math::Erf(b, x);
     case MathFunction::kExp: return math::Exp(b, x);
     case MathFunction::kExpm1: return math::Expm1(b, x);
     case MathFunction::kLog: return math::Log(b, x);
@@ -37,7 +37,7 @@ V EmitMath(VectorBuilder& b, MathFunction f, V x) {
     case MathFunction::kLogistic: return math::Logistic(b, x);
     case MathFunction::kRsqrt: return b.FDiv(b.F(1, x), b.Sqrt(x));
     case MathFunction::kSin: return math::Sin(b, x);
-    case MathFunction::kSinh: FLOAT_OR_LIBM(SinhOfFloat, sinh);
+    case MathFunction::kSinh: return math::Sinh(b, x);
     case MathFunction::kSqrt: return b.Sqrt(x);
     case MathFunction::kTan: FLOAT_OR_LIBM(TanOfFloat, tan);
     case MathFunction::kTanh: return math::Tanh(b, x);

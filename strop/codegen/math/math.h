@@ -20,29 +20,30 @@ using V = llvm::Value*;
 
 // exp.cc
 V Exp(VectorBuilder& b, V x);
+V PowerOfTwoOfNormal(VectorBuilder& b, V x, double scale);
 V Expm1(VectorBuilder& b, V x);
 V Logistic(VectorBuilder& b, V x);
 V Tanh(VectorBuilder& b, V x);
-V SinhOfFloat(VectorBuilder& b, V x);
-V CoshOfFloat(VectorBuilder& b, V x);
+V Sinh(VectorBuilder& b, V x);
+V Cosh(VectorBuilder& b, V x);
 // log.cc
 V Log(VectorBuilder& b, V x);
 V Log1p(VectorBuilder& b, V x);
-V AsinhOfFloat(VectorBuilder& b, V x);
-V AcoshOfFloat(VectorBuilder& b, V x);
-V AtanhOfFloat(VectorBuilder& b, V x);
+V Asinh(VectorBuilder& b, V x);
+V Acosh(VectorBuilder& b, V x);
+V Atanh(VectorBuilder& b, V x);
+V Cbrt(VectorBuilder& b, V x);
 // trig.cc
 V Sin(VectorBuilder& b, V x);
 V Cos(VectorBuilder& b, V x);
 V TanOfFloat(VectorBuilder& b, V x);
 V AtanOfFloat(VectorBuilder& b, V x);
-V AsinOfFloat(VectorBuilder& b, V x);
-V AcosOfFloat(VectorBuilder& b, V x);
+V Asin(VectorBuilder& b, V x);
+V Acos(VectorBuilder& b, V x);
 V Atan2OfFloat(VectorBuilder& b, V y, V x);
 // power.cc
 V PowOfFloat(VectorBuilder& b, V x, V y);
-V CbrtOfFloat(VectorBuilder& b, V x);
-V ErfOfFloat(VectorBuilder& b, V x);
+V Erf(VectorBuilder& b, V x);
 
 inline bool IsDouble(V x) { return VectorBuilder::ScalarBits(x) == 64; }
 

@@ -27,12 +27,14 @@ Angle Reduce(VectorBuilder& b, V x, bool for_float) {
   V shifted = b.Fma(x, b.F(0x1.45f306dc9c883p-1, x), magic);
   V n = b.FSub(shifted, magic);
   V first = b.Fma(n, b.F(-kPi1, x), x);
-  V r = b.Fma(n, b.F(-kPi2, x), first);
-  V rest = nullptr;
-  if (!for_float) {
-    rest = b.Fma(n, b.F(-kPi2, x), b.FSub(first, r));
-    rest = b.Fma(n, b.F(-kPi3, x), rest);
-  }
+  if (for_float) return {b.Fma(n, b.F(-kPi2, x), first), nullptr, b.AsInt(shifted)};
+  // What follows is exact but for the last product: near a multiple of pi/2 `first` and n pi2 may cancel, too.
+  V second = b.FMul(n, b.F(kPi2, x));
+  V second_lost = b.Fma(n, b.F(kPi2, x), b.FNeg(second));
+  V r = b.FSub(first, second);
+  V taken = b.FSub(first, r);
+  V r_lost = b.FAdd(b.FSub(first, b.FAdd(r, taken)), b.FSub(taken, second));
+  V rest = b.Fma(n, b.F(-kPi3, x), b.FSub(r_lost, second_lost));
   return {r, rest, b.AsInt(shifted)};
 }
 
@@ -147,15 +149,58 @@ V AtanOfFloat(VectorBuilder& b, V x) {
   return b.ToF32(b.CopySign(angle, wide));
 }
 
-// The angle in the triangle with hypotenuse 1. Outside [-1, 1] the root is NaN, and so is the result.
-V AsinOfFloat(VectorBuilder& b, V x) {
-  V wide = b.ToF64(x), one = b.F(1, wide);
-  return b.ToF32(AngleOf(b, wide, b.Sqrt(b.FMul(b.FSub(one, wide), b.FAdd(one, wide)))));
+namespace {
+
+// (asin(sqrt z) / sqrt z - 1) / z for z up to 1/4.
+V AsinPolynomial(VectorBuilder& b, V z) {
+  if (IsDouble(z)) {
+    return b.Polynomial(
+        z, {0.16666666666666669, 0.0749999999999824, 0.044642857146723926, 0.030381944110921776, 0.02237217401036493,
+            0.0173523683463984, 0.013971565419758164, 0.01147582372012767, 0.01034409687010944, 0.0053683200850328724,
+            0.01763785093394544, -0.015213534910356147, 0.028999286537737288});
+  }
+  return b.Polynomial(
+      z, {0.16666673123836517, 0.07498761266469955, 0.0450202152132988, 0.026433363556861877, 0.038328301161527634});
 }
 
-V AcosOfFloat(VectorBuilder& b, V x) {
-  V wide = b.ToF64(x), one = b.F(1, wide);
-  return b.ToF32(AngleOf(b, b.Sqrt(b.FMul(b.FSub(one, wide), b.FAdd(one, wide))), wide));
+// pi/2 in two parts.
+V HalfPi(VectorBuilder& b, V like) { return b.F(IsDouble(like) ? kPi1 : 0x1.921fb6p+0, like); }
+V HalfPiRest(VectorBuilder& b, V like) { return b.F(IsDouble(like) ? kPi2 : -0x1.777a5cp-25, like); }
+
+// The sine s or, beyond 1/2, that of the half of the complement: asin x = pi/2 - 2 asin s, s^2 = (1 - x) / 2. Outside
+// [-1, 1] the root is NaN. `cubic` is asin s - s.
+struct HalfAngle {
+  V beyond, s, cubic;
+};
+
+HalfAngle ReduceSine(VectorBuilder& b, V a) {
+  V beyond = b.FGt(a, b.F(0.5, a));
+  V z = b.Select(beyond, b.Fma(a, b.F(-0.5, a), b.F(0.5, a)), b.FMul(a, a));
+  V s = b.Select(beyond, b.Sqrt(z), a);
+  return {beyond, s, b.FMul(b.FMul(s, z), AsinPolynomial(b, z))};
+}
+
+}  // namespace
+
+V Asin(VectorBuilder& b, V x) {
+  const HalfAngle h = ReduceSine(b, b.FAbs(x));
+  V direct = b.FAdd(h.s, h.cubic);
+  V twice = b.FAdd(h.s, h.s);
+  V high = b.FSub(HalfPi(b, x), twice);
+  V lost = b.FSub(b.FSub(HalfPi(b, x), high), twice);
+  V low = b.FSub(b.FAdd(h.cubic, h.cubic), b.FAdd(HalfPiRest(b, x), lost));
+  V complement = b.FSub(high, low);
+  return b.CopySign(b.Select(h.beyond, complement, direct), x);
+}
+
+V Acos(VectorBuilder& b, V x) {
+  const HalfAngle h = ReduceSine(b, b.FAbs(x));
+  V half = b.FAdd(h.s, h.cubic), twice = b.FAdd(half, half);
+  V pi = b.FMul(b.F(2, x), HalfPi(b, x)), pi_rest = b.FMul(b.F(2, x), HalfPiRest(b, x));
+  V outer = b.Select(b.FLt(x, b.Zero(x)), b.FSub(pi, b.FSub(twice, pi_rest)), twice);
+  V s = b.CopySign(h.s, x), cubic = b.CopySign(h.cubic, x);
+  V inner = b.FSub(HalfPi(b, x), b.FSub(s, b.FSub(HalfPiRest(b, x), cubic)));
+  return b.Select(h.beyond, outer, inner);
 }
 
 V Atan2OfFloat(VectorBuilder& b, V y, V x) {

@@ -1,6 +1,5 @@
-// Floating point, in double; Normalize rounds to narrower formats once. For f64 itself the C library's functions are
-// within one unit in the last place; where a formula here has two roundings (logistic, rsqrt) it is computed in long
-// double.
+// Floating point, in double; Normalize rounds to narrower formats once. Elementary functions are the C library's in
+// long double, rounded once, where that is the wider type.
 #include <cmath>
 #include <limits>
 
@@ -16,9 +15,18 @@ template <double (*F)(double)>
 Cell Unary(Cell a, Cell, Cell, I) {
   return Cell::Real(F(a.re));
 }
+template <long double (*F)(long double)>
+Cell Long(Cell a, Cell, Cell, I) {
+  return Cell::Real(static_cast<double>(F(a.re)));
+}
 template <double (*F)(double, double)>
 Cell Binary(Cell a, Cell b, Cell, I) {
   return Cell::Real(F(a.re, b.re));
+}
+
+template <long double (*F)(long double, long double)>
+Cell LongBinary(Cell a, Cell b, Cell, I) {
+  return Cell::Real(static_cast<double>(F(a.re, b.re)));
 }
 
 double Add(double a, double b) { return a + b; }
@@ -26,8 +34,8 @@ double Subtract(double a, double b) { return a - b; }
 double Multiply(double a, double b) { return a * b; }
 double Divide(double a, double b) { return a / b; }
 double Negate(double a) { return -a; }
-double Logistic(double a) { return static_cast<double>(1 / (1 + std::exp(-static_cast<long double>(a)))); }
-double Rsqrt(double a) { return static_cast<double>(1 / std::sqrt(static_cast<long double>(a))); }
+long double Logistic(long double a) { return 1 / (1 + std::exp(-a)); }
+long double Rsqrt(long double a) { return 1 / std::sqrt(a); }
 double Sign(double a) { return std::isnan(a) || a == 0 ? a : std::copysign(1.0, a); }
 // To nearest, ties to even, whatever the floating-point environment: exact for |a| < 2^52, identity beyond.
 double RoundEven(double a) {
@@ -101,44 +109,44 @@ ScalarFn StochasticConvertFunction() { return StochasticConvert; }
 ScalarFn RealFunction(Op op) {
   switch (op) {
     case Op::Abs: return Unary<std::fabs>;
-    case Op::Acos: return Unary<std::acos>;
-    case Op::Acosh: return Unary<std::acosh>;
-    case Op::Asin: return Unary<std::asin>;
-    case Op::Asinh: return Unary<std::asinh>;
-    case Op::Atan: return Unary<std::atan>;
-    case Op::Atanh: return Unary<std::atanh>;
-    case Op::Cbrt: return Unary<std::cbrt>;
+    case Op::Acos: return Long<std::acos>;
+    case Op::Acosh: return Long<std::acosh>;
+    case Op::Asin: return Long<std::asin>;
+    case Op::Asinh: return Long<std::asinh>;
+    case Op::Atan: return Long<std::atan>;
+    case Op::Atanh: return Long<std::atanh>;
+    case Op::Cbrt: return Long<std::cbrt>;
     case Op::Ceil: return Unary<std::ceil>;
-    case Op::Cos: return Unary<std::cos>;
-    case Op::Cosh: return Unary<std::cosh>;
-    case Op::Erf: return Unary<std::erf>;
-    case Op::Exp: return Unary<std::exp>;
-    case Op::Expm1: return Unary<std::expm1>;
+    case Op::Cos: return Long<std::cos>;
+    case Op::Cosh: return Long<std::cosh>;
+    case Op::Erf: return Long<std::erf>;
+    case Op::Exp: return Long<std::exp>;
+    case Op::Expm1: return Long<std::expm1>;
     case Op::Floor: return Unary<std::floor>;
     case Op::Imag: return Imag;
     case Op::IsFinite: return IsFinite;
-    case Op::Log: return Unary<std::log>;
-    case Op::Log1p: return Unary<std::log1p>;
-    case Op::Logistic: return Unary<Logistic>;
+    case Op::Log: return Long<std::log>;
+    case Op::Log1p: return Long<std::log1p>;
+    case Op::Logistic: return Long<Logistic>;
     case Op::Negate: return Unary<Negate>;
     case Op::Real: return Real;
     case Op::RoundNearestAfz: return Unary<std::round>;
     case Op::RoundNearestEven: return Unary<RoundEven>;
-    case Op::Rsqrt: return Unary<Rsqrt>;
+    case Op::Rsqrt: return Long<Rsqrt>;
     case Op::Sign: return Unary<Sign>;
-    case Op::Sin: return Unary<std::sin>;
-    case Op::Sinh: return Unary<std::sinh>;
+    case Op::Sin: return Long<std::sin>;
+    case Op::Sinh: return Long<std::sinh>;
     case Op::Sqrt: return Unary<std::sqrt>;
-    case Op::Tan: return Unary<std::tan>;
-    case Op::Tanh: return Unary<std::tanh>;
+    case Op::Tan: return Long<std::tan>;
+    case Op::Tanh: return Long<std::tanh>;
     case Op::Add: return Binary<Add>;
-    case Op::Atan2: return Binary<std::atan2>;
+    case Op::Atan2: return LongBinary<std::atan2>;
     case Op::Complex: return Complex;
     case Op::Divide: return Binary<Divide>;
     case Op::Maximum: return Binary<Maximum>;
     case Op::Minimum: return Binary<Minimum>;
     case Op::Multiply: return Binary<Multiply>;
-    case Op::Power: return Binary<std::pow>;
+    case Op::Power: return LongBinary<std::pow>;
     case Op::Remainder: return Binary<std::fmod>;
     case Op::Subtract: return Binary<Subtract>;
     case Op::Clamp: return Clamp;
