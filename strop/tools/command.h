@@ -63,6 +63,7 @@ Status RunCheck(Arguments& arguments);
 Status RunDevices(Arguments& arguments);
 Status RunExplain(Arguments& arguments);
 Status RunParse(Arguments& arguments);
+Status RunReduce(Arguments& arguments);
 Status RunRun(Arguments& arguments);
 Status RunTranslate(Arguments& arguments);
 Status RunViz(Arguments& arguments);

@@ -34,6 +34,12 @@ constexpr Flag kOptFlags[] = {
     {"--timing", "", "Tells the time of each pass on stderr."},
     {"--explain", "", "Tells on stderr what the rules did and what passes decided."},
 };
+constexpr Flag kReduceFlags[] = {
+    {"--check", "CMD",
+     "The command that fails on the program; it gets the file of a smaller one as its last argument."},
+    {"-o", "OUT", "The file to write; without it the program goes to standard output."},
+    {"--max-checks", "N", "Stops after N smaller programs were tried (2000)."},
+};
 constexpr Flag kTranslateFlags[] = {
     {"-o", "OUT", "The file to write; without --to its ending tells the format."},
     {"--to", "FORMAT", "hlo, mlir or portable (artifact; both of a program that came as MLIR), proto, dot or svg."},
@@ -59,6 +65,8 @@ constexpr Command kCommands[] = {
      kParseFlags, &RunParse},
     {"run", "FILE", "Runs a program and shows, writes or checks its results.", kRunFlags, &RunRun},
     {"opt", "FILE", "Runs passes, by default those that compiling runs, and prints the module.", kOptFlags, &RunOpt},
+    {"reduce", "FILE", "Makes a program smaller as long as a command fails on it with the same exit status.",
+     kReduceFlags, &RunReduce},
     {"translate", "FILE", "Writes a program as HLO text, proto or picture, or one value out of it.", kTranslateFlags,
      &RunTranslate},
     {"viz", "FILE", "Draws a program.", kVizFlags, &RunViz},

@@ -12,7 +12,7 @@ ENTRY main {
   ROOT y = f32[2]{0} negate(x)
 }
 """
-COMMANDS = ("check", "devices", "explain", "opt", "parse", "run", "translate", "viz")
+COMMANDS = ("check", "devices", "explain", "opt", "parse", "reduce", "run", "translate", "viz")
 READERS = tuple(c for c in COMMANDS if c != "devices")
 
 # What is typed behind `strop`, exit code, words of the first line of stderr.
@@ -58,6 +58,9 @@ MISTAKES = [
     ("translate ok.hlo -o folder", 1, "cannot write folder: Is a directory"),
     ("viz ok.hlo -o x.png", 2, "-o takes an .svg or a .dot file, not x.png"),
     ("explain ok.hlo --backend=zz", 2, 'no backend is called "zz"'),
+    ("reduce ok.hlo", 2, "--check=CMD is needed: a command that fails on ok.hlo"),
+    ("reduce ok.hlo --check=true", 2, "--check succeeds on ok.hlo, so there is nothing to reduce"),
+    ("reduce ok.hlo --check=false --max-checks=0", 2, "expected a whole number of at least 1"),
     ("check cut.hlo", 2, "cut.hlo:"),
     ("check ok.hlo missing.hlo", 2, "cannot read missing.hlo"),
     ("check cut.mlirbc", 2, "at byte"),
