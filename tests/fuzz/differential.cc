@@ -1,0 +1,175 @@
+// The comparison: integers, predicates and moved elements bit for bit, floating-point results within a few units in the
+// last place. Where that fails and the module rounds anywhere, conditioning.h says how much the difference means.
+#include "tests/fuzz/differential.h"
+
+#include <cmath>
+#include <functional>
+
+#include "strop/interp/interpreter.h"
+#include "strop/ir/printer.h"
+#include "strop/ir/verifier.h"
+#include "strop/proto/module_proto.h"
+#include "strop/text/parser.h"
+#include "strop/tools/execute.h"
+#include "tests/fuzz/conditioning.h"
+#include "tests/fuzz/settings.h"
+#include "tests/fuzz/values.h"
+
+namespace strop::fuzz {
+namespace {
+
+constexpr double kUlps = 4;  // allowed without asking for the conditioning
+constexpr int kNoiseRuns = 24;
+constexpr double kNoiseMargin = 4;     // times what noise did
+constexpr int64_t kMaxTrips = 100000;  // of a loop: beyond, the module is left out
+
+double UnitOfLastPlace(ElementType type, double value) {
+  const FloatFormat& f = FormatOf(type);
+  int exponent;
+  std::frexp(value, &exponent);
+  return std::ldexp(1.0, std::max(exponent - 1, 1 - f.bias) - f.mantissa_bits);
+}
+
+// Distance of two numbers in units in the last place; infinite if only one is NaN, or one infinite.
+double Distance(ElementType type, double a, double b, double scale) {
+  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b) ? 0 : INFINITY;
+  if (a == b) return 0;
+  if (std::isinf(a) || std::isinf(b)) return INFINITY;
+  return std::fabs(a - b) / UnitOfLastPlace(type, std::max({std::fabs(a), std::fabs(b), scale}));
+}
+
+double ElementDistance(const Literal& a, const Literal& b, int64_t i) {
+  const ElementType type = a.type();
+  if (IsFloat(type)) return Distance(type, a.GetDouble(i), b.GetDouble(i), 0);
+  if (!IsComplex(type)) return a.GetInt(i) == b.GetInt(i) ? 0 : INFINITY;
+  const ElementType part = ComplexPart(type);
+  const std::complex<double> x = a.GetComplex(i), y = b.GetComplex(i);
+  const double scale = std::isfinite(std::abs(x)) ? std::abs(x) : 0;
+  return std::max(Distance(part, x.real(), y.real(), scale), Distance(part, x.imag(), y.imag(), scale));
+}
+
+// The arrays of a value, depth first.
+void ForEachArray(const Literal& value, const std::function<void(const Literal&)>& fn) {
+  if (value.shape().IsTuple())
+    for (const Literal& element : value.elements()) ForEachArray(element, fn);
+  else if (value.shape().IsArray())
+    fn(value);
+}
+
+std::vector<Literal> Arrays(const Literal& value) {
+  std::vector<Literal> arrays;
+  ForEachArray(value, [&](const Literal& array) { arrays.push_back(array); });
+  return arrays;
+}
+
+// Allowed distance by array and element.
+using Tolerances = std::vector<std::vector<double>>;
+
+std::string FirstDifference(const std::vector<Literal>& got, const std::vector<Literal>& wanted,
+                            const Tolerances* tolerances) {
+  if (got.size() != wanted.size()) return StrCat(got.size(), " results instead of ", wanted.size());
+  for (size_t k = 0; k < got.size(); ++k) {
+    if (!got[k].shape().Compatible(wanted[k].shape()))
+      return StrCat("result ", k, " is ", got[k].shape(), " instead of ", wanted[k].shape());
+    for (int64_t i = 0; i < got[k].num_elements(); ++i) {
+      const double distance = ElementDistance(got[k], wanted[k], i);
+      const double allowed = tolerances ? (*tolerances)[k][static_cast<size_t>(i)] : kUlps;
+      if (distance > allowed)
+        return StrCat("result ", k, ", ", wanted[k].shape(), " at ", i, ": ", ElementToString(got[k], i),
+                      " instead of the evaluator's ", ElementToString(wanted[k], i), " (", distance, " ulp, ", allowed,
+                      " allowed)");
+    }
+  }
+  return "";
+}
+
+Result<Literal> Evaluate(const Module& module, const std::vector<Literal>& arguments) {
+  InterpretOptions options;
+  options.max_loop_iterations = kMaxTrips;
+  return Interpreter(options).Evaluate(module, arguments);
+}
+
+Result<Tolerances> Conditioning(const Module& module, const std::vector<Literal>& arguments,
+                                const std::vector<Literal>& wanted) {
+  Tolerances out;
+  for (const Literal& array : wanted) out.emplace_back(static_cast<size_t>(array.num_elements()), kUlps);
+  for (int run = 0; run < kNoiseRuns; ++run) {
+    std::unique_ptr<Module> noisy = WithNoise(module, static_cast<double>(1 << (run % 4)), static_cast<uint64_t>(run));
+    STROP_TRY(VerifyModule(*noisy));
+    STROP_ASSIGN(Literal value, Evaluate(*noisy, arguments));
+    const std::vector<Literal> arrays = Arrays(value);
+    for (size_t k = 0; k < wanted.size(); ++k)
+      for (int64_t i = 0; i < wanted[k].num_elements(); ++i) {
+        double& allowed = out[k][static_cast<size_t>(i)];
+        allowed = std::max(allowed, kUlps + kNoiseMargin * ElementDistance(arrays[k], wanted[k], i));
+      }
+  }
+  return out;
+}
+
+std::string RoundTrips(const Module& module) {
+  const std::string text = PrintModule(module);
+  Result<std::unique_ptr<Module>> parsed = ParseHloModule(text);
+  if (!parsed.ok()) return StrCat("text is not read: ", parsed.status().ToString());
+  if (Status legal = VerifyModule(**parsed); !legal.ok()) return StrCat("text is illegal: ", legal.ToString());
+  const std::string again = PrintModule(**parsed);
+  if (again != text) return StrCat("text changes when it is read and printed:\n", again);
+  Result<std::string> bytes = SerializeModuleProto(module);
+  if (!bytes.ok()) return StrCat("no proto: ", bytes.status().ToString());
+  parsed = ParseModuleProto(*bytes);
+  if (!parsed.ok()) return StrCat("proto is not read: ", parsed.status().ToString());
+  // A proto gives every array a layout.
+  PrintOptions plain;
+  plain.layouts = false;
+  const std::string through_proto = PrintModule(**parsed, plain);
+  if (through_proto != PrintModule(module, plain)) return StrCat("text changes by way of the proto:\n", through_proto);
+  return "";
+}
+
+Result<Literal> RunCompiled(const Module& module, const std::vector<Literal>& arguments, const Backend& behind,
+                            const Setting& setting) {
+  SettingBackend backend(behind, setting);
+  STROP_ASSIGN(tools::Program program, tools::Program::Compile(module.Clone(), backend, backend.compile_settings()));
+  return program.Run(arguments);
+}
+
+Outcome Differs(std::string text) { return {Verdict::kDiffers, std::move(text)}; }
+
+}  // namespace
+
+Outcome CheckModule(const Module& module, uint64_t seed, const DifferentialOptions& options) {
+  if (Status legal = VerifyModule(module); !legal.ok()) return Differs(StrCat("illegal: ", legal.ToString()));
+  if (options.round_trips)
+    if (std::string changed = RoundTrips(module); !changed.empty()) return Differs(changed);
+  const std::vector<Literal> arguments = RandomArguments(module, seed);
+  Result<Literal> value = Evaluate(module, arguments);
+  if (!value.ok()) {
+    const bool refused = value.status().code() != StatusCode::kInternal;
+    return {refused ? Verdict::kSkipped : Verdict::kDiffers, StrCat("evaluator: ", value.status().ToString())};
+  }
+  const std::vector<Literal> wanted = Arrays(*value);
+  Result<const Backend*> backend = FindBackend(options.backend);
+  if (!backend.ok()) return Differs(backend.status().ToString());
+
+  Outcome outcome;
+  Tolerances tolerances;
+  for (const Setting& setting : Settings()) {
+    if (!options.setting.empty() && options.setting != setting.name) continue;
+    Result<Literal> got = RunCompiled(module, arguments, **backend, setting);
+    if (!got.ok()) return Differs(StrCat(setting.name, ": ", got.status().ToString()));
+    std::string difference = FirstDifference(Arrays(*got), wanted, nullptr);
+    if (!difference.empty() && AnyRounds(module)) {
+      if (tolerances.empty()) {
+        Result<Tolerances> conditioning = Conditioning(module, arguments, wanted);
+        if (!conditioning.ok()) return Differs(StrCat("with noise: ", conditioning.status().ToString()));
+        tolerances = *std::move(conditioning);
+      }
+      difference = FirstDifference(Arrays(*got), wanted, &tolerances);
+      outcome.conditioned = true;
+    }
+    if (!difference.empty()) return Differs(StrCat(setting.name, ": ", difference));
+  }
+  return outcome;
+}
+
+}  // namespace strop::fuzz

@@ -1,0 +1,26 @@
+// One module, the evaluator against a backend at every setting.
+#pragma once
+#include <string>
+
+#include "strop/ir/module.h"
+
+namespace strop::fuzz {
+
+enum class Verdict : uint8_t { kAgrees, kSkipped, kDiffers };
+
+struct Outcome {
+  Verdict verdict = Verdict::kAgrees;
+  std::string text;          // what differs, or why it was skipped
+  bool conditioned = false;  // agreed only after the conditioning was asked for
+};
+
+struct DifferentialOptions {
+  std::string backend = "cpu";
+  std::string setting;  // only this one
+  bool round_trips = true;
+};
+
+// Verifies, writes and reads the module as text and as proto, evaluates it on arguments from `seed`, and compares.
+Outcome CheckModule(const Module& module, uint64_t seed, const DifferentialOptions& options);
+
+}  // namespace strop::fuzz

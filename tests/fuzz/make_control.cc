@@ -1,0 +1,187 @@
+// Tuples, barriers, calls, loops and branches, and what one device does with asynchronous pairs and collectives.
+#include <algorithm>
+
+#include "tests/fuzz/scope.h"
+
+namespace strop::fuzz {
+namespace {
+
+constexpr int kMaxDepth = 3;
+
+std::vector<Instruction*> SomeValues(Scope& scope, int64_t low, int64_t high) {
+  std::vector<Instruction*> values;
+  for (int64_t n = scope.random().Between(low, high); n > 0; --n) values.push_back(scope.AnyArray());
+  return values;
+}
+
+// A computation of these parameters, grown; the root is left to the caller.
+struct Body {
+  Computation* computation;
+  Scope scope;
+  Body(Scope& outer, std::string_view name)
+      : computation(outer.NewComputation(name)), scope(outer.recipe(), computation, outer.depth() + 1) {}
+
+  void TakeEach(const std::vector<Instruction*>& arguments) {
+    for (size_t i = 0; i < arguments.size(); ++i)
+      scope.AddValue(computation->AddParameter(static_cast<int64_t>(i), arguments[i]->shape().WithoutLayout()));
+  }
+  void TakeTuple(const Shape& state) {
+    Instruction* parameter = computation->AddParameter(0, state);
+    for (int64_t i = 0; i < state.tuple_size(); ++i)
+      scope.AddValue(scope.Add(Op::GetTupleElement, {parameter}, GetTupleElementAttrs{i}));
+  }
+  void ReturnTuple(const std::vector<Shape>& shapes, const std::vector<Instruction*>& first = {}) {
+    std::vector<Instruction*> results = first;
+    for (size_t i = first.size(); i < shapes.size(); ++i) results.push_back(scope.Value(shapes[i]));
+    Builder b(computation);
+    computation->set_root(b.Tuple(results));
+  }
+};
+
+Instruction* PackedTuple(Scope& scope, const std::vector<Instruction*>& values) {
+  Builder b(scope.computation());
+  return b.Tuple(values);
+}
+
+bool TooDeep(Scope& scope) { return scope.depth() >= kMaxDepth || scope.recipe().instructions_left < 4; }
+
+}  // namespace
+
+Instruction* MakeTuple(Scope& scope, Op op) { return scope.Try(op, SomeValues(scope, 1, 4)); }
+
+Instruction* MakeBarrier(Scope& scope, Op op) {
+  if (scope.random().Chance(50)) return scope.Try(op, {scope.AnyArray()});
+  return scope.Try(op, {PackedTuple(scope, SomeValues(scope, 1, 3))});
+}
+
+Instruction* MakeDependency(Scope& scope, Op op) {
+  Builder b(scope.computation());
+  Instruction* token = b.Make(Op::AfterAll, {});
+  return scope.Try(Op::AddDependency, {scope.AnyArray(), token});
+}
+
+Instruction* MakeReplicaId(Scope& scope, Op op) { return scope.Try(op, {}); }
+
+Instruction* MakeCall(Scope& scope, Op op) {
+  if (TooDeep(scope)) return nullptr;
+  const std::vector<Instruction*> arguments = SomeValues(scope, 0, 3);
+  Body body(scope, "callee");
+  body.TakeEach(arguments);
+  body.scope.Grow(scope.random().Between(int64_t{1}, int64_t{4}));
+  if (scope.random().Chance(60))
+    body.computation->set_root(body.scope.AnyArray());
+  else
+    body.ReturnTuple({}, SomeValues(body.scope, 1, 3));
+  Computation* const called[] = {body.computation};
+  return scope.Try(op, arguments, DefaultAttrs(op), called);
+}
+
+// What a framework might have fused: elementwise ops and moves.
+Instruction* MakeFusion(Scope& scope, Op op) {
+  if (TooDeep(scope)) return nullptr;
+  const std::vector<Instruction*> arguments = SomeValues(scope, 1, 4);
+  Body body(scope, "fused");
+  body.TakeEach(arguments);
+  static const std::vector<Op> kOps = {
+      Op::Add,     Op::Multiply, Op::Maximum, Op::Tanh,      Op::Compare, Op::Select, Op::Broadcast, Op::Slice,
+      Op::Reshape, Op::Pad,      Op::Reduce,  Op::Transpose, Op::Convert, Op::Negate, Op::Exp,       Op::Subtract};
+  for (int64_t n = scope.random().Between(int64_t{1}, int64_t{6}); n > 0; --n) {
+    const Op inner = scope.random().Pick(kOps);
+    MakeFunction(inner)(body.scope, inner);
+  }
+  body.computation->set_root(body.scope.values().back());
+  Computation* const called[] = {body.computation};
+  return scope.Try(op, arguments, FusionAttrs{}, called);
+}
+
+Instruction* MakeConditional(Scope& scope, Op op) {
+  if (TooDeep(scope)) return nullptr;
+  Random& random = scope.random();
+  const bool pred = random.Chance(50);
+  const int64_t branches = pred ? 2 : random.Between(int64_t{1}, int64_t{4});
+  std::vector<Shape> results;
+  for (Instruction* value : SomeValues(scope, 1, 2)) results.push_back(value->shape().WithoutLayout());
+  std::vector<Instruction*> operands = {scope.ScalarValue(pred ? ElementType::Pred : ElementType::S32)};
+  std::vector<Computation*> called;
+  for (int64_t i = 0; i < branches; ++i) {
+    std::vector<Instruction*> arguments = SomeValues(scope, 1, 3);
+    Body body(scope, "branch");
+    if (arguments.size() == 1 && random.Chance(50)) {
+      body.TakeEach(arguments);
+      operands.push_back(arguments[0]);
+    } else {
+      operands.push_back(PackedTuple(scope, arguments));
+      body.TakeTuple(operands.back()->shape());
+    }
+    body.scope.Grow(random.Between(int64_t{0}, int64_t{3}));
+    body.ReturnTuple(results);
+    called.push_back(body.computation);
+  }
+  return scope.Try(op, operands, DefaultAttrs(op), called);
+}
+
+// A counter that ends the loop after a few trips, now and then with a second condition on the data.
+Instruction* MakeWhile(Scope& scope, Op op) {
+  if (TooDeep(scope)) return nullptr;
+  Random& random = scope.random();
+  const ElementType counter = random.Chance(80) ? ElementType::S32 : ElementType::U8;
+  std::vector<Instruction*> carried = SomeValues(scope, 1, 4);
+  carried.insert(carried.begin(), random.Chance(80) ? scope.Constant(counter, 0) : scope.ScalarValue(counter));
+  Instruction* state = PackedTuple(scope, carried);
+
+  Body condition(scope, "condition");
+  condition.TakeTuple(state->shape());
+  const double trips = static_cast<double>(random.Below(random.Chance(10) ? 12 : 5));
+  Builder b(condition.computation);
+  Instruction* more = b.Compare(condition.scope.values()[0], b.Scalar(counter, trips), CompareDirection::Lt);
+  if (random.Chance(15)) more = b.Make(Op::And, {more, condition.scope.ScalarValue(ElementType::Pred)});
+  condition.computation->set_root(more);
+
+  Body body(scope, "body");
+  body.TakeTuple(state->shape());
+  Instruction* next = body.scope.Add(
+      Op::Add, {body.scope.values()[0],
+                body.scope.Constant(counter, static_cast<double>(random.Between(int64_t{1}, int64_t{2})))});
+  body.scope.Grow(random.Between(int64_t{1}, int64_t{5}));
+  std::vector<Shape> shapes;
+  for (const Shape& element : state->shape().elements()) shapes.push_back(element.WithoutLayout());
+  body.ReturnTuple(shapes, {next});
+  return scope.Try(op, {state}, NoAttrs{}, {condition.computation, body.computation});
+}
+
+Instruction* MakeAsync(Scope& scope, Op op) {
+  if (TooDeep(scope)) return nullptr;
+  const std::vector<Instruction*> arguments = SomeValues(scope, 1, 2);
+  Body body(scope, "async");
+  body.TakeEach(arguments);
+  body.scope.Grow(scope.random().Between(int64_t{1}, int64_t{3}));
+  body.computation->set_root(body.scope.AnyArray());
+  Builder b(scope.computation());
+  Computation* const called[] = {body.computation};
+  Instruction* handle = b.Make(Op::AsyncStart, arguments, AsyncAttrs{}, called, nullptr);
+  if (handle && scope.random().Chance(30)) handle = b.Make(Op::AsyncUpdate, {handle}, AsyncAttrs{}, {body.computation});
+  return handle ? scope.Try(Op::AsyncDone, {handle}, AsyncAttrs{}, {body.computation}) : nullptr;
+}
+
+// Among one device.
+Instruction* MakeCollective(Scope& scope, Op op) {
+  Instruction* x = scope.AnyArray();
+  if (op == Op::CollectivePermute) {
+    PermuteAttrs attrs;
+    if (scope.random().Chance(70)) attrs.source_target_pairs = {{0, 0}};
+    return scope.Try(op, {x}, attrs);
+  }
+  CollectiveAttrs attrs;
+  if (scope.random().Chance(50)) attrs.replica_groups.lists = {{0}};
+  if (op != Op::AllReduce && op != Op::CollectiveBroadcast) {
+    if (x->shape().rank() == 0) return nullptr;
+    attrs.dimensions = {scope.random().Below(x->shape().rank())};
+    attrs.has_dimensions = true;
+  }
+  const ElementType type = x->shape().type();
+  if (op == Op::AllReduce || op == Op::ReduceScatter)
+    return scope.Try(op, {x}, attrs, {Combiner(scope, AnyCombiner(scope, type), type)}, &x->shape());
+  return scope.Try(op, {x}, attrs, {}, &x->shape());
+}
+
+}  // namespace strop::fuzz

@@ -1,0 +1,49 @@
+#include "tests/fuzz/settings.h"
+
+namespace strop::fuzz {
+
+const std::vector<Setting>& Settings() {
+  static const auto* const kSettings = new std::vector<Setting>{
+      {.name = "default", .sentence = "As programs are compiled."},
+      {.name = "threads", .sentence = "On four threads, every kernel cut into tasks.", .threads = 4},
+      {.name = "no-regions",
+       .sentence = "Loops step by step; the module verified after each pass.",
+       .regions = false,
+       .verify_each = true},
+      {.name = "no-fusion", .sentence = "Each instruction a kernel.", .fusion = false, .regions = false},
+      {.name = "no-passes",
+       .sentence = "Only the passes that the rest needs.",
+       .optimization_level = 0,
+       .passes = false},
+  };
+  return *kSettings;
+}
+
+SettingBackend::SettingBackend(const Backend& behind, const Setting& setting)
+    : behind_(behind), target_(behind.target()), pool_(std::make_unique<ThreadPool>(setting.threads)) {
+  if (!setting.regions) target_.joins_region = nullptr;
+  if (!setting.fusion)
+    target_.can_fuse = [](const Instruction&, const Instruction&, const Instruction&) {
+      return Decision::No("fusion is off");
+    };
+  if (setting.threads > 1) target_.inline_cost = 0;
+  settings_.optimization_level = setting.optimization_level;
+  settings_.verify_each = setting.verify_each;
+  if (!setting.passes)
+    settings_.disabled_passes = {"tuple-simplifier",
+                                 "simplify",
+                                 "constant-folding",
+                                 "while-simplifier",
+                                 "cse",
+                                 "loop-unroller",
+                                 "loop-invariant-code-motion",
+                                 "conditional-simplifier",
+                                 "topk-rewriter",
+                                 "dot-convert-folding"};
+}
+
+Result<std::unique_ptr<DeviceSet>> SettingBackend::OpenDevices(int count) const {
+  return std::make_unique<DeviceSet>(std::max(count, 1), *pool_);
+}
+
+}  // namespace strop::fuzz

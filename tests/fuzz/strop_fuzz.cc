@@ -1,0 +1,193 @@
+// strop_fuzz: random modules, the evaluator against a backend. Each failure is written as an .hlo file that says how to
+// see it again; a module that crashes or hangs is a failure like any other, since batches run in processes of their
+// own.
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "strop/base/strings.h"
+#include "strop/driver/load.h"
+#include "tests/fuzz/differential.h"
+#include "tests/fuzz/generator.h"
+#include "tests/fuzz/settings.h"
+
+namespace strop::fuzz {
+namespace {
+
+constexpr const char* kUsage = R"(usage: strop_fuzz [FLAGS]
+Makes random modules and compares what a backend computes with what the evaluator does.
+
+  --modules=N     how many (default 1000)
+  --minutes=M     stop after so long
+  --seed=S        the first one's seed; the others follow (default 1)
+  --setting=NAME  only this way of compiling
+  --backend=NAME  what is tested (default cpu)
+  --out=DIR       where failures are written (default fuzz-failures)
+  --max-failures=N  stop after so many (default 20)
+  --print         print the modules and do nothing else
+  --check FILE    compare on this program; arguments from --seed. For strop reduce:
+                    strop reduce FILE --check "strop_fuzz --seed=S --check"
+Exit code: 0 all agree, 1 a difference, 2 the command line is wrong.
+)";
+
+struct CommandLine {
+  uint64_t modules = 1000, seed = 1, max_failures = 20;
+  double minutes = 0;
+  bool print = false;
+  std::string out = "fuzz-failures", check;
+  DifferentialOptions differential;
+};
+
+// What a batch tells its parent, in shared memory: it survives a crash.
+struct Progress {
+  uint64_t seed;  // in work
+  uint64_t agreed, conditioned, skipped, failed;
+  char reason[1024];      // of the failure that ended the batch
+  char skipped_for[256];  // why the last one was skipped
+};
+
+constexpr uint64_t kBatch = 250;       // modules a process
+constexpr unsigned kSecondsEach = 60;  // a module that takes longer hangs
+
+void WriteFailure(const CommandLine& line, uint64_t seed, const std::string& reason) {
+  std::filesystem::create_directories(line.out);
+  const std::string path = StrCat(line.out, "/", seed, ".hlo");
+  std::ofstream file(path);
+  std::string comment = reason.substr(0, reason.find('\n'));
+  file << "// " << comment << "\n// strop_fuzz --seed=" << seed << " --check " << seed << ".hlo\n"
+       << GenerateModule(seed)->ToString() << "\n";
+  std::printf("seed %llu: %s\n", static_cast<unsigned long long>(seed), comment.c_str());
+  std::fflush(stdout);
+}
+
+// Runs in a process of its own; ends at the first failure.
+[[noreturn]] void RunBatch(const CommandLine& line, uint64_t first, uint64_t count, Progress& progress) {
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    progress.seed = seed;
+    alarm(kSecondsEach);
+    const Outcome outcome = CheckModule(*GenerateModule(seed), seed, line.differential);
+    if (outcome.verdict == Verdict::kAgrees) ++progress.agreed;
+    if (outcome.conditioned) ++progress.conditioned;
+    if (outcome.verdict == Verdict::kAgrees) continue;
+    if (outcome.verdict == Verdict::kDiffers) {
+      std::snprintf(progress.reason, sizeof progress.reason, "%s", outcome.text.c_str());
+      _exit(1);
+    }
+    std::snprintf(progress.skipped_for, sizeof progress.skipped_for, "%s", outcome.text.c_str());
+    ++progress.skipped;
+  }
+  _exit(0);
+}
+
+std::string ReasonOf(int status, const Progress& progress) {
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 1) return progress.reason;
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) return StrCat("hangs: ", kSecondsEach, " s were not enough");
+  if (WIFSIGNALED(status)) return StrCat("crashes: ", strsignal(WTERMSIG(status)));
+  return StrCat("ends with exit code ", WEXITSTATUS(status));
+}
+
+int Fuzz(const CommandLine& line) {
+  auto* progress = static_cast<Progress*>(
+      mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  if (progress == MAP_FAILED) return 2;
+  const auto start = std::chrono::steady_clock::now();
+  auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  uint64_t failures = 0;
+  uint64_t next = line.seed;
+  const uint64_t end = line.seed + line.modules;
+  while (next < end && failures < line.max_failures && (line.minutes <= 0 || seconds() < line.minutes * 60)) {
+    const uint64_t count = std::min(kBatch, end - next);
+    const pid_t child = fork();
+    if (child == 0) RunBatch(line, next, count, *progress);
+    int status = 0;
+    if (child < 0 || waitpid(child, &status, 0) < 0) {
+      std::perror("strop_fuzz");
+      return 2;
+    }
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+      next += count;
+      continue;
+    }
+    ++failures;
+    WriteFailure(line, progress->seed, ReasonOf(status, *progress));
+    next = progress->seed + 1;
+  }
+  std::printf("%llu modules in %.0f s: %llu agree (%llu by conditioning), %llu skipped, %llu failed\n",
+              static_cast<unsigned long long>(next - line.seed), seconds(),
+              static_cast<unsigned long long>(progress->agreed), static_cast<unsigned long long>(progress->conditioned),
+              static_cast<unsigned long long>(progress->skipped), static_cast<unsigned long long>(failures));
+  if (progress->skipped) std::printf("the last skipped: %s\n", progress->skipped_for);
+  return failures ? 1 : 0;
+}
+
+int CheckFile(const CommandLine& line) {
+  std::stringstream text;
+  text << std::ifstream(line.check).rdbuf();
+  Result<std::unique_ptr<Module>> module = LoadProgram(text.str(), line.check);
+  if (!module.ok()) {
+    std::fprintf(stderr, "%s\n", module.status().ToString().c_str());
+    return 2;
+  }
+  const Outcome outcome = CheckModule(**module, line.seed, line.differential);
+  std::printf("%s%s\n", outcome.verdict == Verdict::kAgrees ? "agrees" : "", outcome.text.c_str());
+  return outcome.verdict == Verdict::kDiffers ? 1 : 0;
+}
+
+bool ReadCommandLine(int argc, char** argv, CommandLine& line) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    const size_t equals = word.find('=');
+    const std::string_view name = word.substr(0, equals);
+    const std::string value(equals == std::string_view::npos ? "" : word.substr(equals + 1));
+    if (name == "--modules")
+      line.modules = std::strtoull(value.c_str(), nullptr, 10);
+    else if (name == "--minutes")
+      line.minutes = std::strtod(value.c_str(), nullptr);
+    else if (name == "--seed")
+      line.seed = std::strtoull(value.c_str(), nullptr, 10);
+    else if (name == "--max-failures")
+      line.max_failures = std::strtoull(value.c_str(), nullptr, 10);
+    else if (name == "--setting")
+      line.differential.setting = value;
+    else if (name == "--backend")
+      line.differential.backend = value;
+    else if (name == "--out")
+      line.out = value;
+    else if (name == "--print")
+      line.print = true;
+    else if (name == "--check" && value.empty() && i + 1 < argc)
+      line.check = argv[++i];
+    else if (name == "--check")
+      line.check = value;
+    else
+      return false;
+  }
+  return true;
+}
+
+int Main(int argc, char** argv) {
+  CommandLine line;
+  if (!ReadCommandLine(argc, argv, line)) {
+    std::fputs(kUsage, stderr);
+    return 2;
+  }
+  if (!line.check.empty()) return CheckFile(line);
+  if (!line.print) return Fuzz(line);
+  for (uint64_t seed = line.seed; seed < line.seed + line.modules; ++seed)
+    std::printf("%s\n", GenerateModule(seed)->ToString().c_str());
+  return 0;
+}
+
+}  // namespace
+}  // namespace strop::fuzz
+
+int main(int argc, char** argv) { return strop::fuzz::Main(argc, argv); }
