@@ -345,7 +345,9 @@ ElementalEmitter::Condition ElementalEmitter::InRange(const LaneIndex& x, int64_
   if (x.low != LaneIndex::kNoLow && x.high != LaneIndex::kNoHigh && (x.high < 0 || x.low >= bound))
     return Condition{b_.False(), 0};
   if (splits_ && x.digit >= 0) AddSplits(x, bound, (*splits_)[x.digit]);
-  return EmitCondition(ConditionOp::kBelow, indices_.Materialize(x), b_.I64(bound), x.level);
+  const Condition below = EmitCondition(ConditionOp::kBelow, indices_.Materialize(x), b_.I64(bound), x.level);
+  const auto* known = llvm::dyn_cast<llvm::ConstantInt>(below.value);  // the index is a constant without saying so
+  return known && known->isOne() ? Condition{} : below;
 }
 
 Vals ElementalEmitter::Unsupported(const Instruction& i, const ArrayIndex&) {

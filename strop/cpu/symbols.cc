@@ -8,6 +8,15 @@
 #include "strop/codegen/region_emitter.h"
 #include "strop/cpu/kernel_family.h"
 
+#if defined(__x86_64__)
+// Of the compiler's own library: what LLVM calls for f16 where the machine has no instruction.
+extern "C" {
+_Float16 __truncdfhf2(double);
+_Float16 __truncsfhf2(float);
+float __extendhfsf2(_Float16);
+}
+#endif
+
 namespace strop::cpu {
 namespace {
 
@@ -78,6 +87,11 @@ const Symbol* SymbolTable(size_t* size) {
       LIBM2(pow),
       LIBM2(remainder),
       LIBM3(fma),
+#if defined(__x86_64__)
+      {"__truncdfhf2", Address<_Float16, double>(__truncdfhf2)},
+      {"__truncsfhf2", Address<_Float16, float>(__truncsfhf2)},
+      {"__extendhfsf2", Address<float, _Float16>(__extendhfsf2)},
+#endif
       {"sincos", Address<void, double, double*, double*>(SinCos)},  // LLVM joins sin and cos of one value
       {"sincosf", Address<void, float, float*, float*>(sincosf)},
       {"memcpy", Address<void*, void*, const void*, size_t>(memcpy)},

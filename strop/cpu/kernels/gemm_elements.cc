@@ -38,9 +38,11 @@ T LoadAs(ElementType type, const void* data, int64_t i) {
     case ElementType::BF16: return static_cast<T>(Bf16ToF32(Load<uint16_t>(data, i)));
     case ElementType::F16: return static_cast<T>(HalfToFloat(Load<uint16_t>(data, i)));
     case ElementType::Pred: return static_cast<T>(Load<uint8_t>(data, i) != 0);
+    case ElementType::S1:
     case ElementType::S2:
     case ElementType::S4:
     case ElementType::S8: return static_cast<T>(Load<int8_t>(data, i));
+    case ElementType::U1:
     case ElementType::U2:
     case ElementType::U4:
     case ElementType::U8: return static_cast<T>(Load<uint8_t>(data, i));
@@ -74,6 +76,8 @@ void StoreAs(ElementType type, void* data, int64_t i, T value) {
     case ElementType::S2:
       return Store(data, i, static_cast<int8_t>(static_cast<int8_t>(static_cast<int64_t>(value) << 6) >> 6));
     case ElementType::U2: return Store(data, i, static_cast<uint8_t>(static_cast<int64_t>(value) & 3));
+    case ElementType::S1: return Store(data, i, static_cast<int8_t>(-(static_cast<int64_t>(value) & 1)));
+    case ElementType::U1: return Store(data, i, static_cast<uint8_t>(static_cast<int64_t>(value) & 1));
     case ElementType::S16:
     case ElementType::U16: return Store(data, i, static_cast<uint16_t>(static_cast<int64_t>(value)));
     case ElementType::S32:

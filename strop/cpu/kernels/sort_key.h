@@ -84,6 +84,7 @@ class KeyMaker {
         uint64_t bits = static_cast<uint64_t>(code) & ((uint64_t{1} << Bits(type_)) - 1);
         double value = DecodeFloat(type_, bits);
         bool negative = FormatOf(type_).has_sign && (bits >> (Bits(type_) - 1));
+        if (std::isnan(value) && !FormatOf(type_).has_negative_zero) negative = false;  // the code of -0 is the NaN
         if (order_ == KeyOrder::kTotal) {
           double sign = negative ? -1 : 1;
           place[code] = std::isnan(value) ? std::pair{sign * kInf, sign * static_cast<double>(1 + (bits & 0x7f))}

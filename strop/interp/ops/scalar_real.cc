@@ -71,12 +71,15 @@ Cell ReducePrecision(Cell a, Cell, Cell, I info) {
     magnitude += (uint64_t{1} << (drop - 1)) - 1 + last_kept;
     magnitude = magnitude >> drop << drop;
   }
-  const uint64_t infinity = ((uint64_t{1} << f.exponent_bits) - 1) << f.mantissa_bits;
+  const auto overflow = [&] {  // to infinity, or to what the format has in its place
+    return Cell::Real(DecodeFloat(info.operand, EncodeFloat(info.operand, std::copysign(INFINITY, a.re))));
+  };
+  if (magnitude >> (f.bits - f.has_sign)) return overflow();
   if (info.exponent_bits < f.exponent_bits) {
     const int64_t reach = (int64_t{1} << (info.exponent_bits - 1)) - 1;  // largest unbiased exponent
     const int64_t exponent = static_cast<int64_t>(magnitude >> f.mantissa_bits);
-    if (exponent > f.bias + reach) magnitude = infinity;
-    if (exponent <= f.bias - reach) magnitude = 0;
+    if (exponent > f.bias + reach) return overflow();
+    if (exponent <= f.bias - reach) return Cell::Real(f.has_negative_zero ? std::copysign(0.0, a.re) : 0.0);
   }
   return Cell::Real(DecodeFloat(info.operand, magnitude | (code & sign)));
 }

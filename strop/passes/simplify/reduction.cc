@@ -183,6 +183,9 @@ bool OneKnownWindow(const Instruction& scatter, Dims& starts, Dims& sizes) {
     sizes.push_back(Contains(a.inserted_window_dims, d) ? 1 : updates.dim(a.update_window_dims[next++]));
     starts.push_back(0);
   }
+  // Without components, every window of the updates is at 0.
+  if (updates.num_elements() != Shape::Array(updates.type(), Int64Vector(sizes.begin(), sizes.end())).num_elements())
+    return false;
   for (int64_t k = 0; k < components; ++k) {
     const std::optional<int64_t> start = KnownElement(indices, k);
     if (!start) return false;
