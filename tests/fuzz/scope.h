@@ -86,20 +86,48 @@ using MakeFn = Instruction* (*)(Scope & scope, Op op);
 MakeFn MakeFunction(Op op);  // null: the generator leaves the op out
 int WeightOf(Op op);         // how often it is drawn
 
-#define STROP_MAKERS(MAKER)                                                                                       \
-  MAKER(Elementwise)                                                                                              \
-  MAKER(Select)                                                                                                   \
-  MAKER(Clamp)                                                                                                    \
-  MAKER(StochasticConvert) MAKER(Leaf) MAKER(Reshaped) MAKER(Broadcast) MAKER(Concatenate) MAKER(Copy)            \
-      MAKER(BitcastConvert) MAKER(DynamicSlice) MAKER(DynamicUpdateSlice) MAKER(Gather) MAKER(Scatter) MAKER(Pad) \
-          MAKER(Reverse) MAKER(Slice) MAKER(Transpose) MAKER(GetDimensionSize) MAKER(Dot) MAKER(Convolution)      \
-              MAKER(Reduce) MAKER(ReduceWindow) MAKER(SelectAndScatter) MAKER(Map) MAKER(Sort) MAKER(TopK)        \
-                  MAKER(BatchNorm) MAKER(Cholesky) MAKER(Fft) MAKER(TriangularSolve) MAKER(RngBitGenerator)       \
-                      MAKER(Tuple) MAKER(Barrier) MAKER(Dependency) MAKER(Call) MAKER(Conditional) MAKER(Fusion)  \
-                          MAKER(While) MAKER(Collective) MAKER(Async) MAKER(ReplicaId)
-#define MAKER(Name) Instruction* Make##Name(Scope& scope, Op op);
-STROP_MAKERS(MAKER)
-#undef MAKER
+Instruction* MakeElementwise(Scope& scope, Op op);
+Instruction* MakeSelect(Scope& scope, Op op);
+Instruction* MakeClamp(Scope& scope, Op op);
+Instruction* MakeStochasticConvert(Scope& scope, Op op);
+Instruction* MakeLeaf(Scope& scope, Op op);
+Instruction* MakeReshaped(Scope& scope, Op op);
+Instruction* MakeBroadcast(Scope& scope, Op op);
+Instruction* MakeConcatenate(Scope& scope, Op op);
+Instruction* MakeCopy(Scope& scope, Op op);
+Instruction* MakeBitcastConvert(Scope& scope, Op op);
+Instruction* MakeDynamicSlice(Scope& scope, Op op);
+Instruction* MakeDynamicUpdateSlice(Scope& scope, Op op);
+Instruction* MakeGather(Scope& scope, Op op);
+Instruction* MakeScatter(Scope& scope, Op op);
+Instruction* MakePad(Scope& scope, Op op);
+Instruction* MakeReverse(Scope& scope, Op op);
+Instruction* MakeSlice(Scope& scope, Op op);
+Instruction* MakeTranspose(Scope& scope, Op op);
+Instruction* MakeGetDimensionSize(Scope& scope, Op op);
+Instruction* MakeDot(Scope& scope, Op op);
+Instruction* MakeConvolution(Scope& scope, Op op);
+Instruction* MakeReduce(Scope& scope, Op op);
+Instruction* MakeReduceWindow(Scope& scope, Op op);
+Instruction* MakeSelectAndScatter(Scope& scope, Op op);
+Instruction* MakeMap(Scope& scope, Op op);
+Instruction* MakeSort(Scope& scope, Op op);
+Instruction* MakeTopK(Scope& scope, Op op);
+Instruction* MakeBatchNorm(Scope& scope, Op op);
+Instruction* MakeCholesky(Scope& scope, Op op);
+Instruction* MakeFft(Scope& scope, Op op);
+Instruction* MakeTriangularSolve(Scope& scope, Op op);
+Instruction* MakeRngBitGenerator(Scope& scope, Op op);
+Instruction* MakeTuple(Scope& scope, Op op);
+Instruction* MakeBarrier(Scope& scope, Op op);
+Instruction* MakeDependency(Scope& scope, Op op);
+Instruction* MakeCall(Scope& scope, Op op);
+Instruction* MakeConditional(Scope& scope, Op op);
+Instruction* MakeFusion(Scope& scope, Op op);
+Instruction* MakeWhile(Scope& scope, Op op);
+Instruction* MakeCollective(Scope& scope, Op op);
+Instruction* MakeAsync(Scope& scope, Op op);
+Instruction* MakeReplicaId(Scope& scope, Op op);
 
 // ---- shared by makers
 // Operands, attributes and callee of a reduction over values like `like`: combiners that are associative and
