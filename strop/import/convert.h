@@ -228,6 +228,14 @@ Status CheckShapeOperand(const OpImport& op, int64_t i);
 // as text. It can be verified, printed and refused where it would have to be compiled.
 Status EmitDynamic(OpImport& op);
 
+// ---- numbers that come from data, results of known shapes (convert_dynamic.cc)
+bool HasKnownShapes(const OpImport& op);                   // of all operands and the result
+Status EmitSliceByData(OpImport& op);                      // real_dynamic_slice
+Status EmitPadByData(OpImport& op);                        // dynamic_pad
+Status EmitGatherByData(OpImport& op, GatherAttrs attrs);  // dynamic_gather
+// The first operand of dynamic_conv, padded; the convolution's window does the rest.
+Result<Instruction*> PadInputByData(OpImport& op, const ConvDimLabels& labels, Instruction* padding, Window& window);
+
 // ---- shardings (convert_sharding.cc)
 // An sdy.sharding as HLO's; nullopt where HLO has no such sharding or the mesh is not known.
 // `only_axes`: a list of names; other axes of the mesh count as replicated. Null: all axes count.

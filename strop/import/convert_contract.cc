@@ -224,10 +224,15 @@ Status ConvertConvolution(OpImport& op) {
   STROP_ASSIGN(Dims rhs_dilation, op.Ints("rhs_dilation", Dims(n, 1)));
   STROP_ASSIGN(Dims reversal, op.Ints("window_reversal", Dims(n, 0)));
   Dims padding;
+  bool padding_is_data = false;
   if (op.operand_count() == 3) {  // dynamic_conv
+    const Shape& amounts = op.operand(2)->shape();
+    if (amounts.IsStatic() && amounts.dims() != Int64Vector{static_cast<int64_t>(n), 2})
+      return op.Invalid("operand 2 must have two numbers for each of ", n, " spatial dimensions, but is ", amounts);
     std::optional<std::vector<int64_t>> values = FoldIntegers(*op.mlir().operands[2]);
-    if (!values) return EmitDynamic(op);
-    padding = *std::move(values);
+    padding_is_data = !values;
+    if (padding_is_data && !HasKnownShapes(op)) return EmitDynamic(op);
+    padding = values ? *std::move(values) : Dims(2 * n, 0);
   } else {
     STROP_TRY(op.CheckPairs("padding"));
     STROP_ASSIGN(padding, op.Ints("padding", Dims(2 * n, 0)));
@@ -258,7 +263,11 @@ Status ConvertConvolution(OpImport& op) {
   STROP_ASSIGN(attrs.feature_group_count, op.Int("feature_group_count", 1));
   STROP_ASSIGN(attrs.batch_group_count, op.Int("batch_group_count", 1));
   STROP_ASSIGN(attrs.operand_precision, PrecisionOf(op));
-  return op.Emit(Op::Convolution, {op.operand(0), op.operand(1)}, std::move(attrs));
+  Instruction* input = op.operand(0);
+  if (padding_is_data) {
+    STROP_ASSIGN(input, PadInputByData(op, d, op.operand(2), attrs.window));
+  }
+  return op.Emit(Op::Convolution, {input, op.operand(1)}, std::move(attrs));
 }
 
 Status ConvertFft(OpImport& op) {

@@ -232,8 +232,8 @@ Status ConvertSlice(OpImport& op) {
 Status ConvertRealDynamicSlice(OpImport& op) {
   if (std::optional<Triple> bounds = FoldTriple(op, 1)) return EmitSlice(op, *bounds);
   std::optional<Dims> strides = FoldIntegers(*op.mlir().operands[3]);
-  if (!op.shape().IsStatic() || !strides || std::ranges::any_of(*strides, [](int64_t s) { return s != 1; }))
-    return EmitDynamic(op);
+  if (!HasKnownShapes(op)) return EmitDynamic(op);
+  if (!strides || std::ranges::any_of(*strides, [](int64_t s) { return s != 1; })) return EmitSliceByData(op);
   std::vector<Instruction*> operands = {op.operand(0)};
   for (int64_t i = 0; i < op.shape().rank(); ++i) {
     operands.push_back(op.b().Reshape(op.b().Slice(op.operand(1), {i}, {i + 1}, {1}), {}));
@@ -261,7 +261,8 @@ Status ConvertDynamicPad(OpImport& op) {
                         ", but is ", padding, " (dynamic_pad_c2)");
   }
   std::optional<Triple> amounts = FoldTriple(op, 2);
-  return amounts ? EmitPad(op, *amounts) : EmitDynamic(op);
+  if (amounts) return EmitPad(op, *amounts);
+  return HasKnownShapes(op) ? EmitPadByData(op) : EmitDynamic(op);
 }
 
 Status ConvertGetDimensionSize(OpImport& op) {
@@ -330,8 +331,8 @@ Status ConvertDynamicGather(OpImport& op) {
   STROP_ASSIGN(GatherAttrs attrs, GatherNumbers(op));
   std::optional<std::vector<int64_t>> sizes = FoldIntegers(*op.mlir().operands[2]);
   if (!sizes) {
-    STROP_TRY(CheckGatherNumbers(op, std::move(attrs)));
-    return EmitDynamic(op);
+    STROP_TRY(CheckGatherNumbers(op, attrs));
+    return HasKnownShapes(op) ? EmitGatherByData(op, std::move(attrs)) : EmitDynamic(op);
   }
   attrs.slice_sizes = *std::move(sizes);
   return op.Emit(Op::Gather, {op.operand(0), op.operand(1)}, std::move(attrs));

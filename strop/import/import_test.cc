@@ -182,6 +182,16 @@ TEST(Import, EntryAttributes) {
   EXPECT_EQ(entry->root()->sharding()->ToString(), "{{unknown}, {devices=[2,4]<=[8]}}");
 }
 
+TEST(Import, AliasOfTheOnlyResult) {
+  Result<std::unique_ptr<Module>> m = Import(R"(
+    module attributes {mhlo.input_output_alias = [{alias = {kind = "may_alias", parameter_index = array<i64>, parameter_number = 0 : i64}, output_index = array<i64: 0>}]} {
+      func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }
+    })");
+  ASSERT_TRUE(m.ok()) << m.status().ToString();
+  ASSERT_EQ((*m)->config().input_output_alias.size(), 1u);
+  EXPECT_EQ((*m)->config().input_output_alias[0], (InputOutputAlias{{}, 0, {}, false}));
+}
+
 TEST(Import, Shardings) {
   struct Case {
     std::string_view mesh, sharding, hlo;

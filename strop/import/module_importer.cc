@@ -265,6 +265,9 @@ Status ModuleImporter::ImportEntryAttrs(const MlirOp& func, Computation* computa
   ModuleConfig& config = module_->config();
   size_t num_args = static_cast<size_t>(computation->parameter_count());
   const Shape& root_shape = computation->root()->shape();
+  // The module's aliases number the results, also where there is only one, which is no tuple here.
+  for (InputOutputAlias& alias : config.input_output_alias)
+    if (!root_shape.IsTuple() && alias.output_index == Dims{0}) alias.output_index = {};
   const MlirAttr* type = func.Attr("function_type");
   size_t num_results = type && type->type ? type->type->results().size() : 1;
   auto fail = [&](const auto&... args) {
