@@ -146,13 +146,14 @@ Status ScalarFunction::Call(std::span<const Cell> inputs, std::span<Cell> output
   return OkStatus();
 }
 
-Accumulator::Accumulator(ScalarFunction* function)
+Accumulator::Accumulator(ScalarFunction* function, int64_t terms)
     : function_(function),
       inputs_(static_cast<size_t>(function->input_count())),
       outputs_(function->output_types().size()) {
   const Op op = function->single_op();
   const Domain domain = DomainOf(function->output_types()[0]);
-  delay_rounding_ = (op == Op::Add || op == Op::Multiply) && (domain == Domain::Real || domain == Domain::Complex);
+  delay_rounding_ = terms > kShortSum && (op == Op::Add || op == Op::Multiply) &&
+                    (domain == Domain::Real || domain == Domain::Complex);
 }
 
 Status Accumulator::Combine(std::span<Cell> accumulated, std::span<const Cell> values) {

@@ -1,10 +1,12 @@
 // What dot, scaled-dot and ragged-dot share: operands packed as [batch][free][contracting], and sums of products that
-// are rounded once. Integers wrap; floats are summed in double, f64 and c128 in long double.
+// are rounded once. Integers wrap; floats are summed in double, f64 and c128 in long double. Short sums are taken as
+// the specification's interpreter takes them: products and partial sums in the result's type (f32 for narrower ones).
 #pragma once
 #include <complex>
 #include <vector>
 
 #include "strop/interp/scalar.h"
+#include "strop/interp/scalar_function.h"
 #include "strop/interp/strided.h"
 
 namespace strop::interp {
@@ -52,20 +54,24 @@ void AddProducts(T a, const T* b, Sum* sums, int64_t n) {
   const Sum wide = static_cast<Sum>(a);
   for (int64_t j = 0; j < n; ++j) sums[j] += wide * static_cast<Sum>(b[j]);
 }
+template <class R>
 struct ComplexSum {
-  long double re = 0, im = 0;
+  R re = 0, im = 0;
 };
-inline void AddProducts(std::complex<double> a, const std::complex<double>* b, ComplexSum* sums, int64_t n) {
-  const long double ar = a.real(), ai = a.imag();
+template <class R>
+void AddProducts(std::complex<double> a, const std::complex<double>* b, ComplexSum<R>* sums, int64_t n) {
+  const R ar = static_cast<R>(a.real()), ai = static_cast<R>(a.imag());
   for (int64_t j = 0; j < n; ++j) {
-    sums[j].re += ar * b[j].real() - ai * b[j].imag();
-    sums[j].im += ar * b[j].imag() + ai * b[j].real();
+    const R br = static_cast<R>(b[j].real()), bi = static_cast<R>(b[j].imag());
+    sums[j].re += ar * br - ai * bi;
+    sums[j].im += ar * bi + ai * br;
   }
 }
 
 // A sum as a cell of the result's domain, not yet rounded.
 inline Cell SumCell(uint64_t sum, ElementType) { return Cell::Uint(sum); }
-inline Cell SumCell(ComplexSum sum, ElementType) {
+template <class R>
+Cell SumCell(ComplexSum<R> sum, ElementType) {
   return Cell::Complex(static_cast<double>(sum.re), static_cast<double>(sum.im));
 }
 template <class Sum>
@@ -84,13 +90,19 @@ struct SumTypes {
   using Element = T;
   using Total = Sum;
 };
-// Calls f(SumTypes<...>{}) with the host types in which products of lhs and rhs are summed for a result of type
+// Calls f(SumTypes<...>{}) with the host types in which `terms` products of lhs and rhs are summed for a result of type
 // `result`.
 template <class F>
-Status WithSumTypes(ElementType lhs, ElementType rhs, ElementType result, F&& f) {
-  if (IsComplex(lhs) || IsComplex(rhs) || IsComplex(result)) return f(SumTypes<std::complex<double>, ComplexSum>{});
+Status WithSumTypes(ElementType lhs, ElementType rhs, ElementType result, int64_t terms, F&& f) {
+  const bool is_short = terms <= kShortSum;
+  if (IsComplex(lhs) || IsComplex(rhs) || IsComplex(result)) {
+    using T = std::complex<double>;
+    if (!is_short) return f(SumTypes<T, ComplexSum<long double>>{});
+    return result == ElementType::C64 ? f(SumTypes<T, ComplexSum<float>>{}) : f(SumTypes<T, ComplexSum<double>>{});
+  }
   if (IsFloat(lhs) || IsFloat(rhs) || IsFloat(result)) {
     const bool wide = lhs == ElementType::F64 || rhs == ElementType::F64 || result == ElementType::F64;
+    if (is_short) return wide ? f(SumTypes<double, double>{}) : f(SumTypes<double, float>{});
     return wide ? f(SumTypes<double, long double>{}) : f(SumTypes<double, double>{});
   }
   return f(SumTypes<int64_t, uint64_t>{});

@@ -107,7 +107,9 @@ Result<Literal> EvalDot(OpCall& call) {
   if (call.operands.size() != 2 || !a.sparsity.text.empty()) return Unimplemented("dot with sparse operands");
   STROP_TRY(CheckContractionTypes(call.op(), call.in(0).type(), call.in(1).type(), type));
   STROP_ASSIGN(Literal result, call.NewResult());
-  STROP_TRY(WithSumTypes(call.in(0).type(), call.in(1).type(), type, [&](auto types) -> Status {
+  int64_t terms = 1;
+  for (int64_t d : a.lhs_contracting) terms *= call.in(0).shape().dim(d);
+  STROP_TRY(WithSumTypes(call.in(0).type(), call.in(1).type(), type, terms, [&](auto types) -> Status {
     using T = typename decltype(types)::Element;
     std::vector<T> lhs = LoadAs<T>(call.in(0)), rhs = LoadAs<T>(call.in(1));
     RoundForAlgorithm(a.algorithm, lhs);

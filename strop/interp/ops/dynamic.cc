@@ -3,6 +3,7 @@
 // A value with a bounded dimension is held at its actual size, so set-dimension-size cuts, get-dimension-size looks,
 // and the shape of everything that follows is inferred anew from the actual operands (ActualShape).
 #include <algorithm>
+#include <cstring>
 
 #include "strop/interp/ops.h"
 #include "strop/interp/strided.h"
@@ -16,6 +17,11 @@ namespace {
 int64_t IndexValue(const Literal& literal) {
   const int64_t v = literal.GetInt(0);
   return IsUnsigned(literal.type()) && v < 0 ? INT64_MAX : v;
+}
+
+// The size of a dimension; like a start index, it is moved into its range.
+int64_t ClampedSize(const Literal& literal, int64_t bound) {
+  return std::clamp<int64_t>(IndexValue(literal), 0, bound);
 }
 
 // Start indices, moved so that a block of `sizes` fits into `dims`. Indices are scalars, or one vector (old form).
@@ -73,10 +79,7 @@ Result<Literal> EvalGetDimensionSize(OpCall& call) {
 Result<Literal> EvalSetDimensionSize(OpCall& call) {
   const Literal& operand = call.in(0);
   const int64_t dimension = call.instruction.dimensions()[0];
-  const int64_t size = call.in(1).GetInt(0), bound = call.instruction.shape().dim(dimension);
-  if (size < 0 || size > bound)
-    return InvalidArgument("set-dimension-size: ", size, " is not between 0 and the bound ", bound, " of dimension ",
-                           dimension);
+  const int64_t size = ClampedSize(call.in(1), call.instruction.shape().dim(dimension));
   Int64Vector dims = operand.shape().dims();
   if (dims[static_cast<size_t>(dimension)] == size) return std::move(call.operands[0]);
   // Growing back after a cut gives zeros.
@@ -91,6 +94,13 @@ Result<Literal> EvalSetDimensionSize(OpCall& call) {
 
 Result<Literal> EvalReshape(OpCall& call) {
   Literal value = std::move(call.operands[0]);
+  if (call.op() == Op::DynamicReshape && value.num_elements() != call.shape.num_elements()) {
+    // The sizes do not belong together: as many elements as there are, in order, then zeros.
+    STROP_ASSIGN(Literal result, Literal::Zeros(call.shape));
+    const size_t bytes = std::min(result.bytes().size(), value.bytes().size());
+    std::memcpy(result.mutable_bytes().data(), value.bytes().data(), bytes);
+    return result;
+  }
   if (value.num_elements() != call.shape.num_elements())
     return InvalidArgument(Name(call.op()), ": ", value.shape().ToString(), " has not as many elements as ",
                            call.shape.ToString());
@@ -147,11 +157,7 @@ Result<Shape> ActualReshape(const Shape& declared, const Shape& operand) {
 Result<Shape> ActualDynamicReshape(const Shape& declared, std::span<const Literal> sizes) {
   Shape shape = StaticShape(declared);
   for (int64_t i = 0; i < declared.rank() && i < static_cast<int64_t>(sizes.size()); ++i) {
-    const int64_t size = sizes[static_cast<size_t>(i)].GetInt(0);
-    if (size < 0 || size > declared.dim(i))
-      return InvalidArgument("dynamic-reshape: ", size, " is not between 0 and the bound ", declared.dim(i),
-                             " of dimension ", i);
-    shape.set_dim(i, size);
+    shape.set_dim(i, ClampedSize(sizes[static_cast<size_t>(i)], declared.dim(i)));
   }
   return shape;
 }

@@ -118,9 +118,15 @@ TEST_F(MovementTest, BoundedSizes) {
       EvalTo(bounded, Op::SetDimensionSize, {Iota(kS32, {5}), Literal::Scalar<int32_t>(3)}, DimensionsAttrs{{0}});
   EXPECT_EQ(cut, Iota(kS32, {3}));
   EXPECT_EQ(*PadToBounds(cut, bounded), Vector(kS32, {0, 1, 2, 0, 0}));
-  const Result<Literal> large =
-      TryEval(Op::SetDimensionSize, {Iota(kS32, {5}), Literal::Scalar<int32_t>(6)}, DimensionsAttrs{{0}}, {}, &bounded);
-  EXPECT_EQ(large.status().code(), StatusCode::kInvalidArgument);
+  // Sizes are moved into their range.
+  EXPECT_EQ(EvalTo(bounded, Op::SetDimensionSize, {Iota(kS32, {5}), Literal::Scalar<int32_t>(6)}, DimensionsAttrs{{0}}),
+            Iota(kS32, {5}));
+  EXPECT_EQ(
+      EvalTo(bounded, Op::SetDimensionSize, {Iota(kS32, {5}), Literal::Scalar<int32_t>(-2)}, DimensionsAttrs{{0}}),
+      Iota(kS32, {0}));
+  // Sizes that do not belong together take the elements in order.
+  EXPECT_EQ(EvalTo(bounded, Op::DynamicReshape, {Iota(kS32, {2, 2}), Literal::Scalar<int32_t>(5)}, NoAttrs{}),
+            Vector(kS32, {0, 1, 2, 3, 0}));
 
   // The sum of a bounded array is that of its actual elements.
   Builder b(module_.AddComputation("bounded"));

@@ -45,10 +45,10 @@ Result<Literal> EvalReduce(OpCall& call) {
     const Cell init = LoadCell(call.operands[n + k], 0);
     for (int64_t i = 0; i < count; ++i) accumulated[static_cast<size_t>(i) * n + k] = init;
   }
-  Accumulator accumulator(function);
+  const int64_t total = Product(dims);
+  Accumulator accumulator(function, count > 0 ? total / count : 0);
   constexpr int64_t kChunk = 512;
   std::vector<Cell> chunk(static_cast<size_t>(kChunk) * n), line(kChunk);
-  const int64_t total = Product(dims);
   IndexWalk walk(dims, {strides});
   for (int64_t begin = 0; begin < total; begin += kChunk) {
     const int64_t m = std::min(kChunk, total - begin);

@@ -44,6 +44,12 @@ Status ForEachWindow(OpCall& call, const Window& window, const Shape& operand, c
   return OkStatus();
 }
 
+int64_t Elements(const Window& window) {
+  int64_t n = 1;
+  for (const WindowDim& d : window.dims) n *= d.size;
+  return n;
+}
+
 }  // namespace
 
 // Operands: n arrays, n initial values.
@@ -60,7 +66,7 @@ Result<Literal> EvalReduceWindow(OpCall& call) {
                  Literal::Zeros(call.shape.IsTuple() ? call.shape.element(static_cast<int64_t>(k)) : call.shape));
     results.push_back(std::move(result));
   }
-  Accumulator accumulator(function);
+  Accumulator accumulator(function, Elements(call.attrs<WindowAttrs>().window));
   std::vector<Cell> accumulated(n), values(n);
   STROP_TRY(ForEachWindow(call, call.attrs<WindowAttrs>().window, call.in(0).shape(), results[0].shape().dims(),
                           [&](int64_t at, const std::vector<int64_t>& offsets) -> Status {
@@ -85,7 +91,7 @@ Result<Literal> EvalSelectAndScatter(OpCall& call) {
   STROP_ASSIGN(ScalarFunction * scatter, call.evaluator.Scalar(*call.instruction.called(1)));
   const std::vector<Cell> operand = LoadAll(call.in(0)), source = LoadAll(call.in(1));
   std::vector<Cell> out(operand.size(), LoadCell(call.in(2), 0));
-  Accumulator accumulator(scatter);
+  Accumulator accumulator(scatter, Elements(call.attrs<WindowAttrs>().window));
   const bool commutative = scatter->single_op() != Op::kEnd && Is(scatter->single_op(), kCommutative);
   Cell pair[2], chosen[1];
   STROP_TRY(ForEachWindow(call, call.attrs<WindowAttrs>().window, call.in(0).shape(), call.in(1).shape().dims(),
