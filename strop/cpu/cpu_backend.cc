@@ -36,6 +36,7 @@ void CpuBackend::AddPasses(Phase phase, PassPipeline& pipeline) const {
   if (phase != Phase::kSimplify) return;
   pipeline.Add(PassId::TopkRewriter);
   pipeline.Add(PassId::DotConvertFolding);
+  pipeline.Add(PassId::ProductWidening);
   pipeline.Add(PassId::Dce);
 }
 

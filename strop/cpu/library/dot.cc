@@ -82,9 +82,15 @@ class DotTasks final : public TaskKernel {
 
 }  // namespace
 
+// Packing the parts of complex operands for four real products pays from about here on; what is smaller is a loop.
+constexpr int64_t kFewComplexProducts = 1024;
+
 Decision SupportsDot(const Instruction& dot) {
   Result<GemmProblem> problem = ProblemOf(dot);
-  return problem.ok() ? Decision::Yes() : Decision::No(problem.status().message());
+  if (!problem.ok()) return Decision::No(problem.status().message());
+  const double products = static_cast<double>(problem->batch) * problem->m * problem->n * problem->k;
+  if (IsComplex(dot.shape().type()) && products <= kFewComplexProducts) return Decision::No("a few complex products");
+  return Decision::Yes();
 }
 
 Result<CompiledKernel> MakeDot(const KernelSpec& spec) {
