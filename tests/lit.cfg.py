@@ -1,5 +1,6 @@
 # lit's configuration for every text test (.hlo, .mlir) beside its room and under tests/.
 # The build directory's lit.site.cfg.py says where the programs are and then loads this file.
+import ctypes
 import os
 
 import lit.formats
@@ -21,3 +22,11 @@ for name, value in os.environ.items():
 # Programs are written as one would type them: `strop opt %s --passes=dce | FileCheck %s`. A path that ends in one of the words is left alone.
 for word, program in (("strop", config.strop_program), ("FileCheck", config.filecheck_program), ("not", config.not_program)):
     config.substitutions.append((r"(?<![-\w/.])" + word + r"(?=\s)", program))
+
+# Tests of factorisations need the host's LAPACK.
+for library in (os.environ.get("STROP_LAPACK_LIBRARY") or "libopenblas.so.0", "liblapack.so.3"):
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        continue
+    config.available_features.add("lapack")

@@ -3,7 +3,8 @@
 The JAX platform is called "strop"; the client itself reports the platform name "cpu", so that JAX's CPU lowerings,
 donation, host callbacks, dlpack and compilation cache apply. Three things follow from that:
 
-* Custom-call handlers that are registered for "cpu" (LAPACK, Python callbacks, users' own) are forwarded to Strop.
+* Custom-call handlers that are registered for "cpu" (Python callbacks, users' own) are forwarded to Strop. LAPACK's are as well, but Strop has
+  its own, which call the same library (strop.lapack) on its own threads.
 * Host callbacks look for a backend called "cpu". Where the user asked for Strop alone (JAX_PLATFORMS=strop), Strop is it.
 * Where there is a real CPU backend as well, nothing is taken from it.
 """
@@ -12,7 +13,7 @@ import functools
 import logging
 
 import strop
-from strop import c_api, jax_callbacks
+from strop import c_api, jax_callbacks, lapack
 
 NAME = "strop"
 PRIORITY = 450  # above the CPU (0) and most plugins, below CUDA (500)
@@ -36,7 +37,7 @@ def initialize() -> None:
 
 
 def _make_client(xb):
-    client = xb.make_pjrt_c_api_client(NAME)
+    client = xb.make_pjrt_c_api_client(NAME, lapack.create_options())
     requested = [p.strip() for p in (xb.config.jax_platforms.value or "").split(",") if p.strip()]
     if requested and "cpu" not in requested:
         # Host callbacks place their arguments with local_devices(backend="cpu").

@@ -1,6 +1,7 @@
 """PyTorch/XLA's view of Strop: PJRT_DEVICE=STROP with the wheel installed (entry point group torch_xla.plugins)."""
 
 import strop
+from strop import lapack
 
 try:
     from torch_xla.experimental import plugins
@@ -13,7 +14,7 @@ class StropPlugin(plugins.DevicePlugin):
         return str(strop.library_path())
 
     def client_create_options(self) -> dict:
-        return {}
+        return lapack.create_options()
 
     def physical_chip_count(self) -> int:
         return 1

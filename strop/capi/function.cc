@@ -67,6 +67,7 @@ Result<Function> Function::Compile(std::string_view program, std::string_view ba
   STROP_ASSIGN(state->devices, backend->OpenDevices(1));
   CompileSettings settings;
   settings.dump_dir = options.dump;
+  settings.lapack_library = options.lapack_library;
   settings.pool = &state->devices->pool();
   STROP_ASSIGN(state->program, strop::Compile(std::move(module), *backend, settings));
   return Function(std::move(state));

@@ -1,6 +1,8 @@
 #include "strop/driver/bind.h"
 
+#include "strop/base/log.h"
 #include "strop/runtime/ffi.h"
+#include "strop/runtime/lapack/lapack.h"
 
 namespace strop {
 
@@ -52,23 +54,31 @@ CustomCallSite SiteOf(const Instruction& i) {
   return site;
 }
 
+// What the runtime has itself comes first: LAPACK that is registered as well (jaxlib's) starts threads of its own
+// beside ours, and is taken where the host has no library for ours.
+Result<std::shared_ptr<CustomCall>> BindCustomCall(CustomCallSite site, const CustomCallRegistry& registry,
+                                                   const std::string& lapack_library) {
+  if (std::shared_ptr<CustomCall> builtin = BindBuiltin(site)) return builtin;
+  if (IsLapackCall(site)) {
+    Result<std::shared_ptr<CustomCall>> call = BindLapack(site, lapack_library);
+    if (call.ok() || call.status().code() != StatusCode::kNotFound) return call;
+    if (!registry.Find(site.target, site.api).ok()) return call;
+    STROP_LOG_AT(2, call.status().message(), "; the registered target is taken");
+  }
+  return site.api == CustomCallApi::kTypedFfi ? BindFfi(registry, std::move(site))
+                                              : BindFunction(registry, std::move(site));
+}
+
 }  // namespace
 
-Status BindCustomCalls(Plan& plan, const CustomCallRegistry* registry) {
+Status BindCustomCalls(Plan& plan, const CompileSettings& options) {
   static const CustomCallRegistry* const kEmpty = new CustomCallRegistry;
-  if (!registry) registry = kEmpty;
+  const CustomCallRegistry& registry = options.custom_calls ? *options.custom_calls : *kEmpty;
   for (const PlannedCustomCall& planned : plan.custom_calls) {
     const Instruction& i = *planned.instruction;
-    CustomCallSite site = SiteOf(i);
-    std::shared_ptr<CustomCall>& bound =
-        std::get<CustomCallStep>(plan.spec.programs[planned.program].steps[planned.step].body).call;
-    bound = BindBuiltin(site);
-    if (bound) continue;
-    Result<std::shared_ptr<CustomCall>> call = site.api == CustomCallApi::kTypedFfi
-                                                   ? BindFfi(*registry, std::move(site))
-                                                   : BindFunction(*registry, std::move(site));
+    Result<std::shared_ptr<CustomCall>> call = BindCustomCall(SiteOf(i), registry, options.lapack_library);
     if (!call.ok()) return std::move(call).status().At(i.Where()).Note(StrCat("custom call %", i.name()));
-    bound = *std::move(call);
+    std::get<CustomCallStep>(plan.spec.programs[planned.program].steps[planned.step].body).call = *std::move(call);
   }
   return OkStatus();
 }

@@ -8,6 +8,6 @@ namespace strop {
 // Bodies, costs and code of plan.kernels; notes what is interpreted in `explanation`.
 Status BindKernels(Plan& plan, const Backend& backend, const CompileSettings& options, Explanation& explanation);
 // NotFound, at the user's line, for a target that nobody registered.
-Status BindCustomCalls(Plan& plan, const CustomCallRegistry* registry);
+Status BindCustomCalls(Plan& plan, const CompileSettings& options);
 
 }  // namespace strop

@@ -85,13 +85,13 @@ Result<std::shared_ptr<const CompiledProgram>> Compile(std::unique_ptr<Module> m
 
   // ---- code: from here on the module is only looked at
   program->cost = CostOf(*module);
-  STROP_TRY(BindCustomCalls(plan, options.custom_calls));
+  STROP_TRY(BindCustomCalls(plan, options));
   Status bound = BindKernels(plan, backend, options, explanation);
   if (bound.code() == StatusCode::kUnimplemented && plan.has_regions()) {
     // A region that is too much for the backend as a whole: its steps run one by one.
     STROP_ASSIGN(plan, BuildPlan(*module, WithoutRegions(backend.target())));
     STROP_TRY(dump.Text("plan.txt", [&] { return plan.ToString(); }));
-    STROP_TRY(BindCustomCalls(plan, options.custom_calls));
+    STROP_TRY(BindCustomCalls(plan, options));
     bound = BindKernels(plan, backend, options, explanation);
   }
   STROP_TRY(std::move(bound));

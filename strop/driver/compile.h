@@ -19,6 +19,7 @@ struct CompileSettings {
   std::string dump_dir;        // STROP_DUMP
   std::vector<std::string> disabled_passes;
   const CustomCallRegistry* custom_calls = nullptr;  // null: no targets are known
+  std::string lapack_library;                        // option of that name; empty: the usual places
   ThreadPool* pool = nullptr;                        // for code generation; null: the calling thread alone
   bool explain = false;                              // collect the reasons below
 };

@@ -93,6 +93,7 @@ CompileSettings SettingsFrom(const FrontendCompileOptions& options, const Option
   CompileSettings settings;
   settings.dump_dir = !client.dump.empty() ? client.dump : options.dump.to;
   settings.custom_calls = &ProcessCustomCalls();
+  settings.lapack_library = client.lapack_library;
   settings.pool = &ThreadPool::Default();
   if (options.backend_optimization_level == 0) settings.optimization_level = 0;
   return settings;

@@ -107,6 +107,7 @@ Result<std::unique_ptr<Module>> LoadFile(const std::string& path) {
 CompileSettings SettingsFrom(const Options& options) {
   CompileSettings settings;
   settings.dump_dir = options.dump;
+  settings.lapack_library = options.lapack_library;
   settings.pool = &ThreadPool::Default();
   return settings;
 }

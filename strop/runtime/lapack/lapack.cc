@@ -1,0 +1,65 @@
+#include "strop/runtime/lapack/lapack.h"
+
+#include <optional>
+#include <string_view>
+
+#include "strop/runtime/lapack/routines.h"
+
+namespace strop {
+namespace lapack {
+namespace {
+
+// The name behind the letter of the type, for real and for complex elements.
+struct Row {
+  std::string_view real, complex;
+  Makers (*makers)();
+};
+constexpr Row kRows[] = {
+    {"getrf", "getrf", &Getrf}, {"potrf", "potrf", &Potrf}, {"geqrf", "geqrf", &Geqrf}, {"geqp3", "geqp3", &Geqp3},
+    {"orgqr", "ungqr", &Orgqr}, {"ormqr", "unmqr", &Ormqr}, {"gesdd", "gesdd", &Gesdd}, {"gesvd", "gesvd", &Gesvd},
+    {"syevd", "heevd", &Syevd}, {"geev", "geev", &Geev},    {"gees", "gees", &Gees},    {"gehrd", "gehrd", &Gehrd},
+    {"sytrd", "hetrd", &Sytrd}, {"trsm", "trsm", &Trsm},    {"gtsv", "gtsv", &Gtsv},
+};
+
+struct Target {
+  std::string routine;  // dgetrf
+  MakeRoutine make = nullptr;
+};
+
+std::optional<Target> TargetOf(std::string_view name) {
+  constexpr std::string_view kPrefix = "lapack_", kSuffix = "_ffi", kLetters = "sdcz";
+  if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix) || name.size() <= kPrefix.size() + kSuffix.size())
+    return std::nullopt;
+  name.remove_prefix(kPrefix.size());
+  name.remove_suffix(kSuffix.size());
+  const size_t type = kLetters.find(name[0]);
+  if (type == std::string_view::npos) return std::nullopt;
+  for (const Row& row : kRows)
+    if (name.substr(1) == (type < 2 ? row.real : row.complex)) return Target{std::string(name), row.makers().of[type]};
+  return std::nullopt;
+}
+
+}  // namespace
+}  // namespace lapack
+
+bool IsLapackCall(const CustomCallSite& site) {
+  return site.api == CustomCallApi::kTypedFfi && lapack::TargetOf(site.target).has_value();
+}
+
+Result<std::shared_ptr<CustomCall>> BindLapack(const CustomCallSite& site, const std::string& library) {
+  const std::optional<lapack::Target> target = lapack::TargetOf(site.target);
+  if (!target) return Internal(site.target, " is no routine of LAPACK");
+  Result<const lapack::Library*> opened = lapack::Library::Open(library);
+  if (!opened.ok())
+    return Status(opened.status().code(), StrCat(site.target, " needs LAPACK: ", opened.status().message()));
+  Result<std::unique_ptr<FfiAttributes>> attributes = FfiAttributes::Parse(site.opaque);
+  if (!attributes.ok())
+    return std::move(attributes).status().Note(StrCat("in the attributes of custom call ", site.target));
+  lapack::Site reader(site, (*attributes)->attrs(), target->routine, **opened);
+  std::unique_ptr<lapack::Routine> routine = target->make();
+  STROP_TRY(routine->Bind(reader));
+  return std::shared_ptr<CustomCall>(
+      std::make_shared<lapack::Call>(std::move(routine), site, reader.batch(), **opened));
+}
+
+}  // namespace strop

@@ -1,0 +1,18 @@
+// LAPACK's routines as custom calls: lapack_dgetrf_ffi and its kin, with the operands, results and attributes that
+// jaxlib gives those names, computed by a library of the host (library.h) on our threads.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "strop/runtime/custom_call.h"
+
+namespace strop {
+
+// Is the target of this call one of them?
+bool IsLapackCall(const CustomCallSite& site);
+
+// `library` is the option lapack_library. NotFound if the host has no such library; InvalidArgument for shapes and
+// attributes that the routine does not take.
+Result<std::shared_ptr<CustomCall>> BindLapack(const CustomCallSite& site, const std::string& library);
+
+}  // namespace strop

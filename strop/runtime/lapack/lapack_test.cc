@@ -1,0 +1,514 @@
+// Every routine for every type, batches and shapes: what the factors multiply to is the matrix again.
+#include "strop/runtime/lapack/lapack.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+
+#include "strop/base/options.h"
+#include "strop/base/thread_pool.h"
+#include "strop/runtime/executable.h"
+#include "strop/runtime/lapack/library.h"
+#include "strop/runtime/lapack/site.h"
+
+namespace strop {
+namespace {
+
+using lapack::kIsComplex;
+using lapack::Real;
+using Complex = std::complex<double>;
+
+// STROP_LAPACK_LIBRARY names the library to be tested.
+std::string LibraryPath() {
+  const Result<Options> options = OptionsFromEnvironment();
+  return options.ok() ? options->lapack_library : "";
+}
+bool HaveLibrary() { return lapack::Library::Open(LibraryPath()).ok(); }
+
+// A batch of matrices, column by column.
+template <class T>
+struct Batch {
+  int64_t count, rows, columns;
+  std::vector<T> data;
+  Batch(int64_t count, int64_t rows, int64_t columns)
+      : count(count), rows(rows), columns(columns), data(static_cast<size_t>(count * rows * columns)) {}
+  T& operator()(int64_t b, int64_t i, int64_t j) { return data[static_cast<size_t>((b * columns + j) * rows + i)]; }
+  Shape shape() const { return Shape::Array(ElementTypeOf<T>(), {count, rows, columns}); }
+};
+
+template <class T>
+T Random(std::mt19937& random) {
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  if constexpr (kIsComplex<T>) {
+    const double re = uniform(random), im = uniform(random);
+    return T(static_cast<Real<T>>(re), static_cast<Real<T>>(im));
+  } else {
+    return static_cast<T>(uniform(random));
+  }
+}
+template <class T>
+Batch<T> RandomBatch(int64_t count, int64_t rows, int64_t columns) {
+  std::mt19937 random(static_cast<unsigned>(rows * 131 + columns));
+  Batch<T> batch(count, rows, columns);
+  for (T& x : batch.data) x = Random<T>(random);
+  return batch;
+}
+
+// One matrix, in double precision.
+struct Matrix {
+  int64_t rows, columns;
+  std::vector<Complex> data;
+  Matrix(int64_t rows, int64_t columns) : rows(rows), columns(columns), data(static_cast<size_t>(rows * columns)) {}
+  Complex& operator()(int64_t i, int64_t j) { return data[static_cast<size_t>(j * rows + i)]; }
+  Complex operator()(int64_t i, int64_t j) const { return data[static_cast<size_t>(j * rows + i)]; }
+};
+template <class T>
+Matrix Of(Batch<T>& batch, int64_t b) {
+  Matrix m(batch.rows, batch.columns);
+  for (int64_t j = 0; j < m.columns; ++j)
+    for (int64_t i = 0; i < m.rows; ++i) m(i, j) = Complex(batch(b, i, j));
+  return m;
+}
+Matrix operator*(const Matrix& a, const Matrix& b) {
+  Matrix c(a.rows, b.columns);
+  for (int64_t j = 0; j < b.columns; ++j)
+    for (int64_t k = 0; k < a.columns; ++k)
+      for (int64_t i = 0; i < a.rows; ++i) c(i, j) += a(i, k) * b(k, j);
+  return c;
+}
+Matrix Adjoint(const Matrix& a) {
+  Matrix t(a.columns, a.rows);
+  for (int64_t j = 0; j < a.columns; ++j)
+    for (int64_t i = 0; i < a.rows; ++i) t(j, i) = std::conj(a(i, j));
+  return t;
+}
+// The elements on and above diagonal `d`.
+Matrix Upper(Matrix a, int64_t d = 0) {
+  for (int64_t j = 0; j < a.columns; ++j)
+    for (int64_t i = 0; i < a.rows; ++i)
+      if (j - i < d) a(i, j) = 0;
+  return a;
+}
+Matrix Identity(int64_t n) {
+  Matrix m(n, n);
+  for (int64_t i = 0; i < n; ++i) m(i, i) = 1;
+  return m;
+}
+double Distance(const Matrix& a, const Matrix& b) {
+  EXPECT_EQ(a.rows, b.rows);
+  EXPECT_EQ(a.columns, b.columns);
+  double most = 0;
+  for (size_t i = 0; i < a.data.size(); ++i) most = std::max(most, std::abs(a.data[i] - b.data[i]));
+  return most;
+}
+
+template <class T>
+class LapackTest : public testing::Test {
+ protected:
+  using R = Real<T>;
+  static constexpr ElementType kType = ElementTypeOf<T>();
+  static constexpr ElementType kReal = ElementTypeOf<R>();
+  static constexpr ElementType kInt = ElementType::S32;
+  const double tolerance_ = std::is_same_v<R, float> ? 2e-4 : 1e-11;
+
+  void SetUp() override {
+    if (!HaveLibrary()) GTEST_SKIP() << "no LAPACK library on this machine";
+  }
+  static std::string Target(const std::string& routine) {
+    const char letter = std::is_same_v<T, float>                 ? 's'
+                        : std::is_same_v<T, double>              ? 'd'
+                        : std::is_same_v<T, std::complex<float>> ? 'c'
+                                                                 : 'z';
+    return "lapack_" + std::string(1, letter) + routine + "_ffi";
+  }
+  static std::string Either(const char* real, const char* complex) { return kIsComplex<T> ? complex : real; }
+
+  Status Run(const std::string& routine, const std::string& attributes, std::vector<std::pair<Shape, void*>> operands,
+             std::vector<std::pair<Shape, void*>> results) {
+    CustomCallSite site{.target = Target(routine), .api = CustomCallApi::kTypedFfi, .opaque = attributes};
+    std::vector<void*> in, out;
+    for (auto& [shape, data] : operands) site.operands.push_back(shape), in.push_back(data);
+    for (auto& [shape, data] : results) site.results.push_back(shape), out.push_back(data);
+    EXPECT_TRUE(IsLapackCall(site)) << site.target;
+    STROP_ASSIGN(std::shared_ptr<CustomCall> call, BindLapack(site, LibraryPath()));
+    RunArgs run;
+    run.pool = pool_;
+    return call->Run({in, out, run});
+  }
+  testing::AssertionResult Runs(const std::string& routine, const std::string& attributes,
+                                std::vector<std::pair<Shape, void*>> operands,
+                                std::vector<std::pair<Shape, void*>> results) {
+    const Status status = Run(routine, attributes, std::move(operands), std::move(results));
+    if (status.ok()) return testing::AssertionSuccess();
+    return testing::AssertionFailure() << status.message();
+  }
+  template <class U>
+  static std::pair<Shape, void*> Arg(Batch<U>& batch) {
+    return {batch.shape(), batch.data.data()};
+  }
+  // Vectors and numbers of a batch are matrices of one column or element without that dimension.
+  template <class U>
+  static std::pair<Shape, void*> Vec(Batch<U>& batch) {
+    return {Shape::Array(ElementTypeOf<U>(), {batch.count, batch.rows}), batch.data.data()};
+  }
+  template <class U>
+  static std::pair<Shape, void*> Num(Batch<U>& batch) {
+    return {Shape::Array(ElementTypeOf<U>(), {batch.count}), batch.data.data()};
+  }
+  static Batch<T> Hermitian(int64_t count, int64_t n) {
+    Batch<T> a = RandomBatch<T>(count, n, n);
+    for (int64_t b = 0; b < count; ++b)
+      for (int64_t j = 0; j < n; ++j)
+        for (int64_t i = 0; i <= j; ++i) {
+          if constexpr (kIsComplex<T>) {
+            a(b, j, i) = std::conj(a(b, i, j));
+            if (i == j) a(b, i, i) = a(b, i, i).real();
+          } else {
+            a(b, j, i) = a(b, i, j);
+          }
+        }
+    return a;
+  }
+  // Q from reflectors and tau.
+  Batch<T> MakeQ(Batch<T> reflectors, Batch<T> tau) {
+    const int64_t k = tau.rows;
+    Batch<T> v(reflectors.count, reflectors.rows, k), q = v;
+    for (int64_t b = 0; b < v.count; ++b)
+      for (int64_t j = 0; j < k; ++j)
+        for (int64_t i = 0; i < v.rows; ++i) v(b, i, j) = reflectors(b, i, j);
+    EXPECT_TRUE(Runs(Either("orgqr", "ungqr"), "", {Arg(v), Vec(tau)}, {Arg(q)}));
+    return q;
+  }
+
+  ThreadPool own_pool_{3};
+  ThreadPool* pool_ = &own_pool_;
+};
+using Types = testing::Types<float, double, std::complex<float>, std::complex<double>>;
+TYPED_TEST_SUITE(LapackTest, Types);
+
+constexpr std::pair<int64_t, int64_t> kSizes[] = {{1, 1}, {3, 5}, {5, 3}, {7, 7}, {1, 4}, {4, 1}, {40, 33}};
+constexpr int64_t kOrders[] = {1, 2, 7, 33};
+
+TYPED_TEST(LapackTest, Lu) {
+  using T = TypeParam;
+  for (auto [m, n] : kSizes) {
+    const int64_t k = std::min(m, n), count = 3;
+    Batch<T> a = RandomBatch<T>(count, m, n), lu = a;
+    std::fill(lu.data.begin(), lu.data.end(), T());
+    Batch<int32_t> pivots(count, k, 1), info(count, 1, 1);
+    ASSERT_TRUE(this->Runs("getrf", "", {this->Arg(a)}, {this->Arg(lu), this->Vec(pivots), this->Num(info)}));
+    for (int64_t b = 0; b < count; ++b) {
+      Matrix f = Of(lu, b), l(m, k), u(k, n), pa = Of(a, b);
+      for (int64_t j = 0; j < n; ++j)
+        for (int64_t i = 0; i < m; ++i) {
+          if (i <= j && i < k) u(i, j) = f(i, j);
+          if (j < k) l(i, j) = i > j ? f(i, j) : i == j ? 1.0 : 0.0;
+        }
+      for (int64_t i = 0; i < k; ++i)
+        for (int64_t j = 0; j < n; ++j) std::swap(pa(i, j), pa(pivots(b, i, 0) - 1, j));
+      EXPECT_LT(Distance(l * u, pa), this->tolerance_);
+      EXPECT_EQ(info(b, 0, 0), 0);
+    }
+  }
+}
+
+TYPED_TEST(LapackTest, Qr) {
+  using T = TypeParam;
+  for (auto [m, n] : kSizes) {
+    const int64_t k = std::min(m, n), count = 2;
+    Batch<T> a = RandomBatch<T>(count, m, n), qr = a, tau(count, k, 1);
+    ASSERT_TRUE(this->Runs("geqrf", "", {this->Arg(a)}, {this->Arg(qr), this->Vec(tau)}));
+    Batch<T> q = this->MakeQ(qr, tau);
+    Batch<int32_t> free(count, n, 1), pivots(count, n, 1);
+    Batch<T> pivoted = a, ptau = tau;
+    ASSERT_TRUE(this->Runs("geqp3", "", {this->Arg(a), this->Vec(free)},
+                           {this->Arg(pivoted), this->Vec(pivots), this->Vec(ptau)}));
+    Batch<T> pq = this->MakeQ(pivoted, ptau);
+    // Q applied to the identity is Q.
+    Batch<T> one(count, m, m), applied(count, m, m);
+    for (int64_t b = 0; b < count; ++b)
+      for (int64_t i = 0; i < m; ++i) one(b, i, i) = T(1);
+    ASSERT_TRUE(this->Runs(this->Either("ormqr", "unmqr"), "{left = true, transpose = false}",
+                           {this->Arg(qr), this->Vec(tau), this->Arg(one)}, {this->Arg(applied)}));
+    for (int64_t b = 0; b < count; ++b) {
+      Matrix r = Upper(Of(qr, b)), pr = Upper(Of(pivoted, b)), top(k, n), ptop(k, n), ap(m, n);
+      for (int64_t j = 0; j < n; ++j) {
+        for (int64_t i = 0; i < k; ++i) top(i, j) = r(i, j), ptop(i, j) = pr(i, j);
+        for (int64_t i = 0; i < m; ++i) ap(i, j) = Complex(a(b, i, pivots(b, j, 0) - 1));
+      }
+      EXPECT_LT(Distance(Of(q, b) * top, Of(a, b)), this->tolerance_);
+      EXPECT_LT(Distance(Of(pq, b) * ptop, ap), this->tolerance_);
+      EXPECT_LT(Distance(Adjoint(Of(q, b)) * Of(q, b), Identity(k)), this->tolerance_);
+      Matrix full = Of(applied, b), first(m, k);
+      for (int64_t j = 0; j < k; ++j)
+        for (int64_t i = 0; i < m; ++i) first(i, j) = full(i, j);
+      EXPECT_LT(Distance(first, Of(q, b)), this->tolerance_);
+    }
+  }
+}
+
+TYPED_TEST(LapackTest, Cholesky) {
+  using T = TypeParam;
+  for (int64_t n : kOrders) {
+    Batch<T> a = this->Hermitian(2, n), factor = a;
+    for (int64_t i = 0; i < n; ++i) a(0, i, i) += T(static_cast<Real<T>>(2 * n));
+    a(1, n - 1, n - 1) = T(-100);
+    Batch<int32_t> info(2, 1, 1);
+    ASSERT_TRUE(this->Runs("potrf", "{uplo = 85 : ui8}", {this->Arg(a)}, {this->Arg(factor), this->Num(info)}));
+    Matrix u = Upper(Of(factor, 0));
+    EXPECT_LT(Distance(Adjoint(u) * u, Of(a, 0)), this->tolerance_ * static_cast<double>(n));
+    EXPECT_EQ(info(0, 0, 0), 0);
+    EXPECT_GT(info(1, 0, 0), 0);  // said, not an error
+  }
+}
+
+TYPED_TEST(LapackTest, SingularValues) {
+  using T = TypeParam;
+  using R = Real<T>;
+  for (const char* routine : {"gesdd", "gesvd"})
+    for (auto [m, n] : kSizes)
+      for (char mode : {'A', 'S', 'N'}) {
+        const int64_t k = std::min(m, n), count = 2;
+        Batch<T> a = RandomBatch<T>(count, m, n), lost = a;
+        Batch<T> u(count, m, mode == 'A' ? m : k), vt(count, mode == 'A' ? n : k, n);
+        Batch<R> s(count, k, 1);
+        Batch<int32_t> info(count, 1, 1);
+        ASSERT_TRUE(this->Runs(routine, "{mode = " + std::to_string(mode) + " : ui8}", {this->Arg(a)},
+                               {this->Arg(lost), this->Vec(s), this->Arg(u), this->Arg(vt), this->Num(info)}));
+        for (int64_t b = 0; b < count; ++b) {
+          EXPECT_EQ(info(b, 0, 0), 0);
+          double squares = 0, expected = 0;
+          for (int64_t i = 0; i < k; ++i) squares += std::norm(Complex(s(b, i, 0)));
+          for (const Complex& x : Of(a, b).data) expected += std::norm(x);
+          EXPECT_NEAR(squares / expected, 1, this->tolerance_);
+          if (mode == 'N') continue;
+          Matrix us(m, k), v(k, n), left = Of(u, b), right = Of(vt, b);
+          for (int64_t j = 0; j < k; ++j) {
+            for (int64_t i = 0; i < m; ++i) us(i, j) = left(i, j) * Complex(s(b, j, 0));
+            for (int64_t i = 0; i < n; ++i) v(j, i) = right(j, i);
+          }
+          EXPECT_LT(Distance(us * v, Of(a, b)), this->tolerance_) << routine << mode << m << "x" << n;
+        }
+      }
+}
+
+TYPED_TEST(LapackTest, HermitianEigenvalues) {
+  using T = TypeParam;
+  for (int64_t n : kOrders)
+    for (const char* triangle : {"76", "85"}) {
+      Batch<T> a = this->Hermitian(3, n), v = a;
+      Batch<Real<T>> w(3, n, 1);
+      Batch<int32_t> info(3, 1, 1);
+      ASSERT_TRUE(this->Runs(this->Either("syevd", "heevd"), StrCat("{mode = 86 : ui8, uplo = ", triangle, " : ui8}"),
+                             {this->Arg(a)}, {this->Arg(v), this->Vec(w), this->Num(info)}));
+      for (int64_t b = 0; b < 3; ++b) {
+        Matrix vw = Of(v, b);
+        for (int64_t j = 0; j < n; ++j)
+          for (int64_t i = 0; i < n; ++i) vw(i, j) *= Complex(w(b, j, 0));
+        EXPECT_LT(Distance(Of(a, b) * Of(v, b), vw), this->tolerance_);
+        EXPECT_EQ(info(b, 0, 0), 0);
+      }
+    }
+}
+
+TYPED_TEST(LapackTest, Eigenvalues) {
+  using T = TypeParam;
+  using C = std::complex<Real<T>>;
+  for (int64_t n : kOrders) {
+    const int64_t count = 3;
+    Batch<T> a = RandomBatch<T>(count, n, n), wr(count, n, 1), wi(count, n, 1);
+    a(2, 0, 0) = T(std::numeric_limits<Real<T>>::quiet_NaN());
+    Batch<C> left(count, n, n), right(count, n, n);
+    Batch<int32_t> info(count, 1, 1);
+    std::vector<std::pair<Shape, void*>> results = {this->Vec(wr)};
+    if (!kIsComplex<T>) results.push_back(this->Vec(wi));
+    results.insert(results.end(), {this->Arg(left), this->Arg(right), this->Num(info)});
+    ASSERT_TRUE(this->Runs("geev", "{compute_left = 86 : ui8, compute_right = 86 : ui8}", {this->Arg(a)}, results));
+    for (int64_t b = 0; b < 2; ++b) {
+      Matrix w(n, n), r = Of(right, b), l = Of(left, b);
+      for (int64_t i = 0; i < n; ++i) w(i, i) = Complex(wr(b, i, 0)) + Complex(0, 1) * Complex(wi(b, i, 0));
+      EXPECT_LT(Distance(Of(a, b) * r, r * w), this->tolerance_);
+      EXPECT_LT(Distance(Adjoint(l) * Of(a, b), w * Adjoint(l)), this->tolerance_);
+      EXPECT_EQ(info(b, 0, 0), 0);
+    }
+    EXPECT_EQ(info(2, 0, 0), -4);
+    EXPECT_TRUE(std::isnan(std::real(right(2, 0, 0))) && std::isnan(std::real(wr(2, 0, 0))));
+  }
+}
+
+TYPED_TEST(LapackTest, Schur) {
+  using T = TypeParam;
+  for (int64_t n : kOrders) {
+    Batch<T> a = RandomBatch<T>(2, n, n), t = a, z = a, wr(2, n, 1), wi(2, n, 1);
+    Batch<int32_t> selected(2, 1, 1), info(2, 1, 1);
+    std::vector<std::pair<Shape, void*>> results = {this->Arg(t), this->Arg(z), this->Vec(wr)};
+    if (!kIsComplex<T>) results.push_back(this->Vec(wi));
+    results.insert(results.end(), {this->Num(selected), this->Num(info)});
+    ASSERT_TRUE(this->Runs("gees", "{mode = 86 : ui8, sort = 78 : ui8}", {this->Arg(a)}, results));
+    for (int64_t b = 0; b < 2; ++b) {
+      EXPECT_LT(Distance(Of(z, b) * Of(t, b) * Adjoint(Of(z, b)), Of(a, b)), this->tolerance_);
+      EXPECT_EQ(Distance(Upper(Of(t, b), -1), Of(t, b)), 0);
+      EXPECT_EQ(info(b, 0, 0), 0);
+    }
+    EXPECT_EQ(this->Run("gees", "{mode = 86 : ui8, sort = 83 : ui8}", {this->Arg(a)}, results).code(),
+              StatusCode::kUnimplemented);
+  }
+}
+
+// Similar matrices have the same trace and, if unitarily so, the same norm.
+void ExpectSimilar(const Matrix& a, const Matrix& b, double tolerance) {
+  Complex trace = 0;
+  double norm_a = 0, norm_b = 0;
+  for (int64_t i = 0; i < a.rows; ++i) trace += a(i, i) - b(i, i);
+  for (const Complex& x : a.data) norm_a += std::norm(x);
+  for (const Complex& x : b.data) norm_b += std::norm(x);
+  EXPECT_LT(std::abs(trace), tolerance);
+  EXPECT_NEAR(norm_a / norm_b, 1, tolerance);
+}
+
+TYPED_TEST(LapackTest, Reductions) {
+  using T = TypeParam;
+  for (int64_t n : kOrders) {
+    Batch<T> a = RandomBatch<T>(2, n, n), h = a, tau(2, n - 1, 1);
+    Batch<int32_t> info(2, 1, 1);
+    const std::string bounds = StrCat("{high = ", n, " : i32, low = 1 : i32}");
+    ASSERT_TRUE(this->Runs("gehrd", bounds, {this->Arg(a)}, {this->Arg(h), this->Vec(tau), this->Num(info)}));
+    for (int64_t b = 0; b < 2; ++b) ExpectSimilar(Upper(Of(h, b), -1), Of(a, b), this->tolerance_);
+
+    Batch<T> s = this->Hermitian(2, n), reflectors = s;
+    Batch<Real<T>> d(2, n, 1), e(2, n - 1, 1);
+    ASSERT_TRUE(this->Runs(this->Either("sytrd", "hetrd"), "{uplo = 76 : ui8}", {this->Arg(s)},
+                           {this->Arg(reflectors), this->Vec(d), this->Vec(e), this->Vec(tau), this->Num(info)}));
+    for (int64_t b = 0; b < 2; ++b) {
+      Matrix t(n, n);
+      for (int64_t i = 0; i < n; ++i) t(i, i) = Complex(d(b, i, 0));
+      for (int64_t i = 0; i + 1 < n; ++i) t(i, i + 1) = t(i + 1, i) = Complex(e(b, i, 0));
+      ExpectSimilar(t, Of(s, b), this->tolerance_);
+    }
+  }
+}
+
+TYPED_TEST(LapackTest, Solves) {
+  using T = TypeParam;
+  for (int64_t n : kOrders) {
+    Batch<T> a = RandomBatch<T>(2, n, n), y = RandomBatch<T>(2, 3, n), x = y;
+    for (int64_t b = 0; b < 2; ++b)
+      for (int64_t i = 0; i < n; ++i) a(b, i, i) += T(static_cast<Real<T>>(n));
+    const std::string letters = "{diag = 78 : ui8, side = 82 : ui8, trans_x = 67 : ui8, uplo = 85 : ui8}";
+    ASSERT_TRUE(this->Runs("trsm", letters, {this->Arg(a), this->Arg(y)}, {this->Arg(x)}));
+    for (int64_t b = 0; b < 2; ++b)
+      EXPECT_LT(Distance(Of(x, b) * Adjoint(Upper(Of(a, b))), Of(y, b)), this->tolerance_);
+
+    Batch<T> dl = RandomBatch<T>(2, n, 1), d = RandomBatch<T>(2, n, 1), du = RandomBatch<T>(2, n, 1);
+    for (T& x : d.data) x += T(4);
+    Batch<T> rhs = RandomBatch<T>(2, n, 2), solution = rhs, dl2 = dl, d2 = d, du2 = du;
+    Batch<int32_t> info(2, 1, 1);
+    ASSERT_TRUE(this->Runs("gtsv", "", {this->Vec(dl), this->Vec(d), this->Vec(du), this->Arg(rhs)},
+                           {this->Vec(dl2), this->Vec(d2), this->Vec(du2), this->Arg(solution), this->Num(info)}));
+    for (int64_t b = 0; b < 2; ++b) {
+      Matrix t(n, n);
+      for (int64_t i = 0; i < n; ++i) {
+        t(i, i) = Complex(d(b, i, 0));
+        if (i > 0) t(i, i - 1) = Complex(dl(b, i, 0));
+        if (i + 1 < n) t(i, i + 1) = Complex(du(b, i, 0));
+      }
+      EXPECT_LT(Distance(t * Of(solution, b), Of(rhs, b)), this->tolerance_);
+    }
+  }
+}
+
+// Nothing without elements reaches the library, which would end the process or answer with an error.
+TYPED_TEST(LapackTest, Empty) {
+  using T = TypeParam;
+  using R = Real<T>;
+  Batch<T> a(2, 0, 0), same = a, v(2, 0, 1);
+  Batch<int32_t> none(2, 0, 1), info(2, 1, 1);
+  info.data = {7, 7};
+  ASSERT_TRUE(this->Runs("getrf", "", {this->Arg(a)}, {this->Arg(same), this->Vec(none), this->Num(info)}));
+  EXPECT_EQ(info.data, (std::vector<int32_t>{0, 0}));
+  Batch<T> wide(2, 0, 3), wide_out = wide, u(2, 0, 0), vt(2, 3, 3);
+  Batch<R> s(2, 0, 1);
+  ASSERT_TRUE(this->Runs("gesdd", "{mode = 65 : ui8}", {this->Arg(wide)},
+                         {this->Arg(wide_out), this->Vec(s), this->Arg(u), this->Arg(vt), this->Num(info)}));
+  EXPECT_EQ(Distance(Of(vt, 1), Identity(3)), 0);
+  Batch<T> many(0, 4, 4), out = many, tau(0, 4, 1);
+  EXPECT_TRUE(this->Runs("geqrf", "", {this->Arg(many)}, {this->Arg(out), this->Vec(tau)}));
+  // No reflectors at all: Q is columns of the identity.
+  Batch<T> start = RandomBatch<T>(2, 4, 2), q = start, no_tau(2, 0, 1);
+  ASSERT_TRUE(this->Runs(this->Either("orgqr", "ungqr"), "", {this->Arg(start), this->Vec(no_tau)}, {this->Arg(q)}));
+  EXPECT_EQ(q(1, 0, 0), T(1));
+  EXPECT_EQ(q(1, 3, 1), T(0));
+}
+
+TYPED_TEST(LapackTest, ThreadsDoNotChangeBits) {
+  using T = TypeParam;
+  Batch<T> a = RandomBatch<T>(40, 24, 24);
+  std::vector<T> first;
+  for (int threads : {1, 2, 4}) {
+    ThreadPool pool(threads);
+    this->pool_ = &pool;
+    Batch<T> lost = a, u = a, vt = a;
+    Batch<Real<T>> s(40, 24, 1);
+    Batch<int32_t> info(40, 1, 1);
+    ASSERT_TRUE(this->Runs("gesdd", "{mode = 83 : ui8}", {this->Arg(a)},
+                           {this->Arg(lost), this->Vec(s), this->Arg(u), this->Arg(vt), this->Num(info)}));
+    if (threads == 1) first = u.data;
+    EXPECT_EQ(std::memcmp(first.data(), u.data.data(), first.size() * sizeof(T)), 0) << threads;
+  }
+}
+
+TYPED_TEST(LapackTest, Refusals) {
+  using T = TypeParam;
+  Batch<T> a(2, 3, 4), square(2, 4, 4), wrong(2, 4, 3);
+  Batch<int32_t> pivots(2, 3, 1), info(2, 1, 1);
+  auto message = [&](const Status& status) {
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status.message();
+    return std::string(status.message());
+  };
+  EXPECT_NE(message(this->Run("getrf", "", {this->Arg(a)}, {this->Arg(wrong), this->Vec(pivots), this->Num(info)}))
+                .find("result 0 is "),
+            std::string::npos);
+  EXPECT_NE(message(this->Run("getrf", "", {this->Arg(a)}, {this->Arg(a)})).find("takes 1 operands and gives 3"),
+            std::string::npos);
+  EXPECT_NE(message(this->Run("potrf", "{uplo = 76 : ui8}", {this->Arg(a)}, {this->Arg(a), this->Num(info)}))
+                .find("not square"),
+            std::string::npos);
+  EXPECT_NE(message(this->Run("potrf", "", {this->Arg(square)}, {this->Arg(square), this->Num(info)}))
+                .find("attribute uplo is missing"),
+            std::string::npos);
+  EXPECT_NE(message(this->Run("potrf", "{uplo = 1 : ui8}", {this->Arg(square)}, {this->Arg(square), this->Num(info)}))
+                .find("not one of the letters LU"),
+            std::string::npos);
+  Batch<T> tau(2, 3, 1);
+  EXPECT_NE(message(this->Run("gehrd", "{high = 9 : i32, low = 1 : i32}", {this->Arg(square)},
+                              {this->Arg(square), this->Vec(tau), this->Num(info)}))
+                .find("not in [1, 4]"),
+            std::string::npos);
+}
+
+TEST(LapackLibrary, IsOpenedWhenItIsThere) {
+  CustomCallSite site{.target = "lapack_dgetrf_ffi", .api = CustomCallApi::kTypedFfi};
+  Result<std::shared_ptr<CustomCall>> call = BindLapack(site, "/nonexistent/liblapack.so");
+  ASSERT_FALSE(call.ok());
+  EXPECT_EQ(call.status().code(), StatusCode::kNotFound);
+  const std::string message(call.status().message());
+  for (const char* part :
+       {"lapack_dgetrf_ffi needs LAPACK", "/nonexistent/liblapack.so", "libopenblas0", "STROP_LAPACK_LIBRARY"})
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+  EXPECT_EQ(BindLapack(site, "libm.so.6").status().code(), StatusCode::kNotFound);
+}
+
+TEST(LapackLibrary, OnlyItsNamesAreTaken) {
+  auto is = [](const char* target, CustomCallApi api) { return IsLapackCall({.target = target, .api = api}); };
+  EXPECT_TRUE(is("lapack_zungqr_ffi", CustomCallApi::kTypedFfi));
+  EXPECT_FALSE(is("lapack_zungqr_ffi", CustomCallApi::kStatus));
+  for (const char* name : {"lapack_zorgqr_ffi", "lapack_dungqr_ffi", "lapack_ffi", "lapack__ffi", "lapack_dgetrf",
+                           "lapack_xgetrf_ffi", "dgetrf"})
+    EXPECT_FALSE(is(name, CustomCallApi::kTypedFfi)) << name;
+}
+
+}  // namespace
+}  // namespace strop

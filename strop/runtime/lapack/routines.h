@@ -1,0 +1,46 @@
+// Every routine, one maker each for a type of element. The operands, results and attributes are those of jaxlib's
+// custom calls of the same names; matrices lie column by column.
+#pragma once
+#include <complex>
+#include <memory>
+
+#include "strop/runtime/lapack/call.h"
+
+namespace strop::lapack {
+
+using MakeRoutine = std::unique_ptr<Routine> (*)();
+
+// One for each of s, d, c and z; null where the routine does not exist.
+struct Makers {
+  MakeRoutine of[4];
+};
+template <template <class> class R>
+constexpr Makers AllTypes() {
+  return {{[]() -> std::unique_ptr<Routine> { return std::make_unique<R<float>>(); },
+           []() -> std::unique_ptr<Routine> { return std::make_unique<R<double>>(); },
+           []() -> std::unique_ptr<Routine> { return std::make_unique<R<std::complex<float>>>(); },
+           []() -> std::unique_ptr<Routine> { return std::make_unique<R<std::complex<double>>>(); }}};
+}
+
+// factorizations.cc
+Makers Getrf();  // a -> lu, pivots, info
+Makers Potrf();  // a -> factor, info
+Makers Geqrf();  // a -> householder vectors and r, tau
+Makers Geqp3();  // a, pivots -> householder vectors and r, pivots, tau
+Makers Orgqr();  // a, tau -> q (ungqr for complex elements)
+Makers Ormqr();  // a, tau, c -> q c or c q (unmqr for complex elements)
+
+// decompositions.cc
+Makers Gesdd();  // a -> a destroyed, s, u, vt, info
+Makers Gesvd();
+Makers Syevd();  // a -> vectors, values, info (heevd for complex elements)
+Makers Geev();   // a -> values (real and imaginary parts apart for real elements), left and right vectors, info
+Makers Gees();   // a -> t, vectors, values as above, number selected, info
+
+// reductions.cc
+Makers Gehrd();  // a -> reflectors and h, tau, info
+Makers Sytrd();  // a -> reflectors, diagonal, off-diagonal, tau, info (hetrd for complex elements)
+Makers Trsm();   // a, b -> x
+Makers Gtsv();   // lower, diagonal, upper, b -> the first three destroyed, x, info
+
+}  // namespace strop::lapack
