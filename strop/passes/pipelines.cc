@@ -25,7 +25,8 @@ void AddSimplification(PassPipeline& p, int optimization_level) {
   p.Add(PassId::CallInliner);
   p.Add(PassId::SpmdPartitioner);
   p.Add(PassId::SingleDevice);
-  p.Add(PassId::LapackRewriter);  // whose calls ask for layouts
+  p.Add(PassId::DecompositionRewriter);  // both know calls that ask for layouts
+  p.Add(PassId::LapackRewriter);
   p.Add(PassId::LayoutNormalization);
   p.Add(PassId::ZeroSizedElimination);
   p.AddRepeated(kSimplify, rounds);

@@ -70,4 +70,20 @@ Result<Literal> Program::Run(std::span<const Literal> arguments) const {
   return TakeLiteral(result_, launched.outputs, next);
 }
 
+Result<Literal> RunCustomCall(const Instruction& call, std::span<const Literal> operands,
+                              const CompileSettings& settings) {
+  if (!call.called().empty())
+    return Unimplemented("custom call ", call.attrs<CustomCallAttrs>().target, " of computations, in the evaluator");
+  auto module = std::make_unique<Module>(call.name());
+  Computation* entry = module->AddComputation("main");
+  std::vector<Instruction*> parameters;
+  for (size_t k = 0; k < operands.size(); ++k)
+    parameters.push_back(entry->AddParameter(static_cast<int64_t>(k), operands[k].shape()));
+  entry->set_root(entry->AddClone(call, call.shape(), parameters));
+  module->set_entry(entry);
+  STROP_ASSIGN(const Backend* backend, FindBackend("null"));
+  STROP_ASSIGN(Program program, Program::Compile(std::move(module), *backend, settings));
+  return program.Run(operands);
+}
+
 }  // namespace strop::tools

@@ -21,4 +21,9 @@ class Program {
   std::shared_ptr<const CompiledProgram> program_;
 };
 
+// What a custom call gives that the evaluator does not know: the call alone, as a program of the backend that
+// interprets.
+Result<Literal> RunCustomCall(const Instruction& call, std::span<const Literal> operands,
+                              const CompileSettings& settings);
+
 }  // namespace strop::tools

@@ -62,6 +62,10 @@ Result<RunResult> Interpret(const Module& module, std::span<const Literal> input
   InterpretOptions options;
   options.max_loop_iterations = settings.max_loop_iterations;
   options.rng_seed = settings.inputs.seed;
+  options.custom_call = [&settings](const Instruction& call, std::span<const Literal> operands, Literal* result) {
+    STROP_ASSIGN(*result, RunCustomCall(call, operands, settings.compile));
+    return OkStatus();
+  };
   Interpreter interpreter(std::move(options));
   STROP_TRY(TimeRuns(settings.runs, &out, [&]() -> Status {
     STROP_ASSIGN(out.value, interpreter.Evaluate(module, inputs));
