@@ -9,6 +9,7 @@ PassPipeline CompilePipeline(const Backend& backend, const CompileSettings& sett
   AddSimplification(p, settings.optimization_level);
   backend.AddPasses(Phase::kSimplify, p);
   backend.AddPasses(Phase::kBeforePlan, p);
+  p.Add(PassId::BoundedOutliner);  // last: nothing looks inside
   return p;
 }
 

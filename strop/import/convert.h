@@ -228,11 +228,14 @@ Status CheckShapeOperand(const OpImport& op, int64_t i);
 // as text. It can be verified, printed and refused where it would have to be compiled.
 Status EmitDynamic(OpImport& op);
 
-// ---- numbers that come from data, results of known shapes (convert_dynamic.cc)
-bool HasKnownShapes(const OpImport& op);                   // of all operands and the result
-Status EmitSliceByData(OpImport& op);                      // real_dynamic_slice
-Status EmitPadByData(OpImport& op);                        // dynamic_pad
-Status EmitGatherByData(OpImport& op, GatherAttrs attrs);  // dynamic_gather
+// ---- numbers that come from data, results of known or bounded shapes (convert_dynamic.cc)
+// The value, which is as large as the result's bounds, with the sizes that size(d) gives its dynamic dimensions.
+Status SetBoundedResult(OpImport& op, Instruction* value, const std::function<Instruction*(int64_t)>& size);
+Instruction* SizeAt(OpImport& op, int64_t operand, int64_t d);  // number d of an operand that is a vector
+bool HasKnownShapes(const OpImport& op);                        // static operands, a result at least with bounds
+Status EmitSliceByData(OpImport& op);                           // real_dynamic_slice
+Status EmitPadByData(OpImport& op);                             // dynamic_pad
+Status EmitGatherByData(OpImport& op, GatherAttrs attrs);       // dynamic_gather
 // The first operand of dynamic_conv, padded; the convolution's window does the rest.
 Result<Instruction*> PadInputByData(OpImport& op, const ConvDimLabels& labels, Instruction* padding, Window& window);
 

@@ -231,7 +231,7 @@ Status ConvertConvolution(OpImport& op) {
       return op.Invalid("operand 2 must have two numbers for each of ", n, " spatial dimensions, but is ", amounts);
     std::optional<std::vector<int64_t>> values = FoldIntegers(*op.mlir().operands[2]);
     padding_is_data = !values;
-    if (padding_is_data && !HasKnownShapes(op)) return EmitDynamic(op);
+    if (padding_is_data && !(HasKnownShapes(op) && op.shape().IsStatic())) return EmitDynamic(op);
     padding = values ? *std::move(values) : Dims(2 * n, 0);
   } else {
     STROP_TRY(op.CheckPairs("padding"));

@@ -135,6 +135,10 @@ Status ConvertBroadcastInDim(OpImport& op) {
     kept_dims.push_back(dims[i]);
   }
   if (static_cast<int64_t>(kept.size()) < rank) operand = op.b().Reshape(operand, kept);
+  if (op.operand_count() == 2 && !result.IsStatic() && HasKnownShapes(op)) {
+    Instruction* largest = op.b().Broadcast(operand, result.dims(), kept_dims);
+    return SetBoundedResult(op, largest, [&](int64_t d) { return SizeAt(op, 1, d); });
+  }
   return op.Emit(Op::Broadcast, {operand}, DimensionsAttrs{std::move(kept_dims)});
 }
 
@@ -233,7 +237,8 @@ Status ConvertRealDynamicSlice(OpImport& op) {
   if (std::optional<Triple> bounds = FoldTriple(op, 1)) return EmitSlice(op, *bounds);
   std::optional<Dims> strides = FoldIntegers(*op.mlir().operands[3]);
   if (!HasKnownShapes(op)) return EmitDynamic(op);
-  if (!strides || std::ranges::any_of(*strides, [](int64_t s) { return s != 1; })) return EmitSliceByData(op);
+  if (!op.shape().IsStatic() || !strides || std::ranges::any_of(*strides, [](int64_t s) { return s != 1; }))
+    return EmitSliceByData(op);
   std::vector<Instruction*> operands = {op.operand(0)};
   for (int64_t i = 0; i < op.shape().rank(); ++i) {
     operands.push_back(op.b().Reshape(op.b().Slice(op.operand(1), {i}, {i + 1}, {1}), {}));
@@ -332,7 +337,7 @@ Status ConvertDynamicGather(OpImport& op) {
   std::optional<std::vector<int64_t>> sizes = FoldIntegers(*op.mlir().operands[2]);
   if (!sizes) {
     STROP_TRY(CheckGatherNumbers(op, attrs));
-    return HasKnownShapes(op) ? EmitGatherByData(op, std::move(attrs)) : EmitDynamic(op);
+    return HasKnownShapes(op) && op.shape().IsStatic() ? EmitGatherByData(op, std::move(attrs)) : EmitDynamic(op);
   }
   attrs.slice_sizes = *std::move(sizes);
   return op.Emit(Op::Gather, {op.operand(0), op.operand(1)}, std::move(attrs));

@@ -1,6 +1,6 @@
-// Ops with numbers that are known only when the program runs, but whose result has a known shape: they become ops of
-// HLO that compute their indices. Where the result's shape is not known either, EmitDynamic keeps the op as it is, to
-// be verified and printed.
+// Ops with numbers that are known only when the program runs, but whose result has a known shape, or one with bounds:
+// they become ops of HLO that compute their indices. A bounded result is made as large as its bounds and then told its
+// size. Where nothing bounds the result's shape, EmitDynamic keeps the op as it is, to be verified and printed.
 #include <algorithm>
 
 #include "strop/import/convert.h"
@@ -43,11 +43,27 @@ Status CheckRank(const OpImport& op) {
 }  // namespace
 
 bool HasKnownShapes(const OpImport& op) {
-  if (!op.shape().IsStatic()) return false;
+  for (int64_t d = 0; d < op.shape().rank(); ++d)
+    if (op.shape().is_unbounded(d)) return false;
   for (const Instruction* operand : op.operands())
     if (!operand->shape().IsStatic()) return false;
   return true;
 }
+
+Status SetBoundedResult(OpImport& op, Instruction* value, const std::function<Instruction*(int64_t)>& size) {
+  Builder& b = op.b();
+  STROP_TRY(op.At(b.status()));
+  Shape shape = value->shape();
+  for (int64_t d = 0; d < op.shape().rank(); ++d) {
+    if (!op.shape().is_dynamic(d)) continue;
+    shape.set_dynamic(d, true);
+    Instruction* now = b.Convert(size(d), ElementType::S32);
+    value = b.MakeWithShape(Op::SetDimensionSize, shape, {value, now}, DimensionsAttrs{{d}});
+  }
+  return op.SetResult(value);
+}
+
+Instruction* SizeAt(OpImport& op, int64_t operand, int64_t d) { return Number(op.b(), op.operand(operand), d); }
 
 // Element i of dimension d is start[d] + i * stride[d].
 Status EmitSliceByData(OpImport& op) {
@@ -62,8 +78,14 @@ Status EmitSliceByData(OpImport& op) {
     Instruction* positions = Combine(b, Op::Multiply, steps, Number(b, op.operand(3), d));
     value = Take(b, value, d, Combine(b, Op::Add, positions, Number(b, op.operand(1), d)));
   }
-  if (value->shape() != op.shape()) value = b.Splat(op.shape().type(), 0, op.shape().dims());  // nothing is read
-  return op.SetResult(value);
+  if (value->shape().dims() != op.shape().dims()) value = b.Splat(op.shape().type(), 0, op.shape().dims());
+  // As many steps as begin before the limit.
+  return SetBoundedResult(op, value, [&](int64_t d) {
+    Instruction* stride = Number(b, op.operand(3), d);
+    Instruction* length = b.Make(Op::Subtract, {Number(b, op.operand(2), d), Number(b, op.operand(1), d)});
+    Instruction* last = b.Make(Op::Subtract, {stride, b.Scalar(kIndex, 1)});
+    return b.Make(Op::Divide, {b.Make(Op::Add, {length, last}), stride});
+  });
 }
 
 // Element i of dimension d is element (i - low[d]) / (interior[d] + 1), where that is one, else the padding.
@@ -72,8 +94,16 @@ Status EmitPadByData(OpImport& op) {
   Builder& b = op.b();
   const Int64Vector& dims = op.shape().dims();
   Instruction* value = op.operand(0);
-  if (value->shape().num_elements() == 0 || op.shape().num_elements() == 0)
-    return op.SetResult(b.Broadcast(op.operand(1), dims, {}));
+  const Shape operand = value->shape();
+  auto size = [&](int64_t d) {
+    const int64_t n = operand.dim(d);
+    Instruction* edges = b.Make(Op::Add, {Number(b, op.operand(2), d), Number(b, op.operand(3), d)});
+    Instruction* holes = b.Make(Op::Multiply, {Number(b, op.operand(4), d),
+                                               b.Scalar(kIndex, static_cast<double>(std::max<int64_t>(n - 1, 0)))});
+    return b.Make(Op::Add, {b.Make(Op::Add, {edges, holes}), b.Scalar(kIndex, static_cast<double>(n))});
+  };
+  if (operand.num_elements() == 0 || op.shape().num_elements() == 0)
+    return SetBoundedResult(op, b.Broadcast(op.operand(1), dims, {}), size);
   for (int64_t d = 0; d < op.shape().rank(); ++d) {
     const int64_t size = value->shape().dim(d);
     const Int64Vector line = {op.shape().dim(d)};
@@ -90,7 +120,7 @@ Status EmitPadByData(OpImport& op) {
     const Int64Vector taken = value->shape().dims();
     value = b.Make(Op::Select, {b.Broadcast(inside, taken, {d}), value, b.Broadcast(op.operand(1), taken, {})});
   }
-  return op.SetResult(value);
+  return SetBoundedResult(op, value, size);
 }
 
 // The input with the low padding that `padding` (one row a spatial dimension: low, high) tells, dilated, and cut to

@@ -122,7 +122,11 @@ Status ConvertIota(OpImport& op) {
     return op.Invalid("iota_dimension ", attrs.dimension, " is no dimension of ", op.shape(), " (iota_c1)");
   }
   if (op.shape().IsStatic()) return op.Emit(Op::Iota, {}, attrs);
-  if (op.operand_count() == 1) return EmitDynamic(op);
+  if (op.operand_count() == 1 && !HasKnownShapes(op)) return EmitDynamic(op);
+  if (op.operand_count() == 1) {
+    Instruction* largest = op.b().Iota(Shape::Array(op.shape().type(), op.shape().dims()), attrs.dimension);
+    return SetBoundedResult(op, largest, [&](int64_t d) { return SizeAt(op, 0, d); });
+  }
   return op.Unsupported("a result of the dynamic shape ", op.shape());
 }
 

@@ -2,6 +2,7 @@
 // RUN: strop run %s --interpret | FileCheck %s
 // RUN: strop run %s | FileCheck %s
 // CHECK: 5 checks passed
+// CHECK: 4 checks passed
 
 func.func @main() {
   %x = stablehlo.constant dense<[1, 2, 3]> : tensor<3xi32>
@@ -34,5 +35,38 @@ func.func @main() {
   %amounts = stablehlo.optimization_barrier %c20 : tensor<1x2xi64>
   %conv = "stablehlo.dynamic_conv"(%image, %kernel, %amounts) <{window_strides = array<i64: 2>, rhs_dilation = array<i64: 2>, dimension_numbers = #stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>, batch_group_count = 1 : i64, feature_group_count = 1 : i64}> : (tensor<1x4x1xf32>, tensor<2x1x1xf32>, tensor<1x2xi64>) -> tensor<1x2x1xf32>
   check.expect_eq_const %conv, dense<[[[10.0], [31.0]]]> : tensor<1x2x1xf32>
+  func.return
+}
+
+// -----
+
+// Results whose sizes are data, within bounds: each step knows how much of the array is meant.
+func.func @main() {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %c4 = stablehlo.constant dense<4> : tensor<1xi64>
+  %four = stablehlo.optimization_barrier %c4 : tensor<1xi64>
+  %line = stablehlo.dynamic_iota %four, dim = 0 : (tensor<1xi64>) -> tensor<?xi32, #stablehlo.bounds<6>>
+  %size = stablehlo.get_dimension_size %line, dim = 0 : (tensor<?xi32, #stablehlo.bounds<6>>) -> tensor<i32>
+  check.expect_eq_const %size, dense<4> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %ones = stablehlo.dynamic_broadcast_in_dim %one, %four, dims = [] : (tensor<i32>, tensor<1xi64>) -> tensor<?xi32, #stablehlo.bounds<6>>
+  %more = stablehlo.add %line, %ones : tensor<?xi32, #stablehlo.bounds<6>>
+  %product = stablehlo.reduce(%more init: %one) applies stablehlo.multiply across dimensions = [0] : (tensor<?xi32, #stablehlo.bounds<6>>, tensor<i32>) -> tensor<i32>
+  check.expect_eq_const %product, dense<24> : tensor<i32>
+
+  %x = stablehlo.constant dense<[1, 2, 3]> : tensor<3xi32>
+  %c1 = stablehlo.constant dense<1> : tensor<1xi64>
+  %step = stablehlo.optimization_barrier %c1 : tensor<1xi64>
+  %padded = stablehlo.dynamic_pad %x, %zero, %step, %step, %step : (tensor<3xi32>, tensor<i32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<?xi32, #stablehlo.bounds<9>>
+  %length = stablehlo.get_dimension_size %padded, dim = 0 : (tensor<?xi32, #stablehlo.bounds<9>>) -> tensor<i32>
+  check.expect_eq_const %length, dense<7> : tensor<i32>
+  %c2 = stablehlo.constant dense<2> : tensor<1xi64>
+  %stride = stablehlo.optimization_barrier %c2 : tensor<1xi64>
+  %c0 = stablehlo.constant dense<0> : tensor<1xi64>
+  %c3 = stablehlo.constant dense<3> : tensor<1xi64>
+  %none, %three = stablehlo.optimization_barrier %c0, %c3 : tensor<1xi64>, tensor<1xi64>
+  %cut = stablehlo.real_dynamic_slice %x, %none, %three, %stride : (tensor<3xi32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<?xi32, #stablehlo.bounds<3>>
+  %last = stablehlo.reduce(%cut init: %zero) applies stablehlo.maximum across dimensions = [0] : (tensor<?xi32, #stablehlo.bounds<3>>, tensor<i32>) -> tensor<i32>
+  check.expect_eq_const %last, dense<3> : tensor<i32>
   func.return
 }
