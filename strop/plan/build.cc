@@ -63,7 +63,15 @@ class PlanBuilder {
       }
       parameters.push_back(std::move(leaves));
     }
-    STROP_ASSIGN(Leaves results, Walk(entry, std::move(parameters), NewProgram(entry.name())));
+    const int32_t main = NewProgram(entry.name());
+    STROP_ASSIGN(Leaves results, Walk(entry, std::move(parameters), main));
+    // Each result is a buffer of its own, so that giving one away leaves the others alone.
+    for (size_t k = 0; k < results.size(); ++k) {
+      if (std::find(results.begin(), results.begin() + k, results[k]) == results.begin() + k) continue;
+      const int32_t copy = Fresh(g_.values[results[k]].size, entry.root());
+      AddCopy(main, entry.root(), results[k], copy);
+      results[k] = copy;
+    }
     position_ += kStepDistance;
     g_.end_position = position_;
     for (int32_t v : results) Read(v);

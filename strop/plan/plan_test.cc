@@ -151,6 +151,7 @@ TEST(Plan, ElementwiseChainReusesMemoryAndWritesTheOutputDirectly) {
   EXPECT_EQ(Copies(plan), 0);
 }
 
+// A result that is an argument is that buffer; a result that is another result is a copy of it.
 TEST(Plan, OutputsThatAreInputsAreForwarded) {
   Module m("forward");
   Computation* c = m.AddComputation("main");
@@ -162,7 +163,8 @@ TEST(Plan, OutputsThatAreInputsAreForwarded) {
   Plan plan = MakePlan(m);
   EXPECT_EQ(plan.spec.outputs[0].source, OutputSource::kForwardParameter);
   EXPECT_EQ(plan.spec.outputs[1].source, OutputSource::kFresh);
-  EXPECT_EQ(plan.spec.outputs[2].source, OutputSource::kForwardOutput);
+  EXPECT_EQ(plan.spec.outputs[2].source, OutputSource::kFresh);
+  EXPECT_EQ(Copies(plan), 1) << plan.ToString();
 }
 
 TEST(Plan, BranchesWriteTheResultDirectly) {
