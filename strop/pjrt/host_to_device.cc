@@ -77,14 +77,19 @@ Status Client_CreateViewOfDeviceBuffer(PJRT_Client_CreateViewOfDeviceBuffer_Args
   STROP_ASSIGN(Shape shape, ShapeFrom(args.element_type, args.dims, args.num_dims));
   STROP_TRY(CheckDeviceLayout(args.layout, shape));
   if (!args.device_buffer_ptr && shape.byte_size() > 0) return InvalidArgument("the device buffer is null");
-  // Kernels rely on the alignment. Frameworks copy memory that lacks it when they are told so.
-  if (reinterpret_cast<uintptr_t>(args.device_buffer_ptr) % kBufferAlignment != 0 && shape.byte_size() > 0)
-    return InvalidArgument("a view of memory at ", args.device_buffer_ptr,
-                           " cannot be made: the address is not aligned to ", kBufferAlignment, " bytes");
   std::function<void()> on_delete;
   if (args.on_delete_callback)
     on_delete = [callback = args.on_delete_callback, data = args.device_buffer_ptr,
                  user = args.on_delete_callback_arg] { callback(data, user); };
+  if (reinterpret_cast<uintptr_t>(args.device_buffer_ptr) % kBufferAlignment != 0 && shape.byte_size() > 0) {
+    // Kernels rely on the alignment: memory that lacks it is copied, and given back at once. (A refusal would be no
+    // help: jaxlib then asks for a way to copy that the C API does not have.)
+    STROP_ASSIGN(Ref<Storage> copy, AllocateFor(shape, memory));
+    DenseCopy(args.device_buffer_ptr, copy->data(), shape.byte_size(), args.client->device_set->pool());
+    if (on_delete) on_delete();
+    args.buffer = BufferOf(std::move(copy), std::move(shape), memory);
+    return OkStatus();
+  }
   const int64_t bytes = shape.byte_size();
   args.buffer = BufferOf(Storage::View(args.device_buffer_ptr, bytes, std::move(on_delete), /*writable=*/true),
                          std::move(shape), memory);

@@ -151,8 +151,8 @@ TEST(Plan, ElementwiseChainReusesMemoryAndWritesTheOutputDirectly) {
   EXPECT_EQ(Copies(plan), 0);
 }
 
-// A result that is an argument is that buffer; a result that is another result is a copy of it.
-TEST(Plan, OutputsThatAreInputsAreForwarded) {
+// A result that is an argument or another result is a copy of it; that of a donated argument is the argument.
+TEST(Plan, OutputsThatAreInputsAreCopies) {
   Module m("forward");
   Computation* c = m.AddComputation("main");
   m.set_entry(c);
@@ -161,10 +161,12 @@ TEST(Plan, OutputsThatAreInputsAreForwarded) {
   Instruction* e = c->Add(Op::Exp, s, {x}, AccuracyAttrs{});
   c->set_root(c->Add(Op::Tuple, Shape::Tuple({s, s, s}), {x, e, e}));
   Plan plan = MakePlan(m);
-  EXPECT_EQ(plan.spec.outputs[0].source, OutputSource::kForwardParameter);
-  EXPECT_EQ(plan.spec.outputs[1].source, OutputSource::kFresh);
-  EXPECT_EQ(plan.spec.outputs[2].source, OutputSource::kFresh);
-  EXPECT_EQ(Copies(plan), 1) << plan.ToString();
+  for (const OutputSpec& output : plan.spec.outputs) EXPECT_EQ(output.source, OutputSource::kFresh);
+  EXPECT_EQ(Copies(plan), 2) << plan.ToString();
+  m.config().input_output_alias.push_back({{0}, 0, {}, false});
+  Plan donated = MakePlan(m);
+  EXPECT_EQ(donated.spec.outputs[0].source, OutputSource::kAliasParameter);
+  EXPECT_EQ(Copies(donated), 1) << donated.ToString();
 }
 
 TEST(Plan, BranchesWriteTheResultDirectly) {
