@@ -175,6 +175,18 @@ V ElementBuilder::GatherPart(const Memory& memory, llvm::Type* type, V offsets, 
   return out;
 }
 
+// The one lane of a constant mask that is on; -1 if it is none, or several.
+static int OnlyLane(V mask) {
+  const auto* constant = llvm::dyn_cast<llvm::Constant>(mask);
+  int only = -1;
+  for (int lane = 0; constant && lane < VectorBuilder::Lanes(mask); ++lane) {
+    const llvm::Constant* on = constant->getAggregateElement(static_cast<unsigned>(lane));
+    if (!on || (!on->isNullValue() && (only >= 0 || !on->isOneValue()))) return -1;
+    if (on->isOneValue()) only = lane;
+  }
+  return only;
+}
+
 void ElementBuilder::StorePart(const Memory& memory, V stored, V offset, int64_t stride, V mask, int64_t multiple) {
   IrBuilder& ir = b_.ir();
   llvm::Type* type = stored->getType()->getScalarType();
@@ -186,6 +198,12 @@ void ElementBuilder::StorePart(const Memory& memory, V stored, V offset, int64_t
     if (mask && lanes > 1 && lanes * bytes <= memory.padding) {
       V before = Annotate(ir.CreateAlignedLoad(stored->getType(), pointer, align), memory, true);
       Annotate(ir.CreateAlignedStore(b_.Select(mask, stored, before), pointer, align), memory, false);
+    } else if (const int lane = mask && lanes > 1 ? OnlyLane(mask) : -1; lane >= 0) {
+      // As a masked store of a truncated vector, LLVM 22 writes the lane before it was truncated, and what is behind
+      // it.
+      V element = ir.CreateExtractElement(stored, static_cast<uint64_t>(lane));
+      V place = ElementPointer(memory, type, b_.Add(offset, b_.I64(lane)));
+      Annotate(ir.CreateAlignedStore(element, place, llvm::Align(bytes)), memory, false);
     } else if (mask && lanes > 1) {
       Annotate(ir.CreateMaskedStore(stored, pointer, align, mask), memory, false);
     } else {

@@ -81,6 +81,7 @@ Cell ReducePrecision(Cell a, Cell, Cell, I info) {
     if (exponent > f.bias + reach) return overflow();
     if (exponent <= f.bias - reach) return Cell::Real(f.has_negative_zero ? std::copysign(0.0, a.re) : 0.0);
   }
+  if (magnitude == 0 && !f.has_negative_zero) return Cell::Real(0);
   return Cell::Real(DecodeFloat(info.operand, magnitude | (code & sign)));
 }
 
