@@ -23,7 +23,8 @@ Instruction* SliceSlice(Instruction* i, Builder& b) {
     const int64_t start = x.start + y.start * x.stride;
     const int64_t count = i->shape().dim(d);
     const int64_t stride = SaturatingMultiply(x.stride, y.stride);
-    both.push_back({start, count == 0 ? start : start + (count - 1) * stride + 1, count <= 1 ? 1 : stride});
+    both.push_back(count == 0 ? SliceDim{0, 0, 1}
+                              : SliceDim{start, start + (count - 1) * stride + 1, count == 1 ? 1 : stride});
   }
   return b.Make(Op::Slice, {inner->operand(0)}, SliceAttrs{both});
 }
