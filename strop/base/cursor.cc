@@ -150,4 +150,12 @@ Status Cursor::Locate(Status status, size_t offset) const {
   return std::move(status).At(Position(offset)).Note(StrCat("\n  ", line, "\n  ", caret, "^"));
 }
 
+std::string AsWord(std::string_view text) {
+  std::string word(text);
+  for (char& c : word)
+    if (!IsWordChar(c)) c = '_';
+  if (word.empty() || !IsWordStart(word[0])) word.insert(0, "_");
+  return word;
+}
+
 }  // namespace strop

@@ -107,5 +107,7 @@ class Cursor {
 
 constexpr bool IsWordStart(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 constexpr bool IsWordChar(char c) { return IsWordStart(c) || (c >= '0' && c <= '9') || c == '.' || c == '-'; }
+// `text` as a word: what no word may hold becomes '_'.
+std::string AsWord(std::string_view text);
 
 }  // namespace strop

@@ -1,6 +1,7 @@
 // Functions, module attributes and the entry: what a Module has around its instructions.
 #include <algorithm>
 
+#include "strop/base/cursor.h"
 #include "strop/import/convert.h"
 #include "strop/import/mlir_print.h"
 
@@ -66,7 +67,7 @@ std::vector<std::string_view> FunctionsWithBody(const MlirModule& mlir) {
 Result<std::unique_ptr<Module>> ModuleImporter::Run() {
   const MlirAttr* name = mlir_.root->Attr("sym_name");
   module_ = std::make_unique<Module>(
-      name && name->kind == MlirAttrKind::String && !name->text.empty() ? std::string(name->text) : "main");
+      name && name->kind == MlirAttrKind::String && !name->text.empty() ? AsWord(name->text) : "main");
   STROP_TRY(CollectFunctions());
   STROP_TRY(ImportModuleAttrs());
   std::vector<const MlirOp*> order;

@@ -206,10 +206,7 @@ Instruction* Module::NewInstruction() {
 std::string Module::NameSpace::Unique(std::string_view wanted) {
   std::string clean;
   if (wanted.empty() || !IsWordStart(wanted[0]) || !std::all_of(wanted.begin(), wanted.end(), IsWordChar)) {
-    clean = wanted;
-    for (char& c : clean)
-      if (!IsWordChar(c)) c = '_';
-    if (clean.empty() || !IsWordStart(clean[0])) clean.insert(0, "_");
+    clean = AsWord(wanted);
     wanted = clean;
   }
   if (taken.emplace(wanted).second) return std::string(wanted);

@@ -19,6 +19,8 @@ void FromDims(const Values& values, Repeated* out) {
 }
 
 // ---- value_codecs.cc
+// Maps have no order of their own: equal messages give equal bytes.
+std::string Serialize(const google::protobuf::MessageLite& message);
 void Encode(const Shape& shape, proto::ShapeProto* out);
 Result<Shape> Decode(const proto::ShapeProto& in);
 void Encode(const OpMetadata& metadata, proto::OpMetadata* out);

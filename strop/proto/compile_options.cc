@@ -1,5 +1,7 @@
 #include "strop/proto/compile_options.h"
 
+#include <algorithm>
+
 #include "strop/proto/codecs.h"
 #include "strop/proto/compile_options.pb.h"
 
@@ -75,7 +77,7 @@ Status DecodeBuildOptions(const proto::ExecutableBuildOptionsProto& in, Frontend
   out.memory_fitting_level = in.memory_fitting_level();
   if (!in.has_debug_options()) return OkStatus();
   const auto& debug = in.debug_options();
-  out.backend_optimization_level = debug.xla_backend_optimization_level();
+  out.backend_optimization_level = std::max(debug.xla_backend_optimization_level(), 0);  // below 0 it is not given
   out.fast_math = debug.xla_cpu_enable_fast_math();
   out.dump = {debug.xla_dump_to(),          debug.xla_dump_hlo_module_re(),   debug.xla_dump_hlo_pass_re(),
               debug.xla_dump_hlo_as_text(), debug.xla_dump_hlo_as_proto(),    debug.xla_dump_hlo_as_dot(),
@@ -159,13 +161,13 @@ std::string SerializeCompileOptions(const FrontendCompileOptions& options) {
     else
       field.set_double_field(std::get<double>(value));
   }
-  return out.SerializeAsString();
+  return codec::Serialize(out);
 }
 
 std::string SerializeDeviceAssignment(const CompileDeviceAssignment& assignment) {
   proto::DeviceAssignmentProto out;
   Encode(assignment, &out);
-  return out.SerializeAsString();
+  return codec::Serialize(out);
 }
 
 Result<CompileDeviceAssignment> ParseDeviceAssignment(std::string_view bytes) {

@@ -4,6 +4,7 @@
 // half counts.
 #include <unordered_map>
 
+#include "strop/base/cursor.h"
 #include "strop/proto/codecs.h"
 #include "strop/proto/module_proto.h"
 
@@ -32,7 +33,7 @@ class ModuleReader {
   explicit ModuleReader(const HloModuleProto& in) : in_(in) {}
 
   Result<std::unique_ptr<Module>> Read() {
-    module_ = std::make_unique<Module>(in_.name());
+    module_ = std::make_unique<Module>(AsWord(in_.name()));
     for (const HloComputationProto& computation : in_.computations()) {
       Status status = ReadComputation(computation);
       if (!status.ok()) return std::move(status).Note(StrCat("in computation ", computation.name()));

@@ -1,7 +1,5 @@
 // Module -> HloModuleProto, as XLA writes it: computations callees first, instructions in post order, ids that hold the
 // computation's number in their upper half.
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
-
 #include <set>
 
 #include "strop/proto/codecs.h"
@@ -142,30 +140,18 @@ class ModuleWriter {
   std::set<const Computation*> fused_;
 };
 
-// Maps have no order of their own: equal modules must give equal bytes.
-std::string Deterministic(const google::protobuf::MessageLite& message) {
-  std::string out;
-  {
-    google::protobuf::io::StringOutputStream stream(&out);
-    google::protobuf::io::CodedOutputStream coded(&stream);
-    coded.SetSerializationDeterministic(true);
-    message.SerializeToCodedStream(&coded);
-  }
-  return out;
-}
-
 }  // namespace
 
 Result<std::string> SerializeModuleProto(const Module& module) {
   HloModuleProto out;
   STROP_TRY(ModuleWriter(module, &out).Write());
-  return Deterministic(out);
+  return codec::Serialize(out);
 }
 
 Result<std::string> SerializeHloProto(const Module& module) {
   proto::HloProto out;
   STROP_TRY(ModuleWriter(module, out.mutable_hlo_module()).Write());
-  return Deterministic(out);
+  return codec::Serialize(out);
 }
 
 Result<std::string> SerializeModuleProtoWithConfig(const Module& module) {
@@ -175,7 +161,7 @@ Result<std::string> SerializeModuleProtoWithConfig(const Module& module) {
   out.mutable_config()->set_replica_count(module.config().replica_count);
   out.mutable_config()->set_num_partitions(module.config().num_partitions);
   out.mutable_config()->set_use_spmd_partitioning(module.config().use_spmd_partitioning);
-  return Deterministic(out);
+  return codec::Serialize(out);
 }
 
 }  // namespace strop

@@ -130,6 +130,14 @@ TEST(ModuleProto, WhileOrder) {
   EXPECT_EQ((*read)->entry()->root()->body()->name(), "body");
 }
 
+TEST(ModuleProto, NamesBecomeWords) {
+  std::unique_ptr<Module> small = SmallModule();
+  small->set_name("a b\xeb");
+  Result<std::unique_ptr<Module>> module = ParseModuleProto(*SerializeModuleProto(*small));
+  ASSERT_TRUE(module.ok()) << module.status().ToString();
+  EXPECT_EQ((*module)->name(), "a_b_");
+}
+
 TEST(ModuleProto, Refusals) {
   EXPECT_EQ(ParseModuleProto("\xff\xff\xff").status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(ParseModuleProto("").status().code(), StatusCode::kInvalidArgument);

@@ -1,4 +1,7 @@
 // Shapes, layouts, metadata, frontend attributes.
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
 #include "strop/proto/codecs.h"
 
 namespace strop::codec {
@@ -40,6 +43,17 @@ Layout DecodeLayout(const proto::LayoutProto& in) {
 }
 
 }  // namespace
+
+std::string Serialize(const google::protobuf::MessageLite& message) {
+  std::string out;
+  {
+    google::protobuf::io::StringOutputStream stream(&out);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true);
+    message.SerializeToCodedStream(&coded);
+  }
+  return out;
+}
 
 void Encode(const Shape& shape, proto::ShapeProto* out) {
   out->set_element_type(static_cast<int>(shape.type()));
