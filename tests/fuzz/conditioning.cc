@@ -1,6 +1,7 @@
 #include "tests/fuzz/conditioning.h"
 
 #include <cmath>
+#include <cstring>
 #include <set>
 
 #include "strop/ir/builder.h"
@@ -63,8 +64,15 @@ Instruction* Multiplied(Builder& b, Instruction* x, double ulps, Random& random)
 // stands for which (inf + nan i or nan + nan i).
 Instruction* WithShare(Builder& b, Instruction* part, Instruction* other, double ulps, Random& random) {
   const ElementType type = part->shape().type();
-  const double share = std::ldexp(random.Between(-ulps, ulps), -FormatOf(type).mantissa_bits);
-  return b.Make(Op::Add, {part, b.Make(Op::Multiply, {other, b.Splat(type, share, part->shape().dims())})});
+  const Int64Vector& dims = part->shape().dims();
+  const double unit = std::ldexp(1.0, -FormatOf(type).mantissa_bits);
+  if (random.Chance(25)) {  // a part that is nothing beside the other may be zero
+    Instruction* limit = b.Make(Op::Multiply, {b.Make(Op::Abs, {other}), b.Splat(type, ulps * unit, dims)});
+    Instruction* nothing = b.Compare(b.Make(Op::Abs, {part}), limit, CompareDirection::Le);
+    return b.Make(Op::Select, {nothing, b.Splat(type, 0, dims), part});
+  }
+  Instruction* share = b.Splat(type, random.Between(-ulps, ulps) * unit, dims);
+  return b.Make(Op::Add, {part, b.Make(Op::Multiply, {other, share})});
 }
 
 Instruction* NoisyPart(Builder& b, Instruction* part, Instruction* finite, double ulps, Random& random) {
@@ -77,18 +85,36 @@ Instruction* NoisyPart(Builder& b, Instruction* part, Instruction* finite, doubl
   return b.Make(Op::Select, {finite, noisy, b.Splat(type, wild[random.Below(5)], dims)});
 }
 
-// The sign of a NaN that was computed is open as well, and that of a sum that is zero: sorts and bitcasts see them.
+// Values of which each element is one of two; NaNs keep their sign.
+Instruction* EitherOf(Builder& b, const Shape& shape, double one, double other, Random& random) {
+  Literal values = *Literal::Zeros(shape.WithoutLayout());
+  const ElementType type = shape.type();
+  const uint64_t sign = FormatOf(type).has_negative_zero ? uint64_t{1} << (Bits(type) - 1) : 0;
+  for (int64_t i = 0; i < values.num_elements(); ++i) {
+    const double value = random.Chance(50) ? one : other;
+    const uint64_t code = EncodeFloat(type, std::fabs(value)) | (std::signbit(value) ? sign : 0);
+    std::memcpy(values.mutable_bytes().data() + i * Bytes(type), &code, static_cast<size_t>(Bytes(type)));
+  }
+  return b.Constant(std::move(values));
+}
+
+// The sign of a NaN that was computed is open as well, and that of a sum that is zero: sorts and bitcasts see them. A
+// sum that overflows on the way may end as either infinity, or as NaN.
 Instruction* NoisyReal(Builder& b, Instruction* x, double ulps, Random& random) {
-  const ElementType type = x->shape().type();
-  const Int64Vector& dims = x->shape().dims();
+  const Shape& shape = x->shape();
+  const FloatFormat& format = FormatOf(shape.type());
   Instruction* noisy = Multiplied(b, x, ulps, random);
-  if (AddsUp(x->op()) && FormatOf(type).has_negative_zero) {
-    Instruction* zero = b.Splat(type, random.Chance(50) ? 0.0 : -0.0, dims);
+  if (AddsUp(x->op()) && format.has_negative_zero) {
+    Instruction* zero = EitherOf(b, shape, 0.0, -0.0, random);
     noisy = b.Make(Op::Select, {b.Compare(x, zero, CompareDirection::Eq), zero, noisy});
   }
-  if (!FormatOf(type).has_nan) return noisy;
-  Instruction* nan = b.Splat(type, random.Chance(50) ? NAN : -NAN, dims);
-  return b.Make(Op::Select, {b.Compare(x, x, CompareDirection::Ne), nan, noisy});
+  if (AddsUp(x->op()) && format.has_infinity) {
+    Instruction* wild = EitherOf(b, shape, random.Chance(50) ? NAN : INFINITY, -INFINITY, random);
+    noisy = b.Make(Op::Select, {b.Make(Op::IsFinite, {x}), noisy, wild});
+  }
+  if (!format.has_nan) return noisy;
+  return b.Make(Op::Select,
+                {b.Compare(noisy, noisy, CompareDirection::Ne), EitherOf(b, shape, NAN, -NAN, random), noisy});
 }
 
 Instruction* Noisy(Builder& b, Instruction* x, double ulps, Random& random) {

@@ -139,9 +139,8 @@ Outcome Differs(std::string text) { return {Verdict::kDiffers, std::move(text)};
 
 Outcome CheckModule(const Module& module, uint64_t seed, const DifferentialOptions& options) {
   if (Status legal = VerifyModule(module); !legal.ok()) return Differs(StrCat("illegal: ", legal.ToString()));
-  if (options.round_trips)
-    if (std::string changed = RoundTrips(module); !changed.empty()) return Differs(changed);
-  const std::vector<Literal> arguments = RandomArguments(module, seed);
+  if (std::string changed = RoundTrips(module); !changed.empty()) return Differs(changed);
+  const std::vector<Literal> arguments = RandomArguments(module, seed, options.tame);
   Result<Literal> value = Evaluate(module, arguments);
   if (!value.ok()) {
     const bool refused = value.status().code() != StatusCode::kInternal;

@@ -17,7 +17,7 @@ struct Outcome {
 struct DifferentialOptions {
   std::string backend = "cpu";
   std::string setting;  // only this one
-  bool round_trips = true;
+  bool tame = false;    // arguments without special values
 };
 
 // Verifies, writes and reads the module as text and as proto, evaluates it on arguments from `seed`, and compares.

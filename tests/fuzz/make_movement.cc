@@ -103,6 +103,7 @@ Instruction* MakeBitcastConvert(Scope& scope, Op op) {
   const Shape& shape = x->shape();
   for (int attempt = 0; attempt < 12; ++attempt) {
     const ElementType type = scope.AnyType();
+    if (IsPred(type) && !IsPred(shape.type())) continue;  // bits that are neither 0 nor 1 mean nothing
     const int from = Bits(shape.type()), to = Bits(type);
     Int64Vector dims = shape.dims();
     if (from > to)

@@ -31,6 +31,7 @@ Makes random modules and compares what a backend computes with what the evaluato
   --seed=S        the first one's seed; the others follow (default 1)
   --setting=NAME  only this way of compiling
   --backend=NAME  what is tested (default cpu)
+  --tame          arguments without special values
   --out=DIR       where failures are written (default fuzz-failures)
   --max-failures=N  stop after so many (default 20)
   --print         print the modules and do nothing else
@@ -162,6 +163,8 @@ bool ReadCommandLine(int argc, char** argv, CommandLine& line) {
       line.differential.backend = value;
     else if (name == "--out")
       line.out = value;
+    else if (name == "--tame")
+      line.differential.tame = true;
     else if (name == "--print")
       line.print = true;
     else if (name == "--check" && value.empty() && i + 1 < argc)

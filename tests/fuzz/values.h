@@ -13,6 +13,7 @@ Literal RandomLiteral(const Shape& shape, Values values, Random& random);
 
 // Arguments for the entry of a module. What a parameter gets depends on the seed and on its name, not on the other
 // parameters, so that it stays when the module is reduced.
-std::vector<Literal> RandomArguments(const Module& module, uint64_t seed);
+// Tame ones if `tame`; else the seed decides.
+std::vector<Literal> RandomArguments(const Module& module, uint64_t seed, bool tame = false);
 
 }  // namespace strop::fuzz

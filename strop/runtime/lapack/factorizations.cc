@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "strop/runtime/lapack/routines.h"
-#include "strop/runtime/lapack/small_lu.h"
 
 namespace strop::lapack {
 namespace {
@@ -28,13 +27,8 @@ class GetrfOf final : public Routine {
     return site.Function(&fn_);
   }
   void Solve(int64_t i, const CustomCallFrame& f, const Scratch&) const override {
-    T* a = At<T>(f.results[0], i, int64_t{m_} * n_);
-    Int* pivots = At<Int>(f.results[1], i, k_);
-    Int* info = At<Int>(f.results[2], i, 1);
-    if (std::max(m_, n_) <= kSmallLu<T>)
-      SmallLu(m_, n_, a, pivots, info);
-    else
-      fn_(&m_, &n_, a, &m_, pivots, info);
+    fn_(&m_, &n_, At<T>(f.results[0], i, int64_t{m_} * n_), &m_, At<Int>(f.results[1], i, k_),
+        At<Int>(f.results[2], i, 1));
   }
 
   Int m_ = 0, n_ = 0, k_ = 0;
