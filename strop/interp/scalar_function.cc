@@ -152,8 +152,9 @@ Accumulator::Accumulator(ScalarFunction* function, int64_t terms)
       outputs_(function->output_types().size()) {
   const Op op = function->single_op();
   const Domain domain = DomainOf(function->output_types()[0]);
-  delay_rounding_ = terms > kShortSum && (op == Op::Add || op == Op::Multiply) &&
-                    (domain == Domain::Real || domain == Domain::Complex);
+  const bool is_short = terms <= kShortSum && Bits(function->output_types()[0]) >= 32;
+  delay_rounding_ =
+      !is_short && (op == Op::Add || op == Op::Multiply) && (domain == Domain::Real || domain == Domain::Complex);
 }
 
 Status Accumulator::Combine(std::span<Cell> accumulated, std::span<const Cell> values) {

@@ -57,16 +57,17 @@ class ScalarFunction {
   ScalarOp single_;
 };
 
-// Sums of at most so many terms are what the specification's own interpreter makes of them: each term is added in the
-// type of the result. With more terms the rounding of each step would hide what every other order of summation gives.
+// Sums of at most so many terms of 32 bits or more, in dots and windows, are what the specification's own interpreter
+// makes of them: each term is added in the type of the result. With more terms, or in smaller types, the rounding of
+// each step would hide what every other order of summation gives.
 inline constexpr int64_t kShortSum = 16;
 
-// Combines values one after the other with a binary scalar function. Long sums and products of floats and complex
-// numbers are kept in double and rounded once, by Finish: the oracle has the sum that every order approximates.
+// Combines values one after the other with a binary scalar function. Sums and products of floats and complex numbers
+// are kept in double and rounded once, by Finish: the oracle has the sum that every order of summation approximates.
 class Accumulator {
  public:
-  // `terms`: how many values are combined to one at most.
-  Accumulator(ScalarFunction* function, int64_t terms);
+  // `terms`: how many values a window combines to one at most, if they may be a short sum.
+  explicit Accumulator(ScalarFunction* function, int64_t terms = INT64_MAX);
   // accumulated = f(accumulated, value), for `count` of each (variadic reductions).
   Status Combine(std::span<Cell> accumulated, std::span<const Cell> values);
   void Finish(std::span<Cell> accumulated) const;

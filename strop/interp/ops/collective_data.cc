@@ -32,7 +32,7 @@ Status CopyRows(const Literal& from, int64_t from_start, Literal& to, int64_t to
 // Elementwise combination of operand k of every member, in group order.
 Result<Literal> Reduced(Evaluator& evaluator, const Instruction& instruction, const Everyone& all, size_t k) {
   STROP_ASSIGN(ScalarFunction * function, evaluator.Scalar(*instruction.to_apply()));
-  Accumulator accumulator(function, static_cast<int64_t>(all.size()));
+  Accumulator accumulator(function);
   std::vector<Cell> sum = LoadAll(all[0][k]);
   for (size_t m = 1; m < all.size(); ++m) {
     const std::vector<Cell> values = LoadAll(all[m][k]);

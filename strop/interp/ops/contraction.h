@@ -1,6 +1,7 @@
 // What dot, scaled-dot and ragged-dot share: operands packed as [batch][free][contracting], and sums of products that
-// are rounded once. Integers wrap; floats are summed in double, f64 and c128 in long double. Short sums are taken as
-// the specification's interpreter takes them: products and partial sums in the result's type (f32 for narrower ones).
+// are rounded once. Integers wrap; floats are summed in double, f64 and c128 in long double. Short sums of dots are
+// taken as the specification's interpreter takes them: products and partial sums in the result's type, if that has 32
+// bits at least.
 #pragma once
 #include <complex>
 #include <vector>
@@ -90,11 +91,12 @@ struct SumTypes {
   using Element = T;
   using Total = Sum;
 };
+inline constexpr int64_t kLongSum = INT64_MAX;
 // Calls f(SumTypes<...>{}) with the host types in which `terms` products of lhs and rhs are summed for a result of type
 // `result`.
 template <class F>
 Status WithSumTypes(ElementType lhs, ElementType rhs, ElementType result, int64_t terms, F&& f) {
-  const bool is_short = terms <= kShortSum;
+  const bool is_short = terms <= kShortSum && Bits(result) >= 32;
   if (IsComplex(lhs) || IsComplex(rhs) || IsComplex(result)) {
     using T = std::complex<double>;
     if (!is_short) return f(SumTypes<T, ComplexSum<long double>>{});

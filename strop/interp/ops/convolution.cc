@@ -140,9 +140,7 @@ Result<Literal> EvalConvolution(OpCall& call) {
   STROP_ASSIGN(Literal result, call.NewResult());
   if (result.num_elements() == 0) return result;
   Convolution convolution(call);
-  const int64_t outputs = call.in(1).shape().dim(call.attrs<ConvolutionAttrs>().dim_labels.kernel_output_feature);
-  const int64_t terms = outputs > 0 ? call.in(1).num_elements() / outputs : 0;
-  STROP_TRY(WithSumTypes(call.in(0).type(), call.in(1).type(), type, terms, [&](auto types) {
+  STROP_TRY(WithSumTypes(call.in(0).type(), call.in(1).type(), type, kLongSum, [&](auto types) {
     return convolution.Run<typename decltype(types)::Element, typename decltype(types)::Total>(result);
   }));
   return result;

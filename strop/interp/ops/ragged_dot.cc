@@ -140,8 +140,7 @@ Result<Literal> EvalRaggedDot(OpCall& call) {
   if (a.lhs_ragged.size() != 1) return Unimplemented("ragged-dot with ", a.lhs_ragged.size(), " ragged dimensions");
   STROP_TRY(CheckContractionTypes(call.op(), call.in(0).type(), call.in(1).type(), call.shape.type()));
   STROP_ASSIGN(Literal result, call.NewResult());
-  constexpr int64_t kTerms = kShortSum + 1;  // how many follows from the data
-  STROP_TRY(WithSumTypes(call.in(0).type(), call.in(1).type(), call.shape.type(), kTerms, [&](auto types) {
+  STROP_TRY(WithSumTypes(call.in(0).type(), call.in(1).type(), call.shape.type(), kLongSum, [&](auto types) {
     return RaggedDot<typename decltype(types)::Element, typename decltype(types)::Total>(call, result).Run();
   }));
   return result;

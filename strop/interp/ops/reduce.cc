@@ -46,7 +46,7 @@ Result<Literal> EvalReduce(OpCall& call) {
     for (int64_t i = 0; i < count; ++i) accumulated[static_cast<size_t>(i) * n + k] = init;
   }
   const int64_t total = Product(dims);
-  Accumulator accumulator(function, count > 0 ? total / count : 0);
+  Accumulator accumulator(function);
   constexpr int64_t kChunk = 512;
   std::vector<Cell> chunk(static_cast<size_t>(kChunk) * n), line(kChunk);
   IndexWalk walk(dims, {strides});
