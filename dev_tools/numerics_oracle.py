@@ -33,7 +33,7 @@ def converging(function):
         while True:
             with gmpy2.context(gmpy2.get_context(), precision=bits):
                 value = function(*arguments)
-                if last is not None and (bits > 20000 or agree(last, value)):
+                if value is None or last is not None and (bits > 5000 or agree(last, value)):
                     return value
             last, bits = value, bits * 2
     return evaluate
@@ -76,13 +76,28 @@ def complex_expm1(z):
 
 def complex_log1p(z):
     a, b = z.real, z.imag
-    if not (gmpy2.is_finite(a) and gmpy2.is_finite(b)) or abs(z) > 8:
+    if not (gmpy2.is_finite(a) and gmpy2.is_finite(b)) or abs(z) > 8 or abs(1 + z) < 0.5:
         return gmpy2.log(1 + z)
     return gmpy2.mpc(gmpy2.log1p(a * (2 + a) + b * b) / 2, gmpy2.atan2(b, 1 + a))
 
 
+def complex_logistic(z):
+    """conj(1 + w) / |1 + w|^2, w = exp -z"""
+    w = gmpy2.exp(-z)
+    if gmpy2.is_nan(w) or gmpy2.is_infinite(w) or abs(z.real) > 1000000:
+        return None
+    up = 1 + w.real
+    size = up * up + w.imag * w.imag
+    return gmpy2.mpc(up / size, -w.imag / size)
+
+
+def complex_rsqrt(z):
+    return 1 / gmpy2.sqrt(z) if z != 0 else gmpy2.mpc(gmpy2.mpfr("inf"), -z.imag)
+
+
 def complex_sign(z):
-    return z / abs(z) if z else z
+    """0 at 0; undefined at infinity"""
+    return z if z == 0 else z / abs(z) if gmpy2.is_finite(z) else None
 
 
 def by_mpmath(function):

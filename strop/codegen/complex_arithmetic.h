@@ -25,12 +25,20 @@ class ComplexArithmetic {
   Val Real(double c, const Val& like) { return Make(b_.F(c, like.re), b_.Zero(like.re), like.type); }
   Val TimesI(const Val& x) { return Make(b_.FNeg(x.im), x.re, x.type); }
   Val TimesMinusI(const Val& x) { return Make(x.im, b_.FNeg(x.re), x.type); }
+  Val Widen(const Val& x);  // to c128
+  Val NarrowTo(ElementType type, const Val& x);
   V Magnitude(V re, V im);
+  V SumOfProducts(V p, V q, V r, V s);  // p q + r s
+  V TimesExp(V v, V a, int more);       // v e^a 2^more
+  V TwoSum(V p, V q, V* lost);
+  V HalfLog1p(V p, V q, V r, V x, V y);
+  Val WideMath(MathFunction f, const Val& x);
   Val Exp(const Val& x);
   Val Expm1(const Val& x);
   Val Log(const Val& x);
   Val Log1p(const Val& x);
   Val Sqrt(const Val& x);
+  Val Rsqrt(const Val& x);
   Val Sinh(const Val& x);
   Val Cosh(const Val& x);
   Val Tanh(const Val& x);

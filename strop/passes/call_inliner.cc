@@ -36,7 +36,7 @@ bool CanWiden(const Instruction& map) {
   return true;
 }
 
-// The op that a composite stands for: an elementary function of real numbers. nullopt for any other call.
+// The op that a composite stands for: an elementary function. nullopt for any other call.
 std::optional<Op> ElementaryComposite(const Instruction& call) {
   constexpr std::string_view kDialect = "chlo.";
   if (!call.attrs<CallAttrs>().is_composite || call.operand_count() != 1) return std::nullopt;
@@ -47,7 +47,8 @@ std::optional<Op> ElementaryComposite(const Instruction& call) {
   const std::optional<Op> op = ParseOp(std::string_view(name->second).substr(kDialect.size()));
   if (!op || !Is(*op, kUnary) || !Is(*op, kFloatMath)) return std::nullopt;
   const Shape& operand = call.operand(0)->shape();
-  if (!operand.IsArray() || !IsFloat(operand.type()) || !(operand == call.shape())) return std::nullopt;
+  if (!operand.IsArray() || !(IsFloat(operand.type()) || IsComplex(operand.type())) || !(operand == call.shape()))
+    return std::nullopt;
   return op;
 }
 

@@ -10,19 +10,14 @@
 #include <string_view>
 
 #include "strop/passes/pass.h"
+#include "strop/spmd/partitioner.h"
 
 namespace strop {
 namespace {
 
-constexpr std::array<std::string_view, 9> kMarks = {"Sharding",
-                                                    "SPMDFullToShardShape",
-                                                    "SPMDShardToFullShape",
-                                                    "xla.sdy.GlobalToLocalShape",
-                                                    "xla.sdy.LocalToGlobalShape",
-                                                    "xla.sdy.FuncResultSharding",
-                                                    "annotate_device_placement",
-                                                    "MoveToHost",
-                                                    "MoveToDevice"};
+// The ways into and out of a manual region.
+constexpr std::array<std::string_view, 4> kBorders = {"SPMDFullToShardShape", "SPMDShardToFullShape",
+                                                      "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape"};
 
 Instruction* Zeros(Instruction& like) {
   Computation* c = like.parent();
@@ -39,8 +34,9 @@ Instruction* OnOneDevice(Instruction& i) {
     case Op::ReplicaId: return i.parent()->AddConstant(Literal::ScalarOfInt(i.shape().type(), 0), &i);
     case Op::CustomCall: {
       const std::string& target = i.attrs<CustomCallAttrs>().target;
-      const bool mark = std::find(kMarks.begin(), kMarks.end(), target) != kMarks.end();
-      return mark && i.operand_count() == 1 && i.shape().Compatible(i.operand(0)->shape()) ? i.operand(0) : nullptr;
+      const bool border = std::find(kBorders.begin(), kBorders.end(), target) != kBorders.end();
+      if (spmd::IsMark(i)) return i.operand(0);
+      return border && i.operand_count() == 1 && i.shape().Compatible(i.operand(0)->shape()) ? i.operand(0) : nullptr;
     }
     case Op::AllReduce:
     case Op::AllGather:

@@ -7,6 +7,8 @@
 //   copy-start/-done     the operand
 //   async-start/-done    a call of what is wrapped, which is inlined
 //
+//   () custom-call(%a, %b), custom_call_target="control_dep"      gone: JAX's wish that %a be computed before %b
+//
 // A start whose value is used by anything but its done (or an async-update) is left alone.
 #include "strop/ir/builder.h"
 #include "strop/passes/inline.h"
@@ -64,13 +66,20 @@ Result<Instruction*> MakeSynchronous(Instruction* start, const Shape& result) {
   return made;
 }
 
+bool IsWishForOrder(const Instruction& i) {
+  return i.op() == Op::CustomCall && i.attrs<CustomCallAttrs>().target == "control_dep" && i.use_count() == 0 &&
+         !i.IsRoot();
+}
+
 struct Synchronizer final : Pass {
   Result<bool> Run(Module& module, PassContext& context) override {
-    int64_t pairs = 0;
+    int64_t pairs = 0, wishes = 0;
     for (Computation* c : module.PostOrder()) {
       std::vector<Instruction*> starts;
-      for (Instruction* i : c->instructions())
+      for (Instruction* i : c->instructions()) {
         if (Synchronous(i->op()) != Op::kEnd) starts.push_back(i);
+        if (IsWishForOrder(*i)) c->Remove(i), ++wishes;
+      }
       for (Instruction* start : starts) {
         std::vector<Instruction*> dones, updates;
         if (!CollectDones(start, dones, updates)) {
@@ -89,8 +98,9 @@ struct Synchronizer final : Pass {
       }
     }
     context.Count("synchronizer.pairs", pairs);
+    context.Count("synchronizer.control-dep", wishes);
     if (pairs > 0) module.RemoveDeadComputations();
-    return pairs > 0;
+    return pairs + wishes > 0;
   }
 };
 

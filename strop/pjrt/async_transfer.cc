@@ -65,7 +65,7 @@ Status Client_CreateBuffersForAsyncHostToDevice(PJRT_Client_CreateBuffersForAsyn
     const PJRT_ShapeSpec& spec = args.shape_specs[i];
     Manager::Target target;
     STROP_ASSIGN(target.shape, ShapeFrom(spec.element_type, spec.dims, spec.num_dims));
-    if (args.device_layouts) STROP_TRY(CheckDeviceLayout(args.device_layouts[i], target.shape));
+    if (args.device_layouts) STROP_TRY(SetDeviceLayout(args.device_layouts[i], target.shape));
     target.definition = Make<Event>();
     STROP_ASSIGN(PJRT_Buffer * buffer, PendingBuffer(target.shape, memory, target.definition, target.storage));
     target.buffer.reset(buffer);

@@ -21,7 +21,7 @@ PJRT_Buffer* NewBuffer(Buffer buffer, PJRT_Memory* memory) {
 Result<HostLayout> LayoutFrom(const PJRT_Buffer_MemoryLayout* layout, const Shape& shape) {
   HostLayout out;
   if (!layout) {
-    out.byte_strides = DenseStrides(shape, Layout::RowMajor(shape.rank()).minor_to_major);
+    out.byte_strides = DeviceStrides(shape);
     return out;
   }
   const auto rank = static_cast<size_t>(shape.rank());
@@ -48,11 +48,19 @@ Result<HostLayout> LayoutFrom(const PJRT_Buffer_MemoryLayout* layout, const Shap
   return out;
 }
 
-Status CheckDeviceLayout(const PJRT_Buffer_MemoryLayout* layout, const Shape& shape) {
+Int64Vector DeviceStrides(const Shape& shape) { return DenseStrides(shape, shape.layout_or_default().minor_to_major); }
+
+Status SetDeviceLayout(const PJRT_Buffer_MemoryLayout* layout, Shape& shape) {
   if (!layout || !shape.IsArray()) return OkStatus();
   STROP_ASSIGN(HostLayout wanted, LayoutFrom(layout, shape));
-  if (shape.num_elements() == 0 || IsDenseRowMajor(shape, wanted.byte_strides)) return OkStatus();
-  return Unimplemented("a device layout other than row-major for ", shape.ToString());
+  if (shape.num_elements() == 0 || SameStrides(shape, wanted.byte_strides, DeviceStrides(shape))) return OkStatus();
+  if (layout->type != PJRT_Buffer_MemoryLayout_Type_Tiled)
+    return Unimplemented("a device layout of strides other than row-major for ", shape.ToString());
+  Layout device;
+  const PJRT_Buffer_MemoryLayout_Tiled& tiled = layout->layout.tiled;
+  device.minor_to_major.assign(tiled.minor_to_major, tiled.minor_to_major + tiled.minor_to_major_size);
+  shape.set_layout(std::move(device));
+  return OkStatus();
 }
 
 Result<Ref<Storage>> AllocateFor(const Shape& shape, PJRT_Memory* memory) {
@@ -129,7 +137,7 @@ Status Buffer_DynamicDimensionIndices(PJRT_Buffer_DynamicDimensionIndices_Args& 
 Status Buffer_GetMemoryLayout(PJRT_Buffer_GetMemoryLayout_Args& args) {
   PJRT_Buffer* buffer = args.buffer;
   std::call_once(buffer->layout_once, [&] {
-    Layout layout = Layout::RowMajor(buffer->shape().rank());
+    const Layout layout = buffer->shape().layout_or_default();
     buffer->minor_to_major.assign(layout.minor_to_major.begin(), layout.minor_to_major.end());
   });
   args.layout = {};

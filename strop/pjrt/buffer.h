@@ -8,14 +8,17 @@
 
 namespace strop::pjrt {
 
-// A layout from C as minor-to-major, or byte strides (one of the two). Null means row-major.
+// Byte strides of a layout from C. Null means the shape's own.
 struct HostLayout {
   Int64Vector byte_strides;
 };
 // InvalidArgument if the lists do not fit the shape, Unimplemented for tiles.
 Result<HostLayout> LayoutFrom(const PJRT_Buffer_MemoryLayout* layout, const Shape& shape);
-// Device buffers are dense and row-major: Unimplemented for any other layout.
-Status CheckDeviceLayout(const PJRT_Buffer_MemoryLayout* layout, const Shape& shape);
+// Device buffers are dense, in any order of dimensions: the shape gets that order (null: row-major). Unimplemented for
+// tiles and strides with gaps.
+Status SetDeviceLayout(const PJRT_Buffer_MemoryLayout* layout, Shape& shape);
+// Byte strides of a device buffer of this shape.
+Int64Vector DeviceStrides(const Shape& shape);
 
 // Memory of `memory`'s device for a buffer of this shape.
 Result<Ref<Storage>> AllocateFor(const Shape& shape, PJRT_Memory* memory);

@@ -2,8 +2,10 @@
 // devices.
 #include <cstdlib>
 
+#include "strop/base/cursor.h"
 #include "strop/base/log.h"
 #include "strop/import/import.h"
+#include "strop/ir/physical_shape.h"
 #include "strop/pjrt/executable.h"
 #include "strop/pjrt/slots.h"
 #include "strop/proto/module_proto.h"
@@ -69,22 +71,64 @@ Status ApplyOverrides(FrontendCompileOptions& options, Options& settings) {
   return OkStatus();
 }
 
-// Buffers are row-major, so parameters and results are, whatever layouts the program's own instructions have.
+// The layout that a mode asks for: "{0,1}", "default", "auto" or nothing; the last three are row-major.
+// InvalidArgument, Unimplemented (tiles).
+Result<Layout> LayoutOfMode(const std::vector<std::string>& modes, int64_t leaf, int64_t rank) {
+  const std::string& mode = leaf < static_cast<int64_t>(modes.size()) ? modes[leaf] : std::string();
+  if (mode.empty() || mode == "default" || mode == "auto") return Layout::RowMajor(rank);
+  Cursor at(mode);
+  Result<Layout> layout = ParseLayout(at);
+  if (!layout.ok()) return InvalidArgument("layout mode ", mode, ": ", layout.status().message());
+  if (layout->extra) return Unimplemented("layout mode ", mode, ": the CPU's buffers have no tiles");
+  Shape shape = Shape::Array(ElementType::Pred, Int64Vector(rank, 1));
+  shape.set_layout(*layout);
+  if (!shape.Validate().ok()) return InvalidArgument("layout mode ", mode, " of a value of ", rank, " dimensions");
+  return layout;
+}
+
+// Where the compiler may choose: a result lies in memory as the program asks for, or, if it is transposed, as it was
+// before.
+Layout AutoLayout(const Instruction& result) {
+  Layout layout = Layout::RowMajor(result.shape().rank());
+  if (result.op() == Op::CustomCall && result.attrs<CustomCallAttrs>().target == "LayoutConstraint")
+    return result.shape().layout_or_default();
+  if (result.op() != Op::Transpose) return layout;
+  const Dims major = InversePermutation(result.dimensions());
+  for (size_t i = 0; i < major.size(); ++i) layout.minor_to_major[i] = major[major.size() - 1 - i];
+  return layout;
+}
+
+Status SetLeafLayouts(Shape& shape, const std::vector<std::string>& modes, int64_t& leaf, const Instruction* value) {
+  if (shape.IsTuple()) {
+    for (int64_t k = 0; k < shape.tuple_size(); ++k)
+      STROP_TRY(SetLeafLayouts(shape.mutable_elements()[k], modes, leaf,
+                               value && value->op() == Op::Tuple ? value->operand(k) : nullptr));
+    return OkStatus();
+  }
+  if (shape.IsArray()) {
+    STROP_ASSIGN(Layout layout, LayoutOfMode(modes, leaf, shape.rank()));
+    const bool free = leaf < static_cast<int64_t>(modes.size()) && modes[leaf] == "auto";
+    shape.set_layout(free && value ? AutoLayout(*value) : std::move(layout));
+  }
+  ++leaf;
+  return OkStatus();
+}
+
+// Parameters and results are row-major, whatever layouts the program's own instructions have, unless a layout mode asks
+// for another order.
 Status SetEntryLayout(Module& module) {
   ModuleConfig& config = module.config();
-  for (const auto* modes : {&config.parameter_layout_modes, &config.result_layout_modes})
-    for (const std::string& mode : *modes) {
-      if (mode.empty() || mode == "default" || mode == "auto") continue;
-      std::string_view inside = std::string_view(mode).substr(1, std::max<size_t>(mode.size(), 2) - 2);
-      const std::vector<std::string_view> dims = Split(inside, ',');
-      for (size_t i = 0; i < dims.size(); ++i)
-        if (!inside.empty() && ParseNumber<size_t>(Trim(dims[i])) != dims.size() - 1 - i)
-          return Unimplemented("layout mode ", mode, " of a parameter or result; buffers are row-major");
-    }
   config.entry_layout.parameters.clear();
-  for (const Instruction* parameter : module.entry()->parameters())
-    config.entry_layout.parameters.push_back(parameter->shape().WithoutLayout().WithDefaultLayout());
-  config.entry_layout.result = module.entry()->root()->shape().WithoutLayout().WithDefaultLayout();
+  int64_t leaf = 0;
+  for (const Instruction* parameter : module.entry()->parameters()) {
+    Shape shape = parameter->shape().WithoutLayout().WithDefaultLayout();
+    STROP_TRY(SetLeafLayouts(shape, config.parameter_layout_modes, leaf, nullptr));
+    config.entry_layout.parameters.push_back(std::move(shape));
+  }
+  leaf = 0;
+  const Instruction* root = module.entry()->root();
+  config.entry_layout.result = root->shape().WithoutLayout().WithDefaultLayout();
+  STROP_TRY(SetLeafLayouts(config.entry_layout.result, config.result_layout_modes, leaf, root));
   config.has_entry_layout = true;
   return OkStatus();
 }

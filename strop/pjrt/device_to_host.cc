@@ -85,11 +85,11 @@ Status Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args& args) {
   STROP_ASSIGN(Ref<Storage> alive, buffer->buffer.Acquire());  // a deleted buffer is told at once
   EventRef done = WhenDefined(
       buffer, [shape, layout, dst = args.dst, pool = &buffer->device_set->pool()](const void* data, int64_t bytes) {
-        if (shape.num_elements() == 0 || IsDenseRowMajor(shape, layout.byte_strides)) {
+        const Int64Vector strides = DeviceStrides(shape);
+        if (shape.num_elements() == 0 || SameStrides(shape, strides, layout.byte_strides)) {
           DenseCopy(data, dst, bytes, *pool);
         } else {
-          StridedCopy(shape, data, DenseStrides(shape, Layout::RowMajor(shape.rank()).minor_to_major), dst,
-                      layout.byte_strides, *pool);
+          StridedCopy(shape, data, strides, dst, layout.byte_strides, *pool);
         }
         return OkStatus();
       });
@@ -138,7 +138,7 @@ Status Buffer_CopyToMemory(PJRT_Buffer_CopyToMemory_Args& args) {
 // The same bytes as another type or shape, in the same memory.
 Status Buffer_Bitcast(PJRT_Buffer_Bitcast_Args& args) {
   STROP_ASSIGN(Shape shape, ShapeFrom(args.element_type, args.dims, args.num_dims));
-  STROP_TRY(CheckDeviceLayout(args.device_layout, shape));
+  STROP_TRY(SetDeviceLayout(args.device_layout, shape));
   if (shape.byte_size() != args.buffer->buffer.byte_size())
     return InvalidArgument("cannot bitcast ", args.buffer->shape().ToString(), " to ", shape.ToString(),
                            ": the sizes differ");

@@ -49,6 +49,10 @@ Status CheckArguments(const Program& program, PJRT_Buffer* const* arguments, siz
       return InvalidArgument("argument ", i, " of ", program.executable().name(), " is ", given.ToString(),
                              ", expected ", expected.ToString());
     }
+    if (given.has_layout() && expected.has_layout() &&
+        given.layout().minor_to_major != expected.layout().minor_to_major)
+      return InvalidArgument("argument ", i, " of ", program.executable().name(), " is ", given.ToString(true),
+                             " in memory, the program was compiled for ", expected.ToString(true));
     if (argument->device() != device)
       return InvalidArgument("argument ", i, " of ", program.executable().name(), " is on device ",
                              argument->device()->description->id, ", the program runs on device ",

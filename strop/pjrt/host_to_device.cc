@@ -37,7 +37,7 @@ Status Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer_Args& args) 
   STROP_ASSIGN(Shape shape, ShapeFrom(args.type, args.dims, args.num_dims));
   if (args.host_buffer_semantics < 0 || args.host_buffer_semantics > PJRT_HostBufferSemantics_kMutableZeroCopy)
     return InvalidArgument("unknown host buffer semantics ", static_cast<int>(args.host_buffer_semantics));
-  STROP_TRY(CheckDeviceLayout(args.device_layout, shape));
+  STROP_TRY(SetDeviceLayout(args.device_layout, shape));
   if (shape.IsToken()) shape = Shape::Array(ElementType::Pred, {0}).WithDefaultLayout();
   if (!args.data && shape.byte_size() > 0) return InvalidArgument("the host data is null");
   Int64Vector strides;
@@ -46,9 +46,9 @@ Status Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer_Args& args) 
       return InvalidArgument(args.num_byte_strides, " byte strides for ", shape.ToString());
     strides.assign(args.byte_strides, args.byte_strides + args.num_byte_strides);
   } else {
-    strides = DenseStrides(shape, shape.layout().minor_to_major);
+    strides = DenseStrides(shape, Layout::RowMajor(shape.rank()).minor_to_major);
   }
-  const bool dense = shape.num_elements() == 0 || IsDenseRowMajor(shape, strides);
+  const bool dense = shape.num_elements() == 0 || SameStrides(shape, strides, DeviceStrides(shape));
   if (dense && MayAlias(args, shape)) {
     EventRef done = Make<Event>();
     const bool writable = args.host_buffer_semantics == PJRT_HostBufferSemantics_kMutableZeroCopy;
@@ -63,7 +63,7 @@ Status Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer_Args& args) 
   if (dense) {
     DenseCopy(args.data, storage->data(), shape.byte_size(), pool);
   } else {
-    StridedCopy(shape, args.data, strides, storage->data(), DenseStrides(shape, shape.layout().minor_to_major), pool);
+    StridedCopy(shape, args.data, strides, storage->data(), DeviceStrides(shape), pool);
   }
   NormalizeSubByte(shape.type(), storage->data(), shape.num_elements());
   args.buffer = BufferOf(std::move(storage), std::move(shape), memory);
@@ -75,14 +75,15 @@ Status Client_CreateViewOfDeviceBuffer(PJRT_Client_CreateViewOfDeviceBuffer_Args
   PJRT_Memory* given = STROP_PJRT_HAS(args, memory) ? args.memory : nullptr;
   STROP_ASSIGN(PJRT_Memory * memory, MemoryFrom(args.client, given, args.device));
   STROP_ASSIGN(Shape shape, ShapeFrom(args.element_type, args.dims, args.num_dims));
-  STROP_TRY(CheckDeviceLayout(args.layout, shape));
+  STROP_TRY(SetDeviceLayout(args.layout, shape));
   if (!args.device_buffer_ptr && shape.byte_size() > 0) return InvalidArgument("the device buffer is null");
   std::function<void()> on_delete;
   if (args.on_delete_callback)
     on_delete = [callback = args.on_delete_callback, data = args.device_buffer_ptr,
                  user = args.on_delete_callback_arg] { callback(data, user); };
   if (reinterpret_cast<uintptr_t>(args.device_buffer_ptr) % kBufferAlignment != 0 && shape.byte_size() > 0) {
-    // Kernels rely on the alignment: memory that lacks it is copied, and given back at once.
+    // Kernels rely on the alignment: memory that lacks it is copied, and given back at once. (A refusal would be no
+    // help: jaxlib then asks for a way to copy that the C API does not have.)
     STROP_ASSIGN(Ref<Storage> copy, AllocateFor(shape, memory));
     DenseCopy(args.device_buffer_ptr, copy->data(), shape.byte_size(), args.client->device_set->pool());
     if (on_delete) on_delete();
@@ -98,7 +99,7 @@ Status Client_CreateViewOfDeviceBuffer(PJRT_Client_CreateViewOfDeviceBuffer_Args
 Status Client_CreateUninitializedBuffer(PJRT_Client_CreateUninitializedBuffer_Args& args) {
   STROP_ASSIGN(PJRT_Memory * memory, MemoryFrom(args.client, args.memory, args.device));
   STROP_ASSIGN(Shape shape, ShapeFrom(args.shape_element_type, args.shape_dims, args.shape_num_dims));
-  STROP_TRY(CheckDeviceLayout(args.shape_layout, shape));
+  STROP_TRY(SetDeviceLayout(args.shape_layout, shape));
   STROP_ASSIGN(Ref<Storage> storage, AllocateFor(shape, memory));
   args.buffer = BufferOf(std::move(storage), std::move(shape), memory);
   return OkStatus();
@@ -117,7 +118,7 @@ Status Client_CreateErrorBuffer(PJRT_Client_CreateErrorBuffer_Args& args) {
 Status Client_CreateAliasBuffer(PJRT_Client_CreateAliasBuffer_Args& args) {
   STROP_ASSIGN(PJRT_Memory * memory, MemoryFrom(args.client, args.memory, nullptr));
   STROP_ASSIGN(Shape shape, ShapeFrom(args.shape_element_type, args.shape_dims, args.shape_num_dims));
-  STROP_TRY(CheckDeviceLayout(args.shape_layout, shape));
+  STROP_TRY(SetDeviceLayout(args.shape_layout, shape));
   auto callback = std::make_unique<PJRT_FulfillAliasBufferCallback>();
   callback->definition = Make<Event>();
   STROP_ASSIGN(callback->alias, PendingBuffer(shape, memory, callback->definition, callback->storage));

@@ -168,12 +168,27 @@ TEST_F(Pjrt, StridesAndLayouts) {
   read.host_layout = nullptr;
   read.dst_size = 5;
   EXPECT_ERROR(Api().Buffer_ToHostBuffer(&read), kInvalid, "5 bytes");
-  // A device layout that is not row-major is refused, not ignored.
+  // A buffer that lies in memory column by column: told so, read so unless another order is asked for.
   layout.layout.tiled.num_tiles = 0;
   auto column_major = FromHost(data, PJRT_Buffer_Type_F32, dims);
   column_major.device_layout = &layout;
-  EXPECT_ERROR(Api().Client_BufferFromHostBuffer(&column_major), PJRT_Error_Code_UNIMPLEMENTED, "row-major");
+  EXPECT_OK(Api().Client_BufferFromHostBuffer(&column_major));
+  EXPECT_EQ(Read(column_major.buffer, 6), (std::vector<float>{1, 3, 5, 2, 4, 6}));
+  auto told = MakeArgs<PJRT_Buffer_GetMemoryLayout_Args>();
+  told.buffer = column_major.buffer;
+  EXPECT_OK(Api().Buffer_GetMemoryLayout(&told));
+  EXPECT_EQ(told.layout.layout.tiled.minor_to_major[0], 0);
+  const int64_t row_major[] = {1, 0};
+  layout.layout.tiled.minor_to_major = row_major;
+  read.src = column_major.buffer;
+  read.host_layout = &layout;
+  read.dst_size = sizeof out;
+  EXPECT_OK(Api().Buffer_ToHostBuffer(&read));
+  Await(read.event);
+  EXPECT_TRUE(std::equal(out, out + 6, data));
   Await(args.done_with_host_buffer);
+  Await(column_major.done_with_host_buffer);
+  Destroy(column_major.buffer);
   Destroy(args.buffer);
 }
 

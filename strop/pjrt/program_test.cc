@@ -262,6 +262,48 @@ TEST_F(Pjrt, ReplicasMeetInCollectives) {
   Free(executable);
 }
 
+// Layout modes: an argument that lies in memory column by column, a result for which the compiler may choose.
+TEST_F(Pjrt, LayoutModes) {
+  constexpr const char* kTranspose = R"(
+func.func public @main(%a: tensor<2x3xf32> {mhlo.layout_mode = "{0,1}"}) -> (tensor<3x2xf32> {mhlo.layout_mode = "auto"}) {
+  %n = stablehlo.negate %a : tensor<2x3xf32>
+  %r = stablehlo.transpose %n, dims = [1, 0] : (tensor<2x3xf32>) -> tensor<3x2xf32>
+  return %r : tensor<3x2xf32>
+})";
+  PJRT_LoadedExecutable* executable = nullptr;
+  ASSERT_EQ(Compile("mlir", kTranspose, &executable).message, "");
+  const float data[] = {1, 2, 3, 4, 5, 6};
+  const std::vector<int64_t> dims = {2, 3};
+  const int64_t minor_to_major[] = {0, 1};
+  PJRT_Buffer_MemoryLayout layout = {};
+  layout.struct_size = kStructSize<PJRT_Buffer_MemoryLayout>;
+  layout.layout.tiled.minor_to_major = minor_to_major;
+  layout.layout.tiled.minor_to_major_size = 2;
+  auto rows = FromHost(data, PJRT_Buffer_Type_F32, dims), columns = FromHost(data, PJRT_Buffer_Type_F32, dims);
+  columns.device_layout = &layout;
+  EXPECT_OK(Api().Client_BufferFromHostBuffer(&rows));
+  EXPECT_OK(Api().Client_BufferFromHostBuffer(&columns));
+  std::vector<PJRT_Buffer*> outputs(1), wrong = {rows.buffer}, right = {columns.buffer};
+  auto args = Execution(executable, wrong, outputs);
+  EXPECT_ERROR(Api().LoadedExecutable_Execute(&args), kInvalid, "f32[2,3]{1,0} in memory");
+  args = Execution(executable, right, outputs);
+  args.device_complete_events = nullptr;
+  EXPECT_OK(Api().LoadedExecutable_Execute(&args));
+  auto told = MakeArgs<PJRT_Buffer_GetMemoryLayout_Args>();
+  told.buffer = outputs[0];
+  EXPECT_OK(Api().Buffer_GetMemoryLayout(&told));
+  EXPECT_EQ(told.layout.layout.tiled.minor_to_major[0], 0);
+  EXPECT_EQ(Read(outputs[0], 6), (std::vector<float>{-1, -2, -3, -4, -5, -6}));  // as it was before the transpose
+  for (PJRT_Event* event : {rows.done_with_host_buffer, columns.done_with_host_buffer}) Await(event);
+  for (PJRT_Buffer* b : {rows.buffer, columns.buffer, outputs[0]}) Destroy(b);
+  Free(executable);
+  constexpr const char* kWrong = R"(
+func.func public @main(%a: tensor<2xf32> {mhlo.layout_mode = "{0,1}"}) -> tensor<2xf32> {
+  return %a : tensor<2xf32>
+})";
+  EXPECT_NE(Compile("mlir", kWrong, &executable).message.find("layout mode {0,1}"), std::string::npos);
+}
+
 // A program on two partitions: each has one half of the argument, and gets one half of the result.
 TEST_F(Pjrt, Partitions) {
   constexpr const char* kReverse = R"(module attributes {mhlo.num_partitions = 2 : i32} {

@@ -87,12 +87,9 @@ Int64Vector DenseStrides(const Shape& shape, std::span<const int64_t> minor_to_m
   return strides;
 }
 
-bool IsDenseRowMajor(const Shape& shape, std::span<const int64_t> byte_strides) {
-  int64_t stride = Bytes(shape.type());
-  for (int64_t i = shape.rank() - 1; i >= 0; --i) {
-    if (shape.dim(i) != 1 && byte_strides[i] != stride) return false;
-    stride *= shape.dim(i);
-  }
+bool SameStrides(const Shape& shape, std::span<const int64_t> a, std::span<const int64_t> b) {
+  for (int64_t i = 0; i < shape.rank(); ++i)
+    if (shape.dim(i) != 1 && a[i] != b[i]) return false;
   return true;
 }
 

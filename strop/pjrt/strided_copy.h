@@ -1,4 +1,4 @@
-// Copies between arrays of any strides: host data of frameworks on one side, dense row-major buffers on the other.
+// Copies between arrays of any strides: host data of frameworks on one side, dense buffers on the other.
 #pragma once
 #include <cstdint>
 
@@ -9,8 +9,8 @@ namespace strop::pjrt {
 
 // Byte strides of a dense array of `shape` whose dimensions lie in memory as `minor_to_major` says.
 Int64Vector DenseStrides(const Shape& shape, std::span<const int64_t> minor_to_major);
-// Row-major without gaps; strides of dimensions of one element do not matter.
-bool IsDenseRowMajor(const Shape& shape, std::span<const int64_t> byte_strides);
+// Do they place the elements alike? Strides of dimensions of one element do not matter.
+bool SameStrides(const Shape& shape, std::span<const int64_t> a, std::span<const int64_t> b);
 
 // For every element: to[index * to_strides] = from[index * from_strides]. Elements are Bytes(shape.type()) bytes. Large
 // copies are shared out over the pool.

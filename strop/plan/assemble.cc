@@ -137,15 +137,39 @@ MemoryKind KindOf(const std::string& name) {
   return MemoryKind::kDevice;
 }
 
+// Outputs for the parameters whose buffers are given away without saying for which result: the first that fits and is
+// still free.
+using Donations = std::map<int64_t, std::pair<int64_t, bool>>;  // output -> parameter, must
+void MatchDonors(const Module& module, const EntryLayout& layout, const std::vector<Shape>& outputs,
+                 Donations& donated) {
+  const ModuleConfig& config = module.config();
+  auto kind = [](const std::vector<std::string>& kinds, int64_t i) {
+    return i < static_cast<int64_t>(kinds.size()) ? KindOf(kinds[i]) : MemoryKind::kDevice;
+  };
+  for (const BufferDonor& donor : config.buffer_donors) {
+    const int64_t parameter = FlatParameter(layout, donor.parameter, donor.parameter_index);
+    const Shape* shape = &layout.parameters[donor.parameter];
+    for (int64_t index : donor.parameter_index) shape = &shape->element(index);
+    for (size_t o = 0; o < outputs.size(); ++o) {
+      const auto output = static_cast<int64_t>(o);
+      if (donated.count(output) || !shape->IsArray() || !outputs[o].Compatible(*shape)) continue;
+      if (kind(config.parameter_memory_kinds, parameter) != kind(config.result_memory_kinds, output)) continue;
+      donated[output] = {parameter, false};
+      break;
+    }
+  }
+}
+
 // An output gets memory of its own before anything is merged, so that whatever computes it writes there directly.
 void PlaceOutputs(const Module& module, Graph& g, Plan& plan) {
   const EntryLayout layout = module.EffectiveEntryLayout();
   std::vector<Shape> shapes = layout.result.Leaves();
   const auto& kinds = module.config().result_memory_kinds;
-  std::map<int64_t, std::pair<int64_t, bool>> donated;  // output -> parameter, must
+  Donations donated;
   for (const InputOutputAlias& a : module.config().input_output_alias)
     donated[FlatLeaf(layout.result, a.output_index)] = {FlatParameter(layout, a.parameter, a.parameter_index),
                                                         a.must_alias};
+  MatchDonors(module, layout, shapes, donated);
   for (size_t o = 0; o < g.outputs.size(); ++o) {
     OutputSpec spec;
     spec.shape = o < shapes.size() ? shapes[o] : Shape();

@@ -63,7 +63,17 @@ class PlanBuilder {
       }
       parameters.push_back(std::move(leaves));
     }
-    STROP_ASSIGN(Leaves results, Walk(entry, std::move(parameters), NewProgram(entry.name())));
+    const int32_t main = NewProgram(entry.name());
+    STROP_ASSIGN(Leaves results, Walk(entry, std::move(parameters), main));
+    // Each result is a buffer of its own, neither an argument nor another result: whoever frees one or gives it away
+    // leaves the others alone. (The copy of a donated argument vanishes.)
+    for (size_t k = 0; k < results.size(); ++k) {
+      const int32_t value = results[k];
+      const bool taken = std::find(results.begin(), results.begin() + k, value) != results.begin() + k;
+      if (!taken && g_.groups[g_.values[value].group].base != Base::Parameter) continue;
+      results[k] = Fresh(g_.values[value].size, entry.root());
+      AddCopy(main, entry.root(), value, results[k]);
+    }
     position_ += kStepDistance;
     g_.end_position = position_;
     for (int32_t v : results) Read(v);

@@ -59,19 +59,24 @@ struct LoopModule {
     return c->Add(Op::GetTupleElement, tuple->shape().element(index), {tuple}, GetTupleElementAttrs{index});
   }
   // while over (0, array parameter); result: the array
-  void Finish(bool donate) {
+  enum class Gift { kNone, kToResult, kToAny };
+  void Finish(bool donate) { Finish(donate ? Gift::kToResult : Gift::kNone); }
+  void Finish(Gift gift) {
     Instruction* x = entry->AddParameter(0, array);
     Instruction* zero = entry->AddConstant(Literal::Scalar<int32_t>(0));
     Instruction* init = entry->Add(Op::Tuple, state, {zero, x});
     Instruction* loop = entry->Add(Op::While, state, {init});
     loop->set_called({condition, body});
     entry->set_root(Gte(entry, loop, 1));
-    if (donate) m.config().input_output_alias.push_back({{}, 0, {}, false});
+    if (gift == Gift::kToResult) m.config().input_output_alias.push_back({{}, 0, {}, false});
+    if (gift == Gift::kToAny) m.config().buffer_donors.push_back({0, {}});
   }
 };
 
 TEST(Plan, LoopUpdatesInPlace) {
-  for (bool donate : {false, true}) {
+  using Gift = LoopModule::Gift;
+  for (Gift gift : {Gift::kNone, Gift::kToResult, Gift::kToAny}) {
+    const bool donate = gift != Gift::kNone;
     LoopModule l;
     Instruction* p = l.body->AddParameter(0, l.state);
     Instruction* i = l.Gte(l.body, p, 0);
@@ -83,7 +88,7 @@ TEST(Plan, LoopUpdatesInPlace) {
     Instruction* one = l.body->AddConstant(Literal::Scalar<int32_t>(1));
     Instruction* next = l.body->Add(Op::Add, l.counter, {i, one});
     l.body->set_root(l.body->Add(Op::Tuple, l.state, {next, u}));
-    l.Finish(donate);
+    l.Finish(gift);
     Plan plan = MakePlan(l.m);
     // The counter's start is a constant, and (not donated) the caller's array may not be written: one copy each, none
     // in the body.
@@ -146,7 +151,8 @@ TEST(Plan, ElementwiseChainReusesMemoryAndWritesTheOutputDirectly) {
   EXPECT_EQ(Copies(plan), 0);
 }
 
-TEST(Plan, OutputsThatAreInputsAreForwarded) {
+// A result that is an argument or another result is a copy of it; that of a donated argument is the argument.
+TEST(Plan, OutputsThatAreInputsAreCopies) {
   Module m("forward");
   Computation* c = m.AddComputation("main");
   m.set_entry(c);
@@ -155,9 +161,12 @@ TEST(Plan, OutputsThatAreInputsAreForwarded) {
   Instruction* e = c->Add(Op::Exp, s, {x}, AccuracyAttrs{});
   c->set_root(c->Add(Op::Tuple, Shape::Tuple({s, s, s}), {x, e, e}));
   Plan plan = MakePlan(m);
-  EXPECT_EQ(plan.spec.outputs[0].source, OutputSource::kForwardParameter);
-  EXPECT_EQ(plan.spec.outputs[1].source, OutputSource::kFresh);
-  EXPECT_EQ(plan.spec.outputs[2].source, OutputSource::kForwardOutput);
+  for (const OutputSpec& output : plan.spec.outputs) EXPECT_EQ(output.source, OutputSource::kFresh);
+  EXPECT_EQ(Copies(plan), 2) << plan.ToString();
+  m.config().input_output_alias.push_back({{0}, 0, {}, false});
+  Plan donated = MakePlan(m);
+  EXPECT_EQ(donated.spec.outputs[0].source, OutputSource::kAliasParameter);
+  EXPECT_EQ(Copies(donated), 1) << donated.ToString();
 }
 
 TEST(Plan, BranchesWriteTheResultDirectly) {

@@ -11,7 +11,13 @@
 #include "strop/runtime/launch_queue.h"
 #include "strop/runtime/sub_byte.h"
 
+// jaxlib's own handlers do not always ask for an error's code and message: they take its first word for an absl::Status
+// and delete the object. So the first word is one, of the kind without a message: the code, shifted by two, and the bit
+// that says so.
 struct XLA_FFI_Error {
+  XLA_FFI_Error(strop::StatusCode error_code, std::string text)
+      : status_word(static_cast<uintptr_t>(error_code) << 2 | 1), code(error_code), message(std::move(text)) {}
+  uintptr_t status_word;
   strop::StatusCode code;
   std::string message;
 };
@@ -34,7 +40,7 @@ namespace strop {
 namespace {
 
 XLA_FFI_Error* MakeError(const Status& status) {
-  return status.ok() ? nullptr : new XLA_FFI_Error{status.code(), status.message()};
+  return status.ok() ? nullptr : new XLA_FFI_Error(status.code(), std::string(status.message()));
 }
 
 // ---- types: names and ids of the process
@@ -63,7 +69,7 @@ void (*DeleterOf(int64_t type_id))(void*) {
 // ---- the functions behind frame->api
 
 XLA_FFI_Error* ErrorCreate(XLA_FFI_Error_Create_Args* args) {
-  return new XLA_FFI_Error{static_cast<StatusCode>(args->errc), args->message ? args->message : ""};
+  return new XLA_FFI_Error(static_cast<StatusCode>(args->errc), args->message ? args->message : "");
 }
 void ErrorGetMessage(XLA_FFI_Error_GetMessage_Args* args) {
   args->message = args->error ? args->error->message.c_str() : "";

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "strop/spmd/shards.h"
 
@@ -25,13 +26,10 @@ int64_t MaximalDevice(const Sharding* sharding) {
   return device;
 }
 
-constexpr std::array<std::string_view, 3> kIdentities = {"Sharding", "xla.sdy.FuncResultSharding",
-                                                         "xla.sdy.PropagationBarrier"};
-
-bool IsMark(const Instruction& i) {
-  if (i.op() != Op::CustomCall || i.operand_count() != 1 || !i.shape().Compatible(i.operand(0)->shape())) return false;
-  return std::find(kIdentities.begin(), kIdentities.end(), i.attrs<CustomCallAttrs>().target) != kIdentities.end();
-}
+constexpr std::array<std::string_view, 7> kMarks = {
+    "Sharding",         "xla.sdy.FuncResultSharding", "xla.sdy.PropagationBarrier",
+    "LayoutConstraint", "annotate_device_placement",  "MoveToHost",
+    "MoveToDevice"};
 
 Instruction* Zeros(Builder& b, const Shape& shape) {
   if (shape.IsToken()) return b.MakeWithShape(Op::AfterAll, shape, {});
@@ -178,16 +176,20 @@ class Partitioner {
   Status EntryResult() {
     Computation* entry = module_.entry();
     Instruction* root = entry->root();
-    const Sharding* sharding = root->sharding();
-    if (!sharding) return OkStatus();
+    std::optional<Sharding> sharding;
+    if (root->sharding()) sharding = *root->sharding();
+    std::vector<Instruction*> marks;
+    for (; IsMark(*root); root = root->operand(0)) marks.push_back(root);
     Builder b(entry);
     b.set_metadata(root->shared_metadata());
-    const Sharding kept = *sharding;
-    if (IsMark(*root)) root = root->operand(0);
     int64_t leaf = 0;
-    STROP_ASSIGN(Instruction * cut, Cut(b, root, kept, leaf));
+    if (sharding) {
+      STROP_ASSIGN(root, Cut(b, root, *sharding, leaf));
+    }
     STROP_TRY(b.status());
-    entry->set_root(cut);
+    entry->set_root(root);
+    for (Instruction* mark : marks)
+      if (mark->use_count() == 0) entry->Remove(mark);
     return OkStatus();
   }
 
@@ -283,6 +285,11 @@ class Partitioner {
 };
 
 }  // namespace
+
+bool IsMark(const Instruction& i) {
+  if (i.op() != Op::CustomCall || i.operand_count() != 1 || !i.shape().Compatible(i.operand(0)->shape())) return false;
+  return std::find(kMarks.begin(), kMarks.end(), i.attrs<CustomCallAttrs>().target) != kMarks.end();
+}
 
 Result<int64_t> PartitionModule(Module& module) {
   if (module.config().num_partitions <= 1) return 0;

@@ -18,6 +18,9 @@
 
 namespace strop::spmd {
 
+// A custom call that says something about its operand (its sharding, layout, memory) and is that operand.
+bool IsMark(const Instruction& instruction);
+
 // Nothing happens to a module of one partition. Returns how many values were cut, gathered or sent.
 Result<int64_t> PartitionModule(Module& module);
 

@@ -35,7 +35,7 @@ def main():
         print(f"skipped: {', '.join(missing)} is not installed (./dev setup installs it)")
         return 77
     failed = []
-    measured = subprocess.run([sys.executable, TOOL, "--quick", *FUNCTIONS, "--types=float32,float64,bfloat16"], capture_output=True, text=True)
+    measured = subprocess.run([sys.executable, TOOL, "--quick", *FUNCTIONS, "--types=float32,float64,bfloat16,complex64"], capture_output=True, text=True)
     print(measured.stdout, measured.stderr[-2000:] if measured.returncode else "", sep="")
     if measured.returncode:
         failed.append("a bound is exceeded, or a special value is wrong")

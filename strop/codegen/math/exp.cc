@@ -59,6 +59,11 @@ V Exp(VectorBuilder& b, V x) {
   return b.FMul(b.FMul(value, PowerOfTwo(b, first, wide)), PowerOfTwo(b, second, wide));
 }
 
+ScaledExp ExpInParts(VectorBuilder& b, V x) {
+  const Reduced e = Reduce(b, IsDouble(x) ? Clamp(b, x, -2300, 2300) : Clamp(b, x, -300, 300));
+  return {b.FAdd(e.expm1, b.F(1, x)), e.n};
+}
+
 // 2^n (e^r - 1) + (2^n - 1), halved throughout so that 2^n may overflow.
 V Expm1(VectorBuilder& b, V x) {
   const bool wide = IsDouble(x);

@@ -24,7 +24,7 @@ V EmitMath(VectorBuilder& b, MathFunction f, V x) {
     case MathFunction::kAcosh: return math::Acosh(b, x);
     case MathFunction::kAsin: return math::Asin(b, x);
     case MathFunction::kAsinh: return math::Asinh(b, x);
-    case MathFunction::kAtan: FLOAT_OR_LIBM(AtanOfFloat, atan);
+    case MathFunction::kAtan: return math::IsDouble(x) ? math::Atan2OfDouble(b, x, b.F(1, x)) : math::AtanOfFloat(b, x);
     case MathFunction::kAtanh: return math::Atanh(b, x);
     case MathFunction::kCbrt: return math::Cbrt(b, x);
     case MathFunction::kCos: return math::Cos(b, x);
@@ -46,7 +46,9 @@ V EmitMath(VectorBuilder& b, MathFunction f, V x) {
 }
 
 V EmitPow(VectorBuilder& b, V x, V y) { return math::IsDouble(x) ? LIBM(pow, x, y) : math::PowOfFloat(b, x, y); }
-V EmitAtan2(VectorBuilder& b, V y, V x) { return math::IsDouble(x) ? LIBM(atan2, y, x) : math::Atan2OfFloat(b, y, x); }
+V EmitAtan2(VectorBuilder& b, V y, V x) {
+  return math::IsDouble(x) ? math::Atan2OfDouble(b, y, x) : math::Atan2OfFloat(b, y, x);
+}
 V EmitFmod(VectorBuilder& b, V x, V y) { return LIBM(fmod, x, y); }
 
 }  // namespace strop

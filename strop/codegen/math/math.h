@@ -20,6 +20,10 @@ using V = llvm::Value*;
 
 // exp.cc
 V Exp(VectorBuilder& b, V x);
+struct ScaledExp {
+  V value, n;  // e^x = value 2^n, n an integer of the width of the lanes, up to four times the largest exponent
+};
+ScaledExp ExpInParts(VectorBuilder& b, V x);
 V PowerOfTwoOfNormal(VectorBuilder& b, V x, double scale);
 V Expm1(VectorBuilder& b, V x);
 V Logistic(VectorBuilder& b, V x);
@@ -40,6 +44,7 @@ V TanOfFloat(VectorBuilder& b, V x);
 V AtanOfFloat(VectorBuilder& b, V x);
 V Asin(VectorBuilder& b, V x);
 V Acos(VectorBuilder& b, V x);
+V Atan2OfDouble(VectorBuilder& b, V y, V x);
 V Atan2OfFloat(VectorBuilder& b, V y, V x);
 // power.cc
 V PowOfFloat(VectorBuilder& b, V x, V y);

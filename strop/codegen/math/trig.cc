@@ -203,6 +203,51 @@ V Acos(VectorBuilder& b, V x) {
   return b.Select(h.beyond, outer, inner);
 }
 
+// Angle of the point (x, y), double lanes, by the ratio t of the smaller coordinate to the larger one, from tan(pi/8)
+// on of their difference to their sum: k pi/4 +- atan t, both with what their rounding lost.
+V Atan2OfDouble(VectorBuilder& b, V y, V x) {
+  b.Match(y, x);
+  V ax = b.FAbs(x), ay = b.FAbs(y), zero = b.Zero(x), one = b.F(1, x), infinity = b.F(HUGE_VAL, x);
+  V steep = b.FGt(ay, ax);
+  V large = b.Select(steep, ay, ax), small = b.Select(steep, ax, ay);
+  V flat = b.FEq(small, zero), both = b.FEq(small, infinity), far = b.FEq(large, infinity);
+  V scale = b.Select(b.FGt(large, b.F(0x1p1000, x)), b.F(0x1p-100, x),
+                     b.Select(b.FLt(large, b.F(0x1p-900, x)), b.F(0x1p100, x), one));
+  large = b.Select(b.Or(flat, far), one, b.FMul(large, scale));
+  small = b.Select(both, one, b.Select(far, zero, b.FMul(small, scale)));
+  V diagonal = b.FGt(small, b.FMul(large, b.F(0x1.a827999fcef32p-2, x)));
+  V numerator = b.Select(diagonal, b.FSub(small, large), small);
+  V denominator = b.Select(diagonal, b.FAdd(small, large), large);
+  V lost = b.Select(diagonal, b.FSub(small, b.FSub(denominator, large)), zero);
+  V difference_lost = b.Select(diagonal, b.FSub(small, b.FAdd(numerator, large)), zero);
+
+  V reciprocal = b.FDiv(one, denominator);
+  V t = b.FMul(numerator, reciprocal);
+  V minus_t = b.FNeg(t);
+  V rest = b.FAdd(b.Fma(minus_t, denominator, numerator), b.Fma(minus_t, lost, difference_lost));
+  V t_lost = b.FMul(rest, reciprocal);
+
+  V z = b.FMul(t, t);
+  V p = b.Polynomial(z, {-0.3333333333333333, 0.19999999999999815, -0.14285714285662438, 0.11111111105391769,
+                         -0.09090908764481294, 0.0769229667272373, -0.06666429917949812, 0.05878983633819344,
+                         -0.052308353685400856, 0.045532439666145896, -0.03461097230728901, 0.016328478116974826});
+  V low = b.Fma(b.FMul(t, z), p, b.Fma(b.FNeg(z), t_lost, t_lost));
+
+  V left = b.SLt(b.AsInt(x), b.Zero(b.AsInt(x)));
+  V k = b.Select(diagonal, one, b.Select(steep, b.F(2, x), zero));
+  k = b.Select(left, b.FSub(b.F(4, x), k), k);
+  V turned = b.ir().CreateXor(steep, left);
+  t = b.Select(turned, b.FNeg(t), t);
+  low = b.Select(turned, b.FNeg(low), low);
+  V base = b.FMul(k, b.F(kPi1 / 2, x));
+  V base_low = b.Fma(k, b.F(kPi2 / 2, x), b.Fma(k, b.F(kPi1 / 2, x), b.FNeg(base)));
+  V sum = b.FAdd(base, t);
+  V angle = b.FAdd(sum, b.FAdd(b.FAdd(b.FSub(base, sum), t), b.FAdd(base_low, low)));
+  angle = b.Select(b.FEq(k, zero), b.FAdd(t, low), angle);
+  angle = b.CopySign(angle, y);
+  return b.Select(b.ir().CreateFCmpUNO(x, y), b.FAdd(x, y), angle);
+}
+
 V Atan2OfFloat(VectorBuilder& b, V y, V x) {
   b.Match(y, x);
   return b.ToF32(AngleOf(b, b.ToF64(y), b.ToF64(x)));

@@ -1,5 +1,7 @@
 // Layouts as text ("{1,0}"): of buffers, of a program's parameters and results, and of what a shape gets by default.
-// All buffers are row-major.
+#include <map>
+#include <mutex>
+
 #include "strop/pjrt/executable.h"
 #include "strop/pjrt/extensions.h"
 #include "strop/pjrt/slots.h"
@@ -14,20 +16,17 @@ namespace {
 
 constexpr int kMaxRank = 64;
 
-// Layouts of executables are the executable's own in the interface. They depend on the rank only, so one immortal
-// object a rank serves all; those that callers destroy are made for them.
-PJRT_Layouts_MemoryLayout* SharedRowMajor(int64_t rank) {
-  static const std::vector<PJRT_Layouts_MemoryLayout*>* const kLayouts = [] {
-    auto* list = new std::vector<PJRT_Layouts_MemoryLayout*>;
-    for (int64_t r = 0; r <= kMaxRank; ++r)
-      list->push_back(new PJRT_Layouts_MemoryLayout{Layout::RowMajor(r).ToString()});
-    return list;
-  }();
-  return (*kLayouts)[rank];
-}
-
-PJRT_Layouts_MemoryLayout* OwnRowMajor(int64_t rank) {
-  return new PJRT_Layouts_MemoryLayout{SharedRowMajor(rank)->text};
+// Layouts of executables are the executable's own in the interface. There are few different ones, so one immortal
+// object a layout serves all; those that callers destroy are made for them.
+PJRT_Layouts_MemoryLayout* Shared(const Layout& layout) {
+  struct Table {
+    std::mutex mutex;
+    std::map<std::string, PJRT_Layouts_MemoryLayout> layouts;
+  };
+  static Table* const kTable = new Table;
+  std::string text = layout.ToString();
+  std::lock_guard<std::mutex> lock(kTable->mutex);
+  return &kTable->layouts.try_emplace(text, PJRT_Layouts_MemoryLayout{text}).first->second;
 }
 
 Status DestroyLayout(PJRT_Layouts_MemoryLayout_Destroy_Args& args) {
@@ -46,12 +45,12 @@ Status SerializeLayout(PJRT_Layouts_MemoryLayout_Serialize_Args& args) {
 template <class Args>
 Status DefaultLayout(Args& args) {
   if (args.num_dims > kMaxRank) return InvalidArgument("a shape of rank ", args.num_dims);
-  args.layout = OwnRowMajor(static_cast<int64_t>(args.num_dims));
+  args.layout = new PJRT_Layouts_MemoryLayout{Layout::RowMajor(static_cast<int64_t>(args.num_dims)).ToString()};
   return OkStatus();
 }
 
 Status BufferLayout(PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args& args) {
-  args.layout = OwnRowMajor(args.buffer->shape().rank());
+  args.layout = new PJRT_Layouts_MemoryLayout{args.buffer->shape().layout_or_default().ToString()};
   return OkStatus();
 }
 
@@ -73,7 +72,7 @@ Status ParameterLayouts(PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args& a
 
 std::vector<PJRT_Layouts_MemoryLayout*> LayoutsOf(const std::vector<Shape>& shapes) {
   std::vector<PJRT_Layouts_MemoryLayout*> layouts;
-  for (const Shape& shape : shapes) layouts.push_back(SharedRowMajor(shape.rank()));
+  for (const Shape& shape : shapes) layouts.push_back(Shared(shape.layout_or_default()));
   return layouts;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "strop/runtime/lapack/routines.h"
+#include "strop/runtime/lapack/small_lu.h"
 
 namespace strop::lapack {
 namespace {
@@ -27,8 +28,13 @@ class GetrfOf final : public Routine {
     return site.Function(&fn_);
   }
   void Solve(int64_t i, const CustomCallFrame& f, const Scratch&) const override {
-    fn_(&m_, &n_, At<T>(f.results[0], i, int64_t{m_} * n_), &m_, At<Int>(f.results[1], i, k_),
-        At<Int>(f.results[2], i, 1));
+    T* a = At<T>(f.results[0], i, int64_t{m_} * n_);
+    Int* pivots = At<Int>(f.results[1], i, k_);
+    Int* info = At<Int>(f.results[2], i, 1);
+    if (std::max(m_, n_) <= kSmallLu<T>)
+      SmallLu(m_, n_, a, pivots, info);
+    else
+      fn_(&m_, &n_, a, &m_, pivots, info);
   }
 
   Int m_ = 0, n_ = 0, k_ = 0;

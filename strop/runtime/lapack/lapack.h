@@ -11,8 +11,8 @@ namespace strop {
 // Is the target of this call one of them?
 bool IsLapackCall(const CustomCallSite& site);
 
-// `library` is the option lapack_library. NotFound if the host has no such library; InvalidArgument for shapes and
-// attributes that the routine does not take.
+// `library` is the option lapack_library. NotFound if the host has no such library, or that no such routine;
+// InvalidArgument for shapes and attributes that the routine does not take.
 Result<std::shared_ptr<CustomCall>> BindLapack(const CustomCallSite& site, const std::string& library);
 
 }  // namespace strop

@@ -215,6 +215,20 @@ TYPED_TEST(LapackTest, Lu) {
   }
 }
 
+// A column without a pivot is left, and the first is told: in small matrices, which are ours, as in large ones.
+TYPED_TEST(LapackTest, SingularLu) {
+  using T = TypeParam;
+  for (int64_t n : {5, 6, 30}) {
+    Batch<T> a = RandomBatch<T>(2, n, n), lu = a;
+    for (int64_t i = 0; i < n; ++i) a(0, i, 2) = a(0, i, 4) = T(0);
+    Batch<int32_t> pivots(2, n, 1), info(2, 1, 1);
+    ASSERT_TRUE(this->Runs("getrf", "", {this->Arg(a)}, {this->Arg(lu), this->Vec(pivots), this->Num(info)}));
+    EXPECT_EQ(info.data, (std::vector<int32_t>{3, 0})) << n;
+    EXPECT_EQ(pivots(0, 2, 0), 3);
+    EXPECT_EQ(lu(0, 2, 2), T(0));
+  }
+}
+
 TYPED_TEST(LapackTest, Qr) {
   using T = TypeParam;
   for (auto [m, n] : kSizes) {

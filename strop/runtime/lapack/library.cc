@@ -103,7 +103,7 @@ Result<const Library*> Library::Open(const std::string& path) {
 Result<void*> Library::Find(const std::string& routine) const {
   const std::string name = StrCat(prefix_, routine, "_");
   if (void* function = Symbol(name)) return function;
-  return Unimplemented("the LAPACK library ", path_, " has no function ", name);
+  return NotFound("the LAPACK library ", path_, " has no function ", name);
 }
 
 Library::OneThread::OneThread(const Library& library) : library_(library) {

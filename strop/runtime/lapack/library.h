@@ -22,7 +22,7 @@ class Library {
   // what was tried, Unimplemented for a library with 64-bit integers.
   static Result<const Library*> Open(const std::string& path);
 
-  // The function of a Fortran routine ("dgetrf"); Unimplemented if the library lacks it.
+  // The function of a Fortran routine ("dgetrf"); NotFound if the library lacks it.
   Result<void*> Find(const std::string& routine) const;
   const std::string& path() const { return path_; }
   // May two threads be inside the library?
