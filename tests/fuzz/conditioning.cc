@@ -85,13 +85,14 @@ Instruction* NoisyPart(Builder& b, Instruction* part, Instruction* finite, doubl
   return b.Make(Op::Select, {finite, noisy, b.Splat(type, wild[random.Below(5)], dims)});
 }
 
-// Values of which each element is one of two; NaNs keep their sign.
+// Values of which each element is one of two, or all the same; NaNs keep their sign.
 Instruction* EitherOf(Builder& b, const Shape& shape, double one, double other, Random& random) {
   Literal values = *Literal::Zeros(shape.WithoutLayout());
   const ElementType type = shape.type();
   const uint64_t sign = FormatOf(type).has_negative_zero ? uint64_t{1} << (Bits(type) - 1) : 0;
+  const int share = 50 * static_cast<int>(random.Below(3));
   for (int64_t i = 0; i < values.num_elements(); ++i) {
-    const double value = random.Chance(50) ? one : other;
+    const double value = random.Chance(share) ? one : other;
     const uint64_t code = EncodeFloat(type, std::fabs(value)) | (std::signbit(value) ? sign : 0);
     std::memcpy(values.mutable_bytes().data() + i * Bytes(type), &code, static_cast<size_t>(Bytes(type)));
   }
