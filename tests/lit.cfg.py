@@ -24,7 +24,8 @@ for word, program in (("strop", config.strop_program), ("FileCheck", config.file
     config.substitutions.append((r"(?<![-\w/.])" + word + r"(?=\s)", program))
 
 # Tests of factorisations need the host's LAPACK.
-for library in (os.environ.get("STROP_LAPACK_LIBRARY") or "libopenblas.so.0", "liblapack.so.3"):
+named_lapack = os.environ.get("STROP_LAPACK_LIBRARY")
+for library in [named_lapack] if named_lapack else ["libopenblas.so.0", "liblapack.so.3"]:
     try:
         ctypes.CDLL(library)
     except OSError:

@@ -6,7 +6,7 @@ import os
 import sys
 
 import strop
-from strop import c_api
+from strop import c_api, lapack
 
 
 def _framework(name: str) -> str:
@@ -63,6 +63,8 @@ def main() -> int:
     print(f"torch_xla    {_framework('torch_xla')}; finds Strop: {'yes' if _registered('torch_xla.plugins') else 'no'}")
     print(f"tensorflow   {_framework('tensorflow')}")
     print(f"threads      {usable if threads in ('', '0') else threads} (STROP_NUM_THREADS={threads}, {usable} usable CPUs)")
+    named = os.environ.get("STROP_LAPACK_LIBRARY")
+    print(f"lapack       {named or lapack.library_path() or 'libopenblas.so.0 or liblapack.so.3, if the system has one'}")
     if importlib.util.find_spec("jax") is not None:
         for line in _devices():
             print(f"runs on      {line}")
