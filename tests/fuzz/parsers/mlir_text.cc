@@ -8,12 +8,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Result<std::vector<std::unique_ptr<Module>>> modules = ImportMlirText(fuzz::AsText(data, size), "");
   if (modules.ok())
     for (const std::unique_ptr<Module>& module : *modules) fuzz::InsistOnTextFixpoint(*module);
-  Result<std::string> generic = MlirToGenericText({data, size});
-  if (!generic.ok()) return 0;
-  const auto* bytes = reinterpret_cast<const uint8_t*>(generic->data());
-  Result<std::string> again = MlirToGenericText({bytes, generic->size()});
-  fuzz::Insist(again.ok(), "the generic form is read",
-               again.ok() ? "" : StrCat(again.status().ToString(), "\n", *generic));
-  fuzz::Insist(*again == *generic, "the generic form stays", StrCat(*generic, "\n----\n", *again));
+  fuzz::InsistOnGenericFixpoint({data, size});
   return 0;
 }

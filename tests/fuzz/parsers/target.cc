@@ -18,11 +18,16 @@ void Insist(bool holds, std::string_view what, std::string_view detail) {
 
 void InsistOnTextFixpoint(const Module& module) {
   if (!VerifyModule(module).ok()) return;
-  const std::string text = PrintModule(module);
-  Result<std::unique_ptr<Module>> again = ParseHloModule(text);
-  Insist(again.ok(), "what is printed is read", again.ok() ? "" : StrCat(again.status().ToString(), "\n", text));
-  const std::string once_more = PrintModule(**again);
-  Insist(once_more == text, "what is printed and read is printed the same", StrCat(text, "\n----\n", once_more));
+  // The first round may spell out what was left open (the layouts of an entry); from then on nothing changes.
+  std::string text = PrintModule(module);
+  for (int round = 0; round < 2; ++round) {
+    Result<std::unique_ptr<Module>> again = ParseHloModule(text);
+    Insist(again.ok(), "what is printed is read", again.ok() ? "" : StrCat(again.status().ToString(), "\n", text));
+    std::string once_more = PrintModule(**again);
+    Insist(round == 0 || once_more == text, "what is printed and read is printed the same",
+           StrCat(text, "\n----\n", once_more));
+    text = std::move(once_more);
+  }
 }
 
 }  // namespace strop::fuzz
