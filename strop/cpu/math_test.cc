@@ -149,7 +149,7 @@ const Row kRows[] = {
     UNARY(Atanh, std::atanh(x), 2.0, 2.0, -1, 1),
     UNARY(Cbrt, std::cbrt(x), 0.6, 0.6, -3, 3),
     UNARY(Erf, std::erf(x), 1.25, 1.25, -5, 5),
-    UNARY(Rsqrt, 1 / std::sqrt(x), 1.5, 1.5, 0, 3),
+    UNARY(Rsqrt, 1 / std::sqrt(x), 1.5, 0.6, 0, 3),
     UNARY(Sqrt, std::sqrt(x), 0.501, 0.501, 0, 3),
     {"Pow", [](VectorBuilder& b, Value* x, Value* y) { return EmitPow(b, x, y); },
      [](Long x, Long y) -> Long { return std::pow(x, y); }, 0.6, 1.0, -3, 3},

@@ -35,7 +35,7 @@ V EmitMath(VectorBuilder& b, MathFunction f, V x) {
     case MathFunction::kLog: return math::Log(b, x);
     case MathFunction::kLog1p: return math::Log1p(b, x);
     case MathFunction::kLogistic: return math::Logistic(b, x);
-    case MathFunction::kRsqrt: return b.FDiv(b.F(1, x), b.Sqrt(x));
+    case MathFunction::kRsqrt: return math::Rsqrt(b, x);
     case MathFunction::kSin: return math::Sin(b, x);
     case MathFunction::kSinh: return math::Sinh(b, x);
     case MathFunction::kSqrt: return b.Sqrt(x);

@@ -47,6 +47,7 @@ V Acos(VectorBuilder& b, V x);
 V Atan2OfDouble(VectorBuilder& b, V y, V x);
 V Atan2OfFloat(VectorBuilder& b, V y, V x);
 // power.cc
+V Rsqrt(VectorBuilder& b, V x);
 V PowOfFloat(VectorBuilder& b, V x, V y);
 V Erf(VectorBuilder& b, V x);
 

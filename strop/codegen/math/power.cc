@@ -24,6 +24,17 @@ V PowOfFloat(VectorBuilder& b, V x, V y) {
   return b.ToF32(value);
 }
 
+// 1 / sqrt x; of doubles with a step of Newton's, y + y (1 - x y^2) / 2, that takes back the first rounding.
+V Rsqrt(VectorBuilder& b, V x) {
+  V y = b.FDiv(b.F(1, x), b.Sqrt(x));
+  if (!IsDouble(x)) return y;
+  V product = b.FMul(x, y);
+  V lost = b.Fma(x, y, b.FNeg(product));
+  V rest = b.Fma(b.FNeg(lost), y, b.Fma(b.FNeg(product), y, b.F(1, x)));
+  V better = b.Fma(b.FMul(y, b.F(0.5, x)), rest, y);
+  return b.Select(b.And(b.FGt(x, b.Zero(x)), b.FLt(x, b.F(HUGE_VAL, x))), better, y);
+}
+
 // x + x p(x^2) near zero; 1 - 2^p(|x|) beyond, to where it rounds to 1. NaN takes the first way.
 V Erf(VectorBuilder& b, V x) {
   const bool wide = IsDouble(x);

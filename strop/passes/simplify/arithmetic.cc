@@ -103,6 +103,17 @@ Instruction* DivideByPowerOfTwo(Instruction* i, Builder& b) {
   return b.Make(Op::Multiply, {i->operand(0), Like(b, i, 1 / value)});
 }
 
+// 1 / (1 + e^-x) -> logistic(x), as JAX writes it: rounded once instead of four times, and subnormal where e^-x
+// overflows.
+Instruction* DivideLogistic(Instruction* i, Builder& b) {
+  Instruction *one, *sum;
+  if (!IsFloat(Type(i)) || !Match(i, Divide(Any(&one), OneUse(Any(&sum)))) || !IsSplatOf(one, 1)) return nullptr;
+  if (sum->op() != Op::Add) return nullptr;
+  Instruction* exp = Other(sum, [](const Instruction* o) { return IsSplatOf(o, 1); });
+  if (!exp || exp->op() != Op::Exp || exp->use_count() != 1 || exp->operand(0)->op() != Op::Negate) return nullptr;
+  return b.Make(Op::Logistic, {exp->operand(0)->operand(0)}, DefaultAttrs(Op::Logistic));
+}
+
 // Unsigned x / 2^k -> x >> k
 Instruction* DivideUnsigned(Instruction* i, Builder& b) {
   const int k = PowerOfTwo(i->operand(1));
@@ -163,6 +174,7 @@ constexpr Rule kRules[] = {
     {"negates-cancel", Op::Divide, &NegatesCancel},
     {"divide-one", Op::Divide, &DivideOne},
     {"divide-by-power-of-two", Op::Divide, &DivideByPowerOfTwo},
+    {"divide-logistic", Op::Divide, &DivideLogistic},
     {"divide-unsigned", Op::Divide, &DivideUnsigned},
     {"remainder-unsigned", Op::Remainder, &RemainderUnsigned},
     {"negate-negate", Op::Negate, &NegateNegate},
