@@ -21,7 +21,7 @@ HEADER = """# Numerics
 Written by `./dev numerics --write`; `./dev numerics OP` repeats a row. The error of a result is its distance from the exact value in units of the last place of
 the type (ULP; for subnormal results their own spacing), the largest of all samples. Oracle: MPFR, MPC, mpmath at {precision} bits and more.
 
-- f16 and bf16: all 65,536 arguments of the functions of one argument. Others: all exponents with random mantissas, subnormals, zeros, infinities, a dense
+- f16 and bf16: all 65,536 arguments of the functions of one argument (of some special functions a sample). Others: all exponents with random mantissas, subnormals, zeros, infinities, a dense
   sample where the function is interesting, neighbours of hard points (multiples of pi/2, ends of ranges, places where formulas change).
 - Special results: NaN, infinities, zeros and their signs, and subnormals, as IEEE 754 and C have them. A count is of samples; "flushed to zero": a subnormal
   result (or argument) was treated as zero.
