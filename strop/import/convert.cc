@@ -115,7 +115,7 @@ Result<Literal> LiteralOf(const MlirAttr& attr) {
   std::span<uint8_t> out = literal.mutable_bytes();
   if (attr.splat) {
     for (int64_t i = 0; i < n; ++i) std::memcpy(out.data() + i * bytes, attr.data.data(), bytes);
-  } else {
+  } else if (!attr.data.empty()) {  // memcpy takes no null, even for nothing
     std::memcpy(out.data(), attr.data.data(), attr.data.size());
   }
   // Narrow integers are stored extended to their byte.
