@@ -1,0 +1,96 @@
+"""Programs on several devices, with Strop as the only platform: sharded jit, manual regions, pmap, callbacks, donation, layouts."""
+
+import os
+import sys
+
+os.environ["JAX_PLATFORMS"] = "strop"
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+
+try:
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+    from jax.experimental.layout import Format, Layout
+    from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+except ImportError as error:
+    print(f"skipped: {error}")
+    sys.exit(77)
+
+MESH = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+HOST = np.arange(64.0, dtype=np.float32).reshape(8, 8)
+
+
+def split(*axes):
+    return NamedSharding(MESH, P(*axes))
+
+
+def sharded_arguments_and_results():
+    assert len(jax.devices()) == 8
+    for spec in (("x", "y"), ("y", "x"), (("x", "y"),), (None, "x"), ()):
+        x = jax.device_put(HOST, split(*spec))
+        product = jax.jit(lambda a: a @ a.T + 1, out_shardings=split("y", None))(x)
+        np.testing.assert_array_equal(product, HOST @ HOST.T + 1)
+        assert product.sharding.shard_shape(product.shape) == (4, 8), product.sharding
+        constrained = jax.jit(lambda a: jax.lax.with_sharding_constraint(a * 2, split("x")).T)(x)
+        np.testing.assert_array_equal(constrained, HOST.T * 2)
+
+
+def manual_regions():
+    x = jax.device_put(HOST, split("x", "y"))
+
+    def shard(a):
+        total = jax.lax.psum(a, "x") + jax.lax.axis_index("y").astype(a.dtype)
+        return total, jax.lax.all_gather(a, "y", axis=1, tiled=True), jax.lax.ppermute(a, "x", [(i, (i + 1) % 4) for i in range(4)])
+
+    f = jax.jit(jax.shard_map(shard, mesh=MESH, in_specs=P("x", "y"), out_specs=(P(None, "y"), P("x", None), P("x", "y")), check_vma=False))
+    total, gathered, moved = f(x)
+    sums = HOST.reshape(4, 2, 8).sum(0)
+    sums[:, 4:] += 1
+    np.testing.assert_array_equal(total, sums)
+    np.testing.assert_array_equal(gathered, HOST)
+    np.testing.assert_array_equal(moved, np.roll(HOST, 2, axis=0))
+    # Manual over one axis only; the other is left to the compiler.
+    g = jax.jit(jax.shard_map(lambda a: a.sum(0, keepdims=True), mesh=MESH, in_specs=P("x"), out_specs=P("x"), axis_names={"x"}))
+    np.testing.assert_array_equal(g(x), HOST.reshape(4, 2, 8).sum(1))
+
+
+def mapped():
+    f = jax.pmap(lambda a: jax.lax.psum(a, "i") * jax.lax.axis_index("i"), axis_name="i")
+    np.testing.assert_array_equal(f(HOST), HOST.sum(0) * np.arange(8, dtype=np.float32)[:, None])
+
+
+def one_call_for_all_devices():
+    """A host callback outside of manual regions is made once, on whole values; its result reaches every device."""
+    seen = []
+
+    def double(a):
+        seen.append(np.shape(a))
+        return np.asarray(a) * 2
+
+    def f(a):
+        return jax.pure_callback(double, jax.ShapeDtypeStruct(a.shape, a.dtype), a) + 1
+
+    result = jax.jit(f, out_shardings=split("x"))(jax.device_put(HOST, split("x", "y")))
+    np.testing.assert_array_equal(result, HOST * 2 + 1)
+    assert seen == [(8, 8)], seen
+
+
+def donated_shards():
+    x = jax.device_put(HOST, split())
+    np.testing.assert_array_equal(jax.jit(lambda a: a * 2, donate_argnums=0)(x), HOST * 2)
+    assert x.is_deleted()
+
+
+def layouts():
+    columns = jax.device_put(HOST, Format(Layout((1, 0)), split("x")))
+    assert columns.format.layout.major_to_minor == (1, 0)
+    np.testing.assert_array_equal(columns, HOST)
+    f = jax.jit(lambda a: a + 1, in_shardings=Format(Layout((1, 0)), split("x")), out_shardings=Format(Layout((0, 1)), split("x")))
+    result = f(columns)
+    assert result.format.layout.major_to_minor == (0, 1)
+    np.testing.assert_array_equal(result, HOST + 1)
+
+
+for case in (sharded_arguments_and_results, manual_regions, mapped, one_call_for_all_devices, donated_shards, layouts):
+    case()
+    print("ok", case.__name__)
