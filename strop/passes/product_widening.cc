@@ -4,8 +4,8 @@
 //
 // The result is closer to the exact one and the conversion is gone; XLA:CPU does the same where excess precision is
 // allowed, its default. It rounds f16, whose products it has as such, and so does this. Other users of the product get
-// it rounded, as before. Conversions of anything else stay: who rounds on purpose, to model small floats, rounds values
-// and not sums.
+// it rounded, as before; a reduce-precision to bf16 asks for that, and is gone afterwards. Conversions of anything else
+// stay: who rounds on purpose, to model small floats, rounds values and not sums.
 #include <algorithm>
 
 #include "strop/ir/builder.h"
@@ -21,6 +21,13 @@ bool SumsAreF32(const Instruction& product) {
   return true;
 }
 
+// reduce-precision to what bf16 has anyway.
+bool AsksForRounding(const Instruction& user) {
+  if (user.op() != Op::ReducePrecision || user.shape().type() != ElementType::BF16) return false;
+  const auto& attrs = user.attrs<ReducePrecisionAttrs>();
+  return attrs.exponent_bits == 8 && attrs.mantissa_bits == 7;
+}
+
 bool Widens(const Instruction& user) { return user.op() == Op::Convert && user.shape().type() == ElementType::F32; }
 
 struct ProductWidening final : Pass {
@@ -33,7 +40,10 @@ struct ProductWidening final : Pass {
         if (narrow != ElementType::BF16 || !SumsAreF32(*product)) continue;
         const std::vector<Instruction*> users = product->users();
         const auto wide = std::ranges::count_if(users, [](const Instruction* u) { return Widens(*u); });
-        if (wide == 0) continue;
+        if (wide == 0) {
+          widened += DropRequests(*c, users);
+          continue;
+        }
         Builder b(c);
         b.set_insert_before(product);
         b.set_metadata(product->shared_metadata());
@@ -45,11 +55,22 @@ struct ProductWidening final : Pass {
         for (Instruction* user : users)
           if (Widens(*user)) c->Replace(user, sums);
         if (rounded) c->Replace(product, narrowed);
+        DropRequests(*c, users);
         ++widened;
       }
     }
     context.Count("product-widening.widened", widened);
     return widened > 0;
+  }
+
+  static int64_t DropRequests(Computation& c, const std::vector<Instruction*>& users) {
+    int64_t dropped = 0;
+    for (Instruction* user : users) {
+      if (!AsksForRounding(*user)) continue;
+      c.Replace(user, user->operand(0));
+      ++dropped;
+    }
+    return dropped;
   }
 };
 

@@ -55,9 +55,32 @@ std::string OverrideText(const FrontendCompileOptions::Override& value) {
 
 // Options of this one compilation: XLA's own names, of which the few that mean something here are taken, and Strop's,
 // with or without the prefix strop_.
+constexpr std::string_view kXlaBools[] = {"xla_allow_excess_precision",
+                                          "xla_cpu_enable_fast_math",
+                                          "xla_cpu_enable_fast_min_max",
+                                          "xla_dump_compress_protos",
+                                          "xla_dump_hlo_as_dot",
+                                          "xla_dump_hlo_as_html",
+                                          "xla_dump_hlo_as_proto",
+                                          "xla_dump_hlo_as_text",
+                                          "xla_dump_hlo_as_url",
+                                          "xla_dump_hlo_snapshots",
+                                          "xla_dump_large_constants",
+                                          "xla_embed_ir_in_executable",
+                                          "xla_hlo_profile",
+                                          "xla_test_all_input_layouts",
+                                          "xla_test_all_output_layouts"};
+
 Status ApplyOverrides(FrontendCompileOptions& options, Options& settings) {
   for (const auto& [key, value] : options.overrides) {
     const std::string text = OverrideText(value);
+    if (std::find(std::begin(kXlaBools), std::end(kXlaBools), key) != std::end(kXlaBools)) {
+      const bool no = text == "false" || text == "False" || text == "0";
+      if (!no && text != "true" && text != "True" && text != "1")
+        return InvalidArgument("compile option ", key, ": '", CEscape(text), "' is not a valid bool value.");
+      if (key == "xla_allow_excess_precision") options.allow_excess_precision = !no;
+      continue;
+    }
     if (key == "xla_dump_to") {
       options.dump.to = text;
     } else if (key == "xla_backend_optimization_level") {
@@ -140,6 +163,7 @@ CompileSettings SettingsFrom(const FrontendCompileOptions& options, const Option
   settings.lapack_library = client.lapack_library;
   settings.pool = &ThreadPool::Default();
   if (options.backend_optimization_level == 0) settings.optimization_level = 0;
+  if (!options.allow_excess_precision) settings.disabled_passes.push_back("product-widening");
   return settings;
 }
 

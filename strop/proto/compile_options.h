@@ -50,6 +50,7 @@ struct FrontendCompileOptions {
   int64_t process_index = 0, process_count = 0;
   int64_t optimization_level = 0, memory_fitting_level = 0;
   int64_t backend_optimization_level = -1;  // -1: not given
+  bool allow_excess_precision = true;       // of an override; products may stay unrounded where they are widened
   bool fast_math = false;
   DumpOptions dump;
   // jax.jit(compiler_options={...}) arrives here, unknown keys included.

@@ -70,7 +70,11 @@ Instruction* BitcastBitcast(Instruction* i, Builder& b) {
   return b.BitcastConvert(x, Type(i));
 }
 
+// Not that of a bf16 product: it says that the product is to be rounded (JAX's remat does), which is asked by
+// product-widening.
 Instruction* ReducePrecisionToSelf(Instruction* i, Builder&) {
+  const Op of = i->operand(0)->op();
+  if (Type(i) == ElementType::BF16 && (of == Op::Dot || of == Op::Convolution)) return nullptr;
   const auto& attrs = i->attrs<ReducePrecisionAttrs>();
   const FloatFormat& format = FormatOf(Type(i));
   const bool ieee = format.has_infinity && format.has_nan && format.has_negative_zero;
