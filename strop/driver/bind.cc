@@ -55,14 +55,14 @@ CustomCallSite SiteOf(const Instruction& i) {
 }
 
 // What the runtime has itself comes first: LAPACK that is registered as well (jaxlib's) starts threads of its own
-// beside ours, and is taken where the host has no library for ours.
+// beside ours, and is taken where the host has no library for ours or the call is not what LAPACK takes (somebody's own
+// target of that name).
 Result<std::shared_ptr<CustomCall>> BindCustomCall(CustomCallSite site, const CustomCallRegistry& registry,
                                                    const std::string& lapack_library) {
   if (std::shared_ptr<CustomCall> builtin = BindBuiltin(site)) return builtin;
   if (IsLapackCall(site)) {
     Result<std::shared_ptr<CustomCall>> call = BindLapack(site, lapack_library);
-    if (call.ok() || call.status().code() != StatusCode::kNotFound) return call;
-    if (!registry.Find(site.target, site.api).ok()) return call;
+    if (call.ok() || !registry.Find(site.target, site.api).ok()) return call;
     STROP_LOG_AT(2, call.status().message(), "; the registered target is taken");
   }
   return site.api == CustomCallApi::kTypedFfi ? BindFfi(registry, std::move(site))

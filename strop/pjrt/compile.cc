@@ -10,6 +10,7 @@
 #include "strop/pjrt/slots.h"
 #include "strop/proto/module_proto.h"
 #include "strop/proto/value_proto.h"
+#include "strop/spmd/result_shardings.h"
 
 namespace strop::pjrt {
 namespace {
@@ -287,6 +288,7 @@ Result<std::shared_ptr<const Program>> CompileProgram(std::string_view format, s
   STROP_ASSIGN(std::unique_ptr<Module> module, ReadProgram(format, code));
   STROP_TRY(ApplyOptions(program->options, *module));
   STROP_TRY(SetEntryLayout(*module));
+  if (module->config().num_partitions > 1) spmd::ChooseResultShardings(*module);
   for (const Instruction* parameter : module->entry()->parameters())
     STROP_TRY(AppendShardings(*parameter, program->parameters.shardings));
   STROP_TRY(AppendShardings(*module->entry()->root(), program->outputs.shardings));

@@ -1,6 +1,7 @@
 // LoadedExecutable_Execute: one launch per device. The hot path of every framework: for one device it checks, launches
 // and wraps the outputs, and allocates nothing else.
 #include <span>
+#include <utility>
 
 #include "strop/pjrt/event.h"
 #include "strop/pjrt/executable.h"
@@ -95,6 +96,17 @@ Result<Launched> LaunchOn(const PJRT_LoadedExecutable& executable, const Target&
   return Launch(program.compiled->executable, launch);
 }
 
+// Programs on several devices end, for who asks, in the order of their launches on each device: JAX waits for the last
+// one only. (While one waits for other devices, the next may already run.)
+EventRef InOrder(PJRT_Device* device, const EventRef& done) {
+  std::lock_guard<std::mutex> lock(device->mutex);
+  EventRef last = std::exchange(device->last_joint, done);
+  if (!last || last->IsReady()) return done;
+  EventRef joint = device->last_joint = Make<Event>();
+  last->OnReady([done, joint](const Status&) { done->OnReady([joint](const Status& own) { joint->Set(own); }); });
+  return joint;
+}
+
 void HandOut(Launched launched, PJRT_Device* device, int launch_id, PJRT_Buffer** outputs, PJRT_Event** done) {
   Track(device, launch_id, launched.done);
   for (size_t i = 0; i < launched.outputs.size(); ++i) {
@@ -166,6 +178,7 @@ Status LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args& args) {
     }
     launches.push_back(*std::move(launched));
   }
+  for (size_t i = 0; i < targets.size(); ++i) launches[i].done = InOrder(targets[i].device, launches[i].done);
   for (size_t i = 0; i < targets.size(); ++i)
     HandOut(std::move(launches[i]), targets[i].device, run.launch_id, args.output_lists[i],
             args.device_complete_events ? &args.device_complete_events[i] : nullptr);

@@ -61,6 +61,7 @@ struct PJRT_Device {
   };
   std::mutex mutex;
   std::vector<InFlight> in_flight;  // guarded by mutex
+  strop::EventRef last_joint;       // the end of the last launch together with other devices; guarded by `mutex`
 };
 
 struct PJRT_Client {

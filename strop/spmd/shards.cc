@@ -12,6 +12,7 @@ Tiling Replicated(int64_t rank, int64_t partitions) {
   Tiling out;
   for (int64_t d = 0; d < rank; ++d) out.tiles.push_back(1);
   out.copies = partitions;
+  out.part.assign(partitions, 0);
   out.devices.resize(partitions);
   std::iota(out.devices.begin(), out.devices.end(), 0);
   return out;
@@ -55,11 +56,9 @@ Result<Tiling> TilingOf(const Sharding* sharding, const Shape& shape, int64_t pa
     return InvalidArgument("sharding ", sharding->ToString(), " of ", shape, " over ", partitions,
                            " partitions: ", why...);
   };
-  if (sharding->kind == ShardingKind::Unreduced || sharding->kind == ShardingKind::Named)
+  if (sharding->kind == ShardingKind::Named || sharding->kind == ShardingKind::Unreduced)
     return Unimplemented("sharding ", sharding->ToString(), " of ", shape);
   if (sharding->kind != ShardingKind::Tiled) return Internal("sharding ", sharding->ToString(), " is no tiling");
-  for (SubgroupKind kind : sharding->last_tile_dims)
-    if (kind == SubgroupKind::Unreduced) return Unimplemented("sharding ", sharding->ToString(), " of ", shape);
   const int64_t subgroups =
       sharding->replicate_on_last_tile_dim ? 1 : static_cast<int64_t>(sharding->last_tile_dims.size());
   if (static_cast<int64_t>(sharding->tile_dims.size()) != shape.rank() + subgroups)
@@ -75,18 +74,71 @@ Result<Tiling> TilingOf(const Sharding* sharding, const Shape& shape, int64_t pa
     tiles *= sharding->tile_dims[d];
   }
   out.copies = partitions / tiles;
+  out.part.assign(out.copies, 0);
+  // Copies are numbered over the subgroups; those of kind unreduced tell the parts.
+  for (int64_t copy = 0; copy < out.copies; ++copy) {
+    int64_t rest = copy, scale = 1;
+    for (size_t k = sharding->last_tile_dims.size(); k-- > 0;) {
+      const int64_t size = sharding->tile_dims[shape.rank() + static_cast<int64_t>(k)];
+      if (sharding->last_tile_dims[k] == SubgroupKind::Unreduced) {
+        out.part[copy] += rest % size * scale;
+        scale *= size;
+      }
+      rest /= size;
+    }
+    out.num_parts = scale;
+  }
   return out;
 }
 
+namespace {
+
+// The sum of the parts, on all that hold one: among the copies of a tile that differ in the part only.
+Instruction* SumParts(Builder& b, Instruction* value, const Tiling& tiling, int64_t replicas) {
+  if (tiling.num_parts == 1) return value;
+  std::vector<std::vector<int64_t>> groups;
+  const int64_t alike = tiling.copies / tiling.num_parts;  // copies of one part
+  for (int64_t tile = 0; tile < tiling.num_tiles(); ++tile) {
+    const size_t first = groups.size();
+    groups.resize(first + alike);
+    std::vector<int64_t> seen(tiling.num_parts, 0);
+    for (int64_t copy = 0; copy < tiling.copies; ++copy)
+      groups[first + seen[tiling.part[copy]]++].push_back(tiling.devices[tile * tiling.copies + copy]);
+  }
+  const Shape scalar = Shape::Scalar(value->shape().type());
+  Computation* sum = b.computation()->module()->AddComputation("sum");
+  Builder inner(sum);
+  Instruction* left = inner.Parameter(0, scalar);
+  const bool logical = scalar.type() == ElementType::Pred;
+  sum->set_root(inner.Make(logical ? Op::Or : Op::Add, {left, inner.Parameter(1, scalar)}));
+  Instruction* operands[] = {value};
+  Computation* called[] = {sum};
+  const Shape shape = value->shape().WithoutLayout();
+  return b.Make(Op::AllReduce, operands, Among(groups, static_cast<int64_t>(tiling.devices.size()), replicas), called,
+                &shape);
+}
+
+// The value where the partition holds part 0, zeros elsewhere.
+Instruction* FirstPart(Builder& b, Instruction* value, const Tiling& tiling) {
+  if (tiling.num_parts == 1) return value;
+  std::vector<int32_t> first(tiling.devices.size());
+  for (size_t k = 0; k < tiling.devices.size(); ++k)
+    first[tiling.devices[k]] = tiling.part[static_cast<int64_t>(k) % tiling.copies] == 0;
+  Instruction* mine = b.Convert(Lookup(b, first), ElementType::Pred);
+  const Int64Vector& dims = value->shape().dims();
+  return b.Make(Op::Select, {b.Broadcast(mine, dims, {}), value, b.Splat(value->shape().type(), 0, dims)});
+}
+
+}  // namespace
+
 Shape ShardShape(const Shape& whole, const Tiling& tiling) {
   Shape out = whole.WithoutLayout();
-  if (tiling.whole()) return out;
   for (int64_t d = 0; d < whole.rank(); ++d) out.set_dim(d, CeilDiv(whole.dim(d), tiling.tiles[d]));
   return out;
 }
 
 Instruction* TakeShard(Builder& b, Instruction* whole, const Tiling& tiling) {
-  if (tiling.whole()) return whole;
+  if (tiling.num_tiles() == 1) return FirstPart(b, whole, tiling);
   const Shape& shape = whole->shape();
   const Shape shard = ShardShape(shape, tiling);
   PadAttrs pad;
@@ -114,11 +166,13 @@ Instruction* TakeShard(Builder& b, Instruction* whole, const Tiling& tiling) {
     operands.push_back(Lookup(b, starts));
   }
   Dims sizes(shard.dims().begin(), shard.dims().end());
-  return b.Make(Op::DynamicSlice, operands, DynamicSliceAttrs{std::move(sizes)}, {}, nullptr);
+  Instruction* own = b.Make(Op::DynamicSlice, operands, DynamicSliceAttrs{std::move(sizes)}, {}, nullptr);
+  return own ? FirstPart(b, own, tiling) : nullptr;
 }
 
 Instruction* GatherShards(Builder& b, Instruction* shard, const Tiling& tiling, const Shape& whole, int64_t replicas) {
-  if (tiling.whole()) return shard;
+  shard = SumParts(b, shard, tiling, replicas);
+  if (!shard || tiling.num_tiles() == 1) return shard;
   const int64_t tiles = tiling.num_tiles(), rank = whole.rank();
   // Copy number c of every tile: they exchange among themselves, in the order of the tiles.
   std::vector<std::vector<int64_t>> groups(tiling.copies);

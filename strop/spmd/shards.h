@@ -12,19 +12,23 @@ struct Tiling {
   Int64Vector tiles;  // a dimension
   int64_t copies = 1;
   std::vector<int64_t> devices;
+  // Unreduced values: a copy holds one of `num_parts` parts, whose sum is the value. part[copy] says which.
+  int64_t num_parts = 1;
+  std::vector<int64_t> part;
   int64_t num_tiles() const { return static_cast<int64_t>(devices.size()) / copies; }
-  bool whole() const { return num_tiles() == 1; }
+  bool whole() const { return num_tiles() == 1 && num_parts == 1; }
 };
 
 // Of an array of this shape on so many partitions; null and unknown mean replicated. Manual and maximal shardings are
 // no tilings: Internal. InvalidArgument: the sharding does not fit the shape or the partitions. Unimplemented:
-// unreduced and named shardings.
+// named shardings.
 Result<Tiling> TilingOf(const Sharding* sharding, const Shape& shape, int64_t partitions);
 
 // The shape of one shard: sizes are divided and rounded up. Without a layout.
 Shape ShardShape(const Shape& whole, const Tiling& tiling);
 
-// The partition's own shard of a value that it has as a whole; rows beyond the end are zeros.
+// The partition's own shard of a value that it has as a whole; rows beyond the end are zeros, and so are
+// all parts but the first of what is unreduced.
 Instruction* TakeShard(Builder& b, Instruction* whole, const Tiling& tiling);
 // The whole value on every partition. `replicas` programs run side by side and do not mix.
 Instruction* GatherShards(Builder& b, Instruction* shard, const Tiling& tiling, const Shape& whole, int64_t replicas);

@@ -10,6 +10,7 @@ try:
     import jax
     import jax.numpy as jnp
     import numpy as np
+    import jax.experimental
     from jax.experimental.layout import Format, Layout
     from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
 except ImportError as error:
@@ -33,6 +34,11 @@ def sharded_arguments_and_results():
         assert product.sharding.shard_shape(product.shape) == (4, 8), product.sharding
         constrained = jax.jit(lambda a: jax.lax.with_sharding_constraint(a * 2, split("x")).T)(x)
         np.testing.assert_array_equal(constrained, HOST.T * 2)
+    # A result of which nothing is said is cut as what it is made of.
+    x = jax.device_put(HOST, split("x", "y"))
+    turned = jax.jit(lambda a: jnp.abs(a).T + 1)(x)
+    np.testing.assert_array_equal(turned, HOST.T + 1)
+    assert turned.sharding == split("y", "x"), turned.sharding
 
 
 def manual_regions():
@@ -75,6 +81,23 @@ def one_call_for_all_devices():
     assert seen == [(8, 8)], seen
 
 
+def effects_are_waited_for():
+    seen = []
+
+    def f(a):
+        jax.experimental.io_callback(lambda v: seen.append(int(v.sum())), None, a)
+        return a + 1
+
+    f = jax.jit(f, in_shardings=split("x"), out_shardings=split())
+    x = np.arange(8)
+    for _ in range(50):
+        seen.clear()
+        f(x)
+        f(x + 1)
+        jax.effects_barrier()
+        assert sorted(seen) == [28, 36], seen
+
+
 def donated_shards():
     x = jax.device_put(HOST, split())
     np.testing.assert_array_equal(jax.jit(lambda a: a * 2, donate_argnums=0)(x), HOST * 2)
@@ -91,6 +114,6 @@ def layouts():
     np.testing.assert_array_equal(result, HOST + 1)
 
 
-for case in (sharded_arguments_and_results, manual_regions, mapped, one_call_for_all_devices, donated_shards, layouts):
+for case in (sharded_arguments_and_results, manual_regions, mapped, one_call_for_all_devices, effects_are_waited_for, donated_shards, layouts):
     case()
     print("ok", case.__name__)
