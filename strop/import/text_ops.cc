@@ -35,6 +35,7 @@ Status MlirTextParser::ParseAliasDefinition() {
   }
   auto it = aliases_.find(text_.substr(start, pos_ - start));
   if (it == aliases_.end()) return Error(start, "expected an operation or the definition of an alias, found ", Found());
+  if (it->second.pos < start) return Error(start, "the alias ", it->first, " is defined a second time");
   pos_ = start;
   if (is_attr) {
     STROP_TRY(ParseHashAttr(nullptr));

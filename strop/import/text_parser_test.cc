@@ -26,6 +26,13 @@ std::string Body(std::string_view op) {
   return body.substr(body.find_first_not_of(' '));
 }
 
+// A second definition used to send the parser back behind the first one, for ever.
+TEST(MlirText, AliasesAreDefinedOnce) {
+  EXPECT_NE(Parse("!a = f32\n!a = f32\n").find("the alias !a is defined a second time"), std::string::npos);
+  EXPECT_NE(Parse("#a = 1 : i32\n#b = #a\n#a = 2 : i32\n").find("the alias #a is defined a second time"),
+            std::string::npos);
+}
+
 TEST(MlirText, PrettyForms) {
   EXPECT_EQ(Body("%0 = stablehlo.add %a, %b : tensor<4x8xf32>"),
             "%0 = \"stablehlo.add\"(%arg0, %arg1) : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>");
