@@ -90,7 +90,7 @@ def new_backend(arguments):
     changes.double_lines("CMakeLists.txt", r"^strop_room\(null ", rename)
     text = changes.read("CMakeLists.txt")
     changes.texts["CMakeLists.txt"] = re.sub(r"^(strop_room\(driver .*\bnull\b)", rf"\1 {name}", text, flags=re.M)
-    changes.replace("docs/layers.txt", "7: cpu gpu null", f"6: cpu gpu null {name}", "its level")
+    changes.replace("docs/layers.txt", "7: cpu gpu null", f"7: cpu gpu null {name}", "its level")
     if not changes.double_lines("strop/driver/registry.cc", r"null_backend\.h|NullBackend", rename):
         raise Failure("strop/driver/registry.cc does not name NullBackend; dev_tools/scaffold.py must follow the change")
     changes.write()
