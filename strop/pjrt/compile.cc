@@ -54,8 +54,7 @@ std::string OverrideText(const FrontendCompileOptions::Override& value) {
   return std::visit([](const auto& v) { return StrCat(v); }, value);
 }
 
-// Options of this one compilation: XLA's own names, of which the few that mean something here are taken, and Strop's,
-// with or without the prefix strop_.
+// XLA's switches that users pass: a value that is no bool is told, whether the switch means something here or not.
 constexpr std::string_view kXlaBools[] = {"xla_allow_excess_precision",
                                           "xla_cpu_enable_fast_math",
                                           "xla_cpu_enable_fast_min_max",
@@ -72,6 +71,8 @@ constexpr std::string_view kXlaBools[] = {"xla_allow_excess_precision",
                                           "xla_test_all_input_layouts",
                                           "xla_test_all_output_layouts"};
 
+// Options of this one compilation: XLA's own names, of which the few that mean something here are taken, and Strop's,
+// with or without the prefix strop_.
 Status ApplyOverrides(FrontendCompileOptions& options, Options& settings) {
   for (const auto& [key, value] : options.overrides) {
     const std::string text = OverrideText(value);
