@@ -1,5 +1,6 @@
-// PrintGeneric: operations in MLIR's generic form. Values are numbered in the order of printing.
+// PrintGeneric: operations in MLIR's generic form. Values are numbered in the order in which the text names them.
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "strop/import/mlir_ops.h"
@@ -15,11 +16,9 @@ class Printer {
   void Op(const MlirOp& op, int indent) {
     out_.append(indent, ' ');
     if (!op.results.empty()) {
-      int id = next_value_++;
-      StrAppend(out_, "%", id);
+      StrAppend(out_, "%", ResultNumber(op));
       if (op.results.size() > 1) StrAppend(out_, ":", op.results.size());
       out_ += " = ";
-      results_[&op] = id;
     }
     AppendMlirString(out_, op.name);
     out_ += '(';
@@ -53,18 +52,16 @@ class Printer {
  private:
   void Value(const MlirValue& v) {
     if (v.op) {
-      auto it = results_.find(v.op);
-      if (it == results_.end()) {
-        out_ += "%<<later>>";
-        return;
-      }
-      StrAppend(out_, "%", it->second);
+      StrAppend(out_, "%", ResultNumber(*v.op));
       if (v.op->results.size() > 1) StrAppend(out_, "#", v.index);
     } else {
-      auto it = args_.find(&v);
-      StrAppend(out_, "%arg", it == args_.end() ? -1 : it->second);
+      StrAppend(out_, "%arg", ArgNumber(v));
     }
   }
+
+  // Numbers are given where a value is first seen; a block may use what a later one defines.
+  int ResultNumber(const MlirOp& op) { return results_.emplace(&op, static_cast<int>(results_.size())).first->second; }
+  int ArgNumber(const MlirValue& v) { return args_.emplace(&v, static_cast<int>(args_.size())).first->second; }
 
   void Successors(const MlirOp& op) {
     if (op.successors.empty()) return;
@@ -83,6 +80,13 @@ class Printer {
     return 0;
   }
 
+  static bool IsSuccessor(const MlirBlock& block) {
+    for (const MlirBlock* other : block.parent->blocks)
+      for (const MlirOp* op : other->ops)
+        if (std::ranges::find(op->successors, &block) != op->successors.end()) return true;
+    return false;
+  }
+
   void Attributes(const MlirOp& op, bool properties) {
     bool first = true;
     for (const MlirNamedAttr& a : op.attrs) {
@@ -98,14 +102,12 @@ class Printer {
     out_ += "{\n";
     for (size_t b = 0; b < region.blocks.size(); ++b) {
       const MlirBlock& block = *region.blocks[b];
-      if (b > 0 || !block.args.empty()) {
+      if (b > 0 || !block.args.empty() || block.ops.empty() || IsSuccessor(block)) {
         out_.append(indent, ' ');
         StrAppend(out_, "^bb", b);
         if (!block.args.empty()) out_ += '(';
         for (size_t i = 0; i < block.args.size(); ++i) {
-          int id = next_arg_++;
-          args_[block.args[i]] = id;
-          StrAppend(out_, i ? ", " : "", "%arg", id, ": ");
+          StrAppend(out_, i ? ", " : "", "%arg", ArgNumber(*block.args[i]), ": ");
           AppendType(out_, *block.args[i]->type);
           Location(block.args[i]->loc);
         }
@@ -126,7 +128,6 @@ class Printer {
 
   std::string out_;
   bool with_locations_;
-  int next_value_ = 0, next_arg_ = 0;
   std::unordered_map<const MlirOp*, int> results_;
   std::unordered_map<const MlirValue*, int> args_;
 };

@@ -92,6 +92,21 @@ TEST(MlirText, Regions) {
             "    }) : (tensor<i32>) -> tensor<i32>");
 }
 
+// What a block uses may be defined by a later one, and the first block may be jumped to.
+TEST(MlirText, Blocks) {
+  const std::string text = Parse(
+      "func.func @main(%a: i1) {\n  \"t.jump\"()[^second] : () -> ()\n"
+      "^third:\n  \"t.use\"(%late#1, %b, %a) : (i32, f32, i1) -> ()\n  \"t.jump\"()[^second, ^third] : () -> ()\n"
+      "^second:\n  %late:2 = \"t.make\"() : () -> (i8, i32)\n  \"t.jump\"(%a)[^fourth] : (i1) -> ()\n"
+      "^fourth(%b: f32):\n  \"t.regions\"() ({\n  }, {\n  ^one:\n  }, {\n  ^one:\n    \"t.jump\"()[^one] : () -> ()\n"
+      "  }) : () -> ()\n}");
+  EXPECT_NE(text.find("\"t.use\"(%0#1, %arg1, %arg0)"), std::string::npos) << text;
+  EXPECT_NE(text.find("%0:2 = \"t.make\"()"), std::string::npos) << text;
+  EXPECT_NE(text.find("({\n    }, {\n    ^bb0:\n    }, {\n    ^bb0:\n      \"t.jump\"()[^bb0]"), std::string::npos)
+      << text;
+  EXPECT_EQ(Parse(text), text);
+}
+
 TEST(MlirText, AttributesAndTypes) {
   auto round = [](std::string_view attr) {
     std::string text = Parse(StrCat("module attributes {a = ", attr, "} {}"));

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "strop/base/cursor.h"
+
 namespace strop {
 namespace {
 
@@ -194,7 +196,11 @@ std::string AttrText(const std::vector<Literal>& v) {
 
 std::string FrontendAttributesText(const std::map<std::string, std::string>& attributes) {
   return Braced(attributes, ",", [](std::string& out, const auto& entry) {
-    StrAppend(out, entry.first, "=");
+    // XLA has no text for a key that is no word; ours is quoted.
+    if (AsWord(entry.first) == entry.first)
+      StrAppend(out, entry.first, "=");
+    else
+      StrAppend(out, "\"", CEscape(entry.first), "\"=");
     if (ReadsAsJsonObject(entry.second))
       out += entry.second;
     else

@@ -359,10 +359,13 @@ Status ParseStringOrJson(Cursor& at, std::string& v) {
 
 Status ParseFrontendAttributes(Cursor& at, std::map<std::string, std::string>& attributes) {
   return ParseList(at, [&] {
-    const std::string_view key = at.Word();
-    if (key.empty()) return at.Expected("the name of a frontend attribute");
+    std::string key(at.Word());
+    if (key.empty()) {
+      if (at.Peek() != '"') return at.Expected("the name of a frontend attribute");
+      STROP_ASSIGN(key, at.String());
+    }
     STROP_TRY(at.Expect('='));
-    return ParseStringOrJson(at, attributes[std::string(key)]);
+    return ParseStringOrJson(at, attributes[std::move(key)]);
   });
 }
 

@@ -88,6 +88,19 @@ TEST(Parser, KeepsEveryAttribute) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 
+// Protos may have any key; XLA's text has words only.
+TEST(Parser, KeysThatAreNoWordsAreQuoted) {
+  const std::unique_ptr<Module> module = MustParse(
+      "HloModule m, frontend_attributes={\"\"=\"1\",\"a b\\n\"={\"c\":2},plain.key=\"=\"}\n"
+      "ENTRY e { ROOT p = f32[] parameter(0), frontend_attributes={\"7\"=\"x\"} }");
+  EXPECT_EQ(module->config().frontend_attributes.at("a b\n"), "{\"c\":2}");
+  const std::string text = PrintModule(*module);
+  EXPECT_NE(text.find("frontend_attributes={\"\"=\"1\",\"a b\\n\"={\"c\":2},plain.key=\"=\"}"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("frontend_attributes={\"7\"=\"x\"}"), std::string::npos) << text;
+  EXPECT_EQ(PrintModule(*MustParse(text)), text);
+}
+
 TEST(Parser, TakesAResultLayoutInParenthesesForTheArray) {
   auto module = MustParse(samples::kShortStyle);
   EXPECT_EQ(module->config().entry_layout.result.ToStringWithLayout(), "bf16[4,8]{1,0}");
