@@ -17,8 +17,8 @@ struct PJRT_DeviceDescription {
   int id = 0;
   int process_index = 0;
   std::string kind;
-  std::string debug_string;  // "StropDevice(id=0, process=0, cpu)"
-  std::string to_string;     // "CpuDevice(id=0)"
+  std::string debug_string;  // "cpu:0"
+  std::string to_string;     // "StropDevice(id=0)"
   strop::pjrt::NamedValues attributes;
 };
 

@@ -39,7 +39,7 @@ std::unique_ptr<PJRT_TopologyDescription> MakeTopology(const Backend& backend, c
     auto device = std::make_unique<PJRT_DeviceDescription>();
     device->id = id;
     device->kind = backend.name();
-    device->debug_string = StrCat("StropDevice(id=", id, ", process=0, ", backend.name(), ")");
+    device->debug_string = StrCat(options.platform_name, ":", id);  // what str(device) gives; JAX expects "cpu:0"
     device->to_string = StrCat("StropDevice(id=", id, ")");
     topology->descriptions.push_back(device.get());
     topology->owned.push_back(std::move(device));

@@ -2,6 +2,7 @@
 // outlives the call (instance state, types) is in FfiCall and in the process-wide type table.
 #include "strop/runtime/ffi.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <mutex>
 
@@ -12,11 +13,23 @@
 #include "strop/runtime/sub_byte.h"
 
 // jaxlib's own handlers do not always ask for an error's code and message: they take its first word for an absl::Status
-// and delete the object. So the first word is one, of the kind without a message: the code, shifted by two, and the bit
-// that says so.
+// and delete the object. So the first word is one. Most are of the kind without a message: the code, shifted by two,
+// and the bit that says so. A word without that bit points to what StatusWithText lays out as abseil does (x86-64 and
+// ARM, libstdc++); such texts live for ever, and so many references are counted that nobody ends them.
+struct StatusWithText {
+  std::atomic<int32_t> references = 1 << 30;
+  strop::StatusCode code;
+  std::string message;
+  void* payloads = nullptr;
+  void* later_fields[4] = {};
+};
+static_assert(sizeof(strop::StatusCode) == 4 && sizeof(void*) == 8, "not laid out as absl::Status");
+
 struct XLA_FFI_Error {
   XLA_FFI_Error(strop::StatusCode error_code, std::string text)
       : status_word(static_cast<uintptr_t>(error_code) << 2 | 1), code(error_code), message(std::move(text)) {}
+  explicit XLA_FFI_Error(const StatusWithText& lasting)
+      : status_word(reinterpret_cast<uintptr_t>(&lasting)), code(lasting.code), message(lasting.message) {}
   uintptr_t status_word;
   strop::StatusCode code;
   std::string message;
@@ -79,7 +92,13 @@ void ErrorDestroy(XLA_FFI_Error_Destroy_Args* args) { delete args->error; }
 XLA_FFI_Error* HandlerRegister(XLA_FFI_Handler_Register_Args*) {
   return MakeError(Unimplemented("handlers are registered through the framework, not through the call frame's API"));
 }
-XLA_FFI_Error* StreamGet(XLA_FFI_Stream_Get_Args*) { return MakeError(Unimplemented("a CPU has no stream")); }
+
+// JAX shows this one to Python through the first word; users and its tests know the sentence.
+XLA_FFI_Error* StreamGet(XLA_FFI_Stream_Get_Args*) {
+  static const StatusWithText* const kNoStream = new StatusWithText{
+      .code = StatusCode::kUnimplemented, .message = "XLA FFI GPU context is not available: a CPU has no stream"};
+  return new XLA_FFI_Error(*kNoStream);
+}
 
 XLA_FFI_Error* TypeRegister(XLA_FFI_Type_Register_Args* args) {
   Result<int64_t> id = RegisterFfiType(std::string(args->name.ptr, args->name.len), args->type_id->type_id,

@@ -85,6 +85,20 @@ XLA_FFI_Error* OtherVersion(XLA_FFI_CallFrame* frame) {
   return nullptr;
 }
 
+// Takes the error as jaxlib does: its first word is an absl::Status, that is a pointer to what has a text at offset 8.
+XLA_FFI_Error* AskForStream(XLA_FFI_CallFrame* frame) {
+  if (IsProbe(frame)) return nullptr;
+  XLA_FFI_Stream_Get_Args get = {};
+  XLA_FFI_Error* error = frame->api->Stream_Get(&get);
+  const uintptr_t word = *reinterpret_cast<const uintptr_t*>(error);
+  EXPECT_EQ(word & 3, 0u);
+  const auto* code = reinterpret_cast<const int*>(word) + 1;
+  const auto* text = reinterpret_cast<const std::string*>(word + 8);
+  EXPECT_EQ(*code, static_cast<int>(StatusCode::kUnimplemented));
+  EXPECT_NE(text->find("XLA FFI GPU context is not available"), text->npos) << *text;
+  return error;
+}
+
 CustomCallSite Site(std::string target, std::string attributes) {
   CustomCallSite site;
   site.target = std::move(target);
@@ -92,6 +106,20 @@ CustomCallSite Site(std::string target, std::string attributes) {
   site.opaque = std::move(attributes);
   site.operands = site.results = {Shape::Scalar(ElementType::S32)};
   return site;
+}
+
+TEST(Ffi, ACpuHasNoStream) {
+  CustomCallRegistry registry;
+  FfiHandlerBundle bundle;
+  bundle.execute = reinterpret_cast<void*>(&AskForStream);
+  ASSERT_TRUE(registry.RegisterFfi("ask", bundle, 0).ok());
+  auto call = BindFfi(registry, Site("ask", ""));
+  ASSERT_TRUE(call.ok()) << call.status().ToString();
+  int32_t in = 3, out = 0;
+  void* operands[] = {&in};
+  void* results[] = {&out};
+  RunArgs run;
+  EXPECT_EQ((*call)->Run({operands, results, run}).code(), StatusCode::kUnimplemented);
 }
 
 TEST(Ffi, RunsWithUserData) {
