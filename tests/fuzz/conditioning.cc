@@ -10,22 +10,32 @@
 namespace strop::fuzz {
 namespace {
 
-// Sums of many products: what gets lost shows in the operands, not in the result.
-bool AddsUp(Op op) {
-  switch (op) {
+bool RoundsScalars(Op op) {
+  return Is(op, kFloatMath) || op == Op::Add || op == Op::Subtract || op == Op::Multiply || op == Op::Divide;
+}
+
+// Sums of many products: what gets lost shows in the operands, not in the result. The largest of many loses nothing.
+bool AddsUp(const Instruction& i) {
+  switch (i.op()) {
     case Op::Reduce:
     case Op::ReduceWindow:
     case Op::Scatter:
     case Op::SelectAndScatter:
+    case Op::Scan:
+      for (const Computation* c : i.called())
+        for (const Instruction* inner : c->instructions())
+          if (RoundsScalars(inner->op()) && !IsInteger(inner->shape().type())) return true;
+      return false;
     case Op::Dot:
+    case Op::RaggedDot:
+    case Op::ScaledDot:
     case Op::Convolution:
     case Op::Fft:
     case Op::Cholesky:
     case Op::TriangularSolve:
     case Op::BatchNormGrad:
     case Op::BatchNormInference:
-    case Op::BatchNormTraining:
-    case Op::Scan: return true;
+    case Op::BatchNormTraining: return true;
     default: return false;
   }
 }
@@ -48,7 +58,42 @@ std::set<const Computation*> ScalarFunctions(const Module& module) {
   return functions;
 }
 
-Instruction* Multiplied(Builder& b, Instruction* x, double ulps, Random& random) {
+// How many terms each element of the result is a sum of, about.
+int64_t Terms(const Instruction& x) {
+  int64_t in = 0, out = 0;
+  for (const Instruction* operand : x.operands())
+    for (const Shape& leaf : operand->shape().Leaves()) in = std::max(in, leaf.num_elements());
+  for (const Shape& leaf : x.shape().Leaves()) out = std::max(out, leaf.num_elements());
+  return AddsUp(x) ? std::max<int64_t>(in / std::max<int64_t>(out, 1), 1) : 1;
+}
+
+// Where subnormals begin, relative noise is rounded away, and each rounding loses a part of the smallest number. `x`
+// stays zero if it is, and crosses zero only as a sum may.
+Instruction* NoisyWhereSmall(Builder& b, Instruction* x, Instruction* noisy, const Instruction& op, double ulps,
+                             Random& random) {
+  const Shape shape = x->shape().WithoutLayout();
+  const FloatFormat& format = FormatOf(shape.type());
+  if (!format.has_sign || !format.has_zero) return noisy;
+  const double smallest = std::ldexp(1.0, 1 - format.bias - format.mantissa_bits);
+  const double steps = ulps * std::sqrt(static_cast<double>(Terms(op)));
+  Literal noise = *Literal::Zeros(shape);
+  for (int64_t i = 0; i < noise.num_elements(); ++i)
+    noise.SetDouble(i, smallest * std::round(random.Between(-steps, steps)));
+  Instruction* moved = b.Make(Op::Add, {noisy, b.Constant(std::move(noise))});
+  Instruction* zero = b.Splat(shape.type(), 0, shape.dims());
+  if (!AddsUp(op)) {
+    Instruction* above = b.Compare(x, zero, CompareDirection::Gt);
+    Instruction* still = b.Compare(moved, zero, CompareDirection::Gt);
+    moved = b.Make(Op::Select, {b.Compare(above, still, CompareDirection::Eq), moved, zero});
+  }
+  const double below = std::ldexp(1.0, 2 - format.bias);
+  Instruction* small =
+      b.Compare(b.Make(Op::Abs, {x}), b.Splat(shape.type(), below, shape.dims()), CompareDirection::Lt);
+  small = b.Make(Op::And, {small, b.Compare(x, zero, CompareDirection::Ne)});
+  return b.Make(Op::Select, {small, moved, noisy});
+}
+
+Instruction* Multiplied(Builder& b, Instruction* x, const Instruction& op, double ulps, Random& random) {
   const Shape shape = x->shape().WithoutLayout();
   const int mantissa = FormatOf(shape.type()).mantissa_bits;
   Literal noise = *Literal::Zeros(shape);
@@ -57,7 +102,59 @@ Instruction* Multiplied(Builder& b, Instruction* x, double ulps, Random& random)
     const double step = std::ldexp(std::round(random.Between(-ulps, ulps)), -mantissa);
     noise.SetDouble(i, 1 + (step < 0 ? step / 2 : step));
   }
-  return b.Make(Op::Multiply, {x, b.Constant(std::move(noise))});
+  return NoisyWhereSmall(b, x, b.Make(Op::Multiply, {x, b.Constant(std::move(noise))}), op, ulps, random);
+}
+
+// Are the elements sums, or linear in the operands at least? Then the sum of magnitudes is what the op gives for the
+// magnitudes of its operands.
+bool IsLinear(const Instruction& x) {
+  switch (x.op()) {
+    case Op::Dot:
+    case Op::Convolution:
+    case Op::Fft: return true;
+    case Op::Reduce:
+    case Op::ReduceWindow:
+    case Op::Scatter: return x.shape().IsArray() && x.called()[0]->root()->op() == Op::Add;
+    default: return false;
+  }
+}
+
+// Terms that cancel leave nothing, or what was rounded of them: `x` with zeros where it is that small beside its terms.
+Instruction* Cancelled(Builder& b, Instruction* x, Instruction* part, double ulps) {
+  std::vector<Instruction*> magnitudes;
+  for (int64_t k = 0; k < x->operand_count(); ++k) {
+    Instruction* operand = x->operand(k);
+    const ElementType type = operand->shape().type();
+    if (!IsInexact(operand->shape())) {
+      magnitudes.push_back(operand);
+      continue;
+    }
+    Instruction* magnitude = b.Make(Op::Abs, {operand});
+    if (IsComplex(type)) {
+      const Shape shape = operand->shape().WithoutLayout();
+      magnitude = b.MakeWithShape(Op::Convert, shape, {magnitude});
+    }
+    magnitudes.push_back(magnitude);
+  }
+  const Shape shape = x->shape().WithoutLayout();
+  std::vector<Computation*> called(x->called().begin(), x->called().end());
+  Instruction* scale = b.Make(Op::Abs, {b.Make(x->op(), magnitudes, x->any_attrs(), called, &shape)});
+  const ElementType type = scale->shape().type();
+  if (x->op() == Op::Fft && shape.num_elements() > 0) {  // every element has all terms; it is their sum in one
+    Dims all;
+    for (int64_t d = 0; d < shape.rank(); ++d) all.push_back(d);
+    Computation* larger = x->parent()->module()->AddComputation("larger");
+    Builder in(larger);
+    larger->set_root(
+        in.Make(Op::Maximum, {in.Parameter(0, Shape::Scalar(type)), in.Parameter(1, Shape::Scalar(type))}));
+    scale = b.Make(Op::Reduce, {scale, b.Splat(type, 0, {})}, DimensionsAttrs{all}, {larger});
+    const Shape broad = shape.WithType(type);
+    scale = b.MakeWithShape(Op::Broadcast, broad, {scale}, DimensionsAttrs{});
+  }
+  const double unit = std::ldexp(1.0, -FormatOf(type).mantissa_bits);
+  Instruction* limit = b.Make(Op::Multiply, {scale, b.Splat(type, ulps * unit, shape.dims())});
+  Instruction* nothing = b.Compare(b.Make(Op::Abs, {part}), limit, CompareDirection::Le);
+  return b.Make(Op::Select, {nothing, b.Splat(type, 0, shape.dims()), part});
 }
 
 // Complex arithmetic leaves two more things open: the sign of a part that is zero, and which number that is not finite
@@ -75,12 +172,13 @@ Instruction* WithShare(Builder& b, Instruction* part, Instruction* other, double
   return b.Make(Op::Add, {part, b.Make(Op::Multiply, {other, share})});
 }
 
-Instruction* NoisyPart(Builder& b, Instruction* part, Instruction* finite, double ulps, Random& random) {
+Instruction* NoisyPart(Builder& b, Instruction* part, Instruction* finite, const Instruction& op, double ulps,
+                       Random& random) {
   const ElementType type = part->shape().type();
   const Int64Vector& dims = part->shape().dims();
   const double wild[] = {INFINITY, -INFINITY, NAN, 0, 1};
   Instruction* zero = b.Compare(part, b.Splat(type, 0, dims), CompareDirection::Eq);
-  Instruction* noisy = Multiplied(b, part, ulps, random);
+  Instruction* noisy = Multiplied(b, part, op, ulps, random);
   noisy = b.Make(Op::Select, {zero, b.Splat(type, random.Chance(50) ? 0.0 : -0.0, dims), noisy});
   return b.Make(Op::Select, {finite, noisy, b.Splat(type, wild[random.Below(5)], dims)});
 }
@@ -90,7 +188,9 @@ Instruction* EitherOf(Builder& b, const Shape& shape, double one, double other, 
   Literal values = *Literal::Zeros(shape.WithoutLayout());
   const ElementType type = shape.type();
   const uint64_t sign = FormatOf(type).has_negative_zero ? uint64_t{1} << (Bits(type) - 1) : 0;
-  const int share = 50 * static_cast<int>(random.Below(3));
+  // Signs may depend on the operands: any share of them.
+  const int64_t dice = random.Below(3);
+  const int share = dice == 0 ? 0 : dice == 1 ? 100 : static_cast<int>(random.Below(101));
   for (int64_t i = 0; i < values.num_elements(); ++i) {
     const double value = random.Chance(share) ? one : other;
     const uint64_t code = EncodeFloat(type, std::fabs(value)) | (std::signbit(value) ? sign : 0);
@@ -101,15 +201,15 @@ Instruction* EitherOf(Builder& b, const Shape& shape, double one, double other, 
 
 // The sign of a NaN that was computed is open as well, and that of a sum that is zero: sorts and bitcasts see them. A
 // sum that overflows on the way may end as either infinity, or as NaN.
-Instruction* NoisyReal(Builder& b, Instruction* x, double ulps, Random& random) {
+Instruction* NoisyReal(Builder& b, Instruction* x, const Instruction& op, double ulps, Random& random) {
   const Shape& shape = x->shape();
   const FloatFormat& format = FormatOf(shape.type());
-  Instruction* noisy = Multiplied(b, x, ulps, random);
-  if (AddsUp(x->op()) && format.has_negative_zero) {
+  Instruction* noisy = Multiplied(b, x, op, ulps, random);
+  if (AddsUp(op) && format.has_negative_zero) {
     Instruction* zero = EitherOf(b, shape, 0.0, -0.0, random);
     noisy = b.Make(Op::Select, {b.Compare(x, zero, CompareDirection::Eq), zero, noisy});
   }
-  if (AddsUp(x->op()) && format.has_infinity) {
+  if (AddsUp(op) && format.has_infinity) {
     Instruction* wild = EitherOf(b, shape, random.Chance(50) ? NAN : INFINITY, -INFINITY, random);
     noisy = b.Make(Op::Select, {b.Make(Op::IsFinite, {x}), noisy, wild});
   }
@@ -118,18 +218,21 @@ Instruction* NoisyReal(Builder& b, Instruction* x, double ulps, Random& random) 
                 {b.Compare(noisy, noisy, CompareDirection::Ne), EitherOf(b, shape, NAN, -NAN, random), noisy});
 }
 
-Instruction* Noisy(Builder& b, Instruction* x, double ulps, Random& random) {
-  if (!IsComplex(x->shape().type())) return NoisyReal(b, x, ulps, random);
+// `x`, of which `op` made the roundings: itself, or the tuple that it is an element of.
+Instruction* Noisy(Builder& b, Instruction* x, const Instruction& op, double ulps, Random& random) {
+  const bool cancels = x == &op && IsLinear(op) && random.Chance(30);
+  if (!IsComplex(x->shape().type())) return NoisyReal(b, cancels ? Cancelled(b, x, x, ulps) : x, op, ulps, random);
   Instruction* real = b.Make(Op::Real, {x});
   Instruction* imag = b.Make(Op::Imag, {x});
   Instruction* finite = b.Make(Op::And, {b.Make(Op::IsFinite, {real}), b.Make(Op::IsFinite, {imag})});
+  if (cancels) real = Cancelled(b, x, real, ulps), imag = Cancelled(b, x, imag, ulps);
   // One of the two parts stays what it is: not finite.
   const bool first = random.Chance(50);
   // Backends go through logarithms and exponentials of complex numbers, which lose what the exponent takes.
-  if (Is(x->op(), kFloatMath)) ulps *= 64;
+  if (Is(op.op(), kFloatMath)) ulps *= 64;
   // Errors of a part are in proportion to the whole: a share of the other part.
-  Instruction* wild_real = NoisyPart(b, WithShare(b, real, imag, ulps, random), finite, ulps, random);
-  Instruction* wild_imag = NoisyPart(b, WithShare(b, imag, real, ulps, random), finite, ulps, random);
+  Instruction* wild_real = NoisyPart(b, WithShare(b, real, imag, ulps, random), finite, op, ulps, random);
+  Instruction* wild_imag = NoisyPart(b, WithShare(b, imag, real, ulps, random), finite, op, ulps, random);
   Instruction* nan = b.Splat(real->shape().type(), random.Chance(50) ? NAN : INFINITY, real->shape().dims());
   if (first) wild_real = b.Make(Op::Select, {finite, wild_real, nan});
   if (!first) wild_imag = b.Make(Op::Select, {finite, wild_imag, nan});
@@ -139,19 +242,17 @@ Instruction* Noisy(Builder& b, Instruction* x, double ulps, Random& random) {
 void AddNoise(Computation& computation, double ulps, Random& random) {
   Builder b(&computation);
   for (Instruction* i : computation.instructions()) {
-    const bool element = i->op() == Op::GetTupleElement && AddsUp(i->operand(0)->op());
-    if ((!Rounds(*i) && !element) || !IsInexact(i->shape())) {
-      if (!AddsUp(i->op())) continue;
-    }
-    if (AddsUp(i->op())) {
+    const bool element = i->op() == Op::GetTupleElement && AddsUp(*i->operand(0));
+    if (!AddsUp(*i) && !element && !Rounds(*i)) continue;
+    if (AddsUp(*i)) {
       b.set_insert_before(i);
       for (int64_t k = 0; k < i->operand_count(); ++k)
-        if (IsInexact(i->operand(k)->shape())) i->SetOperand(k, Noisy(b, i->operand(k), ulps, random));
+        if (IsInexact(i->operand(k)->shape())) i->SetOperand(k, Noisy(b, i->operand(k), *i->operand(k), ulps, random));
     }
     if (!IsInexact(i->shape())) continue;
     b.set_insert_before(i->next());
     const std::vector<Use> uses(i->uses().begin(), i->uses().end());
-    Instruction* noisy = Noisy(b, i, ulps, random);
+    Instruction* noisy = Noisy(b, i, element ? *i->operand(0) : *i, ulps, random);
     for (const Use& use : uses) use.user->SetOperand(use.operand_number, noisy);
     if (i->IsRoot()) computation.set_root(noisy);
   }
@@ -161,7 +262,7 @@ void AddNoise(Computation& computation, double ulps, Random& random) {
 
 bool Rounds(const Instruction& i) {
   if (!AnyLeafInexact(i.shape())) return false;
-  if (Is(i.op(), kFloatMath) || AddsUp(i.op())) return true;
+  if (Is(i.op(), kFloatMath) || AddsUp(i)) return true;
   switch (i.op()) {
     case Op::Abs:
     case Op::Sign: return IsComplex(i.operand(0)->shape().type());

@@ -107,6 +107,30 @@ Result<Tolerances> Conditioning(const Module& module, const std::vector<Literal>
   return out;
 }
 
+// Of results with those wanted; the conditioning is found out when it is needed.
+class Comparison {
+ public:
+  Comparison(const Module& module, const std::vector<Literal>& arguments, const std::vector<Literal>& wanted)
+      : module_(module), arguments_(arguments), wanted_(wanted) {}
+  bool conditioned() const { return !tolerances_.empty(); }
+
+  // Empty: none that means anything.
+  Result<std::string> Difference(const std::vector<Literal>& got) {
+    std::string difference = FirstDifference(got, wanted_, nullptr);
+    if (difference.empty() || !AnyRounds(module_)) return difference;
+    if (!conditioned()) {
+      STROP_ASSIGN(tolerances_, Conditioning(module_, arguments_, wanted_));
+    }
+    return FirstDifference(got, wanted_, &tolerances_);
+  }
+
+ private:
+  const Module& module_;
+  const std::vector<Literal>& arguments_;
+  const std::vector<Literal>& wanted_;
+  Tolerances tolerances_;
+};
+
 std::string RoundTrips(const Module& module) {
   const std::string text = PrintModule(module);
   Result<std::unique_ptr<Module>> parsed = ParseHloModule(text);
@@ -151,24 +175,36 @@ Outcome CheckModule(const Module& module, uint64_t seed, const DifferentialOptio
   if (!backend.ok()) return Differs(backend.status().ToString());
 
   Outcome outcome;
-  Tolerances tolerances;
-  for (const Setting& setting : Settings()) {
+  Comparison comparison{module, arguments, wanted};
+  const std::vector<Setting>& settings = Settings();
+  for (size_t n = 0; n < settings.size(); ++n) {
+    const Setting& setting = settings[n];
     if (!options.setting.empty() && options.setting != setting.name) continue;
+    const bool chosen = n == 0 || n == 1 + seed % (settings.size() - 1) || !options.setting.empty();
+    if (!chosen && !options.every_setting) continue;
     Result<Literal> got = RunCompiled(module, arguments, **backend, setting);
     if (!got.ok()) return Differs(StrCat(setting.name, ": ", got.status().ToString()));
-    std::string difference = FirstDifference(Arrays(*got), wanted, nullptr);
-    if (!difference.empty() && AnyRounds(module)) {
-      if (tolerances.empty()) {
-        Result<Tolerances> conditioning = Conditioning(module, arguments, wanted);
-        if (!conditioning.ok()) return Differs(StrCat("with noise: ", conditioning.status().ToString()));
-        tolerances = *std::move(conditioning);
-      }
-      difference = FirstDifference(Arrays(*got), wanted, &tolerances);
-      outcome.conditioned = true;
-    }
-    if (!difference.empty()) return Differs(StrCat(setting.name, ": ", difference));
+    Result<std::string> difference = comparison.Difference(Arrays(*got));
+    if (!difference.ok()) return Differs(StrCat("with noise: ", difference.status().ToString()));
+    if (!difference->empty()) return Differs(StrCat(setting.name, ": ", *difference));
   }
+  outcome.conditioned = comparison.conditioned();
   return outcome;
+}
+
+Outcome CheckMistake(const Module& module, Mistake mistake, uint64_t seed, const DifferentialOptions& options) {
+  const Outcome skipped{Verdict::kSkipped, "nothing shows it"};
+  const std::unique_ptr<Module> mistaken = WithMistake(module, mistake, seed);
+  if (!mistaken || !VerifyModule(*mistaken).ok()) return skipped;
+  const std::vector<Literal> arguments = RandomArguments(module, seed, options.tame);
+  const Result<Literal> right = Evaluate(module, arguments);
+  const Result<Literal> wrong = Evaluate(*mistaken, arguments);
+  if (!right.ok() || !wrong.ok()) return skipped;
+  const std::vector<Literal> wanted = Arrays(*right), got = Arrays(*wrong);
+  if (FirstDifference(got, wanted, nullptr).empty()) return skipped;
+  const Result<std::string> difference = Comparison(module, arguments, wanted).Difference(got);
+  if (!difference.ok()) return skipped;
+  return difference->empty() ? Outcome{} : Differs(*difference);
 }
 
 }  // namespace strop::fuzz

@@ -141,6 +141,7 @@ Instruction* MakeConvolution(Scope& scope, Op op) {
   }
   if (!scope.Fits(lhs) || !scope.Fits(rhs)) return nullptr;
   const ElementType type = AnyNumbers(scope)->shape().type();
+  if (IsFloat(type) && !FormatOf(type).has_zero) return nullptr;  // nothing to pad with
   Instruction* x = scope.Value(type, lhs);
   Instruction* w = scope.Value(type, rhs);
   if (!x || !w) return nullptr;

@@ -30,11 +30,13 @@ Makes random modules and compares what a backend computes with what the evaluato
   --minutes=M     stop after so long
   --seed=S        the first one's seed; the others follow (default 1)
   --setting=NAME  only this way of compiling
+  --every-setting each module in every way, not in two of them; --check always does
   --backend=NAME  what is tested (default cpu)
   --tame          arguments without special values
   --out=DIR       where failures are written (default fuzz-failures)
   --max-failures=N  stop after so many (default 20)
   --print         print the modules and do nothing else
+  --mistakes      no backend: how many mistakes, made on purpose, the comparison finds out; exit code 1 if too few
   --check FILE    compare on this program; arguments from --seed. For strop reduce:
                     strop reduce FILE --check "strop_fuzz --seed=S --check"
 Exit code: 0 all agree, 1 a difference, 2 the command line is wrong.
@@ -43,7 +45,7 @@ Exit code: 0 all agree, 1 a difference, 2 the command line is wrong.
 struct CommandLine {
   uint64_t modules = 1000, seed = 1, max_failures = 20;
   double minutes = 0;
-  bool print = false;
+  bool print = false, mistakes = false;
   std::string out = "fuzz-failures", check;
   DifferentialOptions differential;
 };
@@ -138,9 +140,32 @@ int CheckFile(const CommandLine& line) {
     std::fprintf(stderr, "%s\n", module.status().ToString().c_str());
     return 2;
   }
-  const Outcome outcome = CheckModule(**module, line.seed, line.differential);
+  DifferentialOptions differential = line.differential;
+  differential.every_setting = true;
+  const Outcome outcome = CheckModule(**module, line.seed, differential);
   std::printf("%s%s\n", outcome.verdict == Verdict::kAgrees ? "agrees" : "", outcome.text.c_str());
   return outcome.verdict == Verdict::kDiffers ? 1 : 0;
+}
+
+// Wild modules hide mistakes: behind a comparison, a logarithm of infinity, a result that nobody could compute.
+constexpr double kFoundOut = 0.6;
+
+int FindMistakes(const CommandLine& line) {
+  bool enough = true;
+  for (Mistake mistake : kMistakes) {
+    uint64_t shown = 0, found = 0;
+    for (uint64_t seed = line.seed; seed < line.seed + line.modules; ++seed) {
+      const Outcome outcome = CheckMistake(*GenerateModule(seed), mistake, seed, line.differential);
+      if (outcome.verdict == Verdict::kSkipped) continue;
+      ++shown;
+      if (outcome.verdict == Verdict::kDiffers) ++found;
+    }
+    const std::string name(Name(mistake));
+    std::printf("%s: %llu modules show it, %llu are found out\n", name.c_str(), static_cast<unsigned long long>(shown),
+                static_cast<unsigned long long>(found));
+    enough = enough && static_cast<double>(found) >= kFoundOut * static_cast<double>(shown);
+  }
+  return enough ? 0 : 1;
 }
 
 bool ReadCommandLine(int argc, char** argv, CommandLine& line) {
@@ -165,6 +190,10 @@ bool ReadCommandLine(int argc, char** argv, CommandLine& line) {
       line.out = value;
     else if (name == "--tame")
       line.differential.tame = true;
+    else if (name == "--every-setting")
+      line.differential.every_setting = true;
+    else if (name == "--mistakes")
+      line.mistakes = true;
     else if (name == "--print")
       line.print = true;
     else if (name == "--check" && value.empty() && i + 1 < argc)
@@ -184,6 +213,7 @@ int Main(int argc, char** argv) {
     return 2;
   }
   if (!line.check.empty()) return CheckFile(line);
+  if (line.mistakes) return FindMistakes(line);
   if (!line.print) return Fuzz(line);
   for (uint64_t seed = line.seed; seed < line.seed + line.modules; ++seed)
     std::printf("%s\n", GenerateModule(seed)->ToString().c_str());

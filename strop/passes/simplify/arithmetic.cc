@@ -12,6 +12,9 @@ using namespace match;
 ElementType Type(const Instruction* i) { return i->shape().type(); }
 bool IsInt(const Instruction* i) { return IsInteger(Type(i)); }
 bool IsIntOrFloat(const Instruction* i) { return IsInt(i) || IsFloat(Type(i)); }
+// Is -x a number of the type? Not of f8e8m0fnu, where it is NaN.
+bool HasNegatives(const Instruction* i) { return !IsFloat(Type(i)) || FormatOf(Type(i)).has_sign; }
+bool NegatesExactly(const Instruction* i) { return IsIntOrFloat(i) && HasNegatives(i); }
 
 Instruction* Like(Builder& b, const Instruction* i, double value) { return b.Splat(Type(i), value, i->shape().dims()); }
 
@@ -30,7 +33,7 @@ Instruction* AddZero(Instruction* i, Builder&) {
 // x + -y -> x - y
 Instruction* AddNegate(Instruction* i, Builder& b) {
   Instruction *x, *y;
-  if (!IsIntOrFloat(i) || !Match(i, Add(Any(&x), OneUse(Negate(Any(&y)))))) return nullptr;
+  if (!NegatesExactly(i) || !Match(i, Add(Any(&x), OneUse(Negate(Any(&y)))))) return nullptr;
   return b.Make(Op::Subtract, {x, y});
 }
 
@@ -59,7 +62,7 @@ Instruction* SubtractSelf(Instruction* i, Builder& b) {
 // x - -y -> x + y
 Instruction* SubtractNegate(Instruction* i, Builder& b) {
   Instruction *x, *y;
-  if (!IsIntOrFloat(i) || !Match(i, Subtract(Any(&x), OneUse(Negate(Any(&y)))))) return nullptr;
+  if (!NegatesExactly(i) || !Match(i, Subtract(Any(&x), OneUse(Negate(Any(&y)))))) return nullptr;
   return b.Make(Op::Add, {x, y});
 }
 
@@ -80,7 +83,7 @@ Instruction* MultiplyZero(Instruction* i, Builder& b) {
 
 // -x * -y -> x * y; of float quotients, too
 Instruction* NegatesCancel(Instruction* i, Builder& b) {
-  if (!IsIntOrFloat(i) || (i->op() == Op::Divide && IsInt(i))) return nullptr;
+  if (!NegatesExactly(i) || (i->op() == Op::Divide && IsInt(i))) return nullptr;
   const Instruction *x = i->operand(0), *y = i->operand(1);
   if (x->op() != Op::Negate || y->op() != Op::Negate) return nullptr;
   return b.Make(i->op(), {x->operand(0), y->operand(0)});
@@ -110,7 +113,8 @@ Instruction* DivideLogistic(Instruction* i, Builder& b) {
   if (!IsFloat(Type(i)) || !Match(i, Divide(Any(&one), OneUse(Any(&sum)))) || !IsSplatOf(one, 1)) return nullptr;
   if (sum->op() != Op::Add) return nullptr;
   Instruction* exp = Other(sum, [](const Instruction* o) { return IsSplatOf(o, 1); });
-  if (!exp || exp->op() != Op::Exp || exp->use_count() != 1 || exp->operand(0)->op() != Op::Negate) return nullptr;
+  if (!HasNegatives(i) || !exp || exp->op() != Op::Exp || exp->use_count() != 1 || exp->operand(0)->op() != Op::Negate)
+    return nullptr;
   return b.Make(Op::Logistic, {exp->operand(0)->operand(0)}, DefaultAttrs(Op::Logistic));
 }
 
@@ -130,7 +134,7 @@ Instruction* RemainderUnsigned(Instruction* i, Builder& b) {
 }
 
 Instruction* NegateNegate(Instruction* i, Builder&) {
-  return i->operand(0)->op() == Op::Negate ? i->operand(0)->operand(0) : nullptr;
+  return HasNegatives(i) && i->operand(0)->op() == Op::Negate ? i->operand(0)->operand(0) : nullptr;
 }
 
 // -(x - y) -> y - x for integers; floats differ in the sign of zero.
@@ -144,7 +148,7 @@ Instruction* NegateSubtract(Instruction* i, Builder& b) {
 Instruction* AbsOfAbs(Instruction* i, Builder& b) {
   Instruction* x = i->operand(0);
   if (x->op() == Op::Abs) return x;
-  return x->op() == Op::Negate ? b.Make(Op::Abs, {x->operand(0)}) : nullptr;
+  return HasNegatives(x) && x->op() == Op::Negate ? b.Make(Op::Abs, {x->operand(0)}) : nullptr;
 }
 
 // x^0 = 1 (for NaN too), x^1 = x; x^2 and x^-1 are rounded once, as x*x and 1/x are.
