@@ -148,13 +148,15 @@ const Row kRows[] = {
     UNARY(Acosh, std::acosh(x), 2.0, 2.0, 1, 3),
     UNARY(Atanh, std::atanh(x), 2.0, 2.0, -1, 1),
     UNARY(Cbrt, std::cbrt(x), 0.6, 0.6, -3, 3),
-    UNARY(Erf, std::erf(x), 1.25, 1.25, -5, 5),
+    UNARY(Erf, std::erf(x), 2.0, 1.25, -5, 5),
     UNARY(Rsqrt, 1 / std::sqrt(x), 1.5, 0.6, 0, 3),
     UNARY(Sqrt, std::sqrt(x), 0.501, 0.501, 0, 3),
     {"Pow", [](VectorBuilder& b, Value* x, Value* y) { return EmitPow(b, x, y); },
      [](Long x, Long y) -> Long { return std::pow(x, y); }, 0.6, 1.0, -3, 3},
     {"Atan2", [](VectorBuilder& b, Value* x, Value* y) { return EmitAtan2(b, x, y); },
      [](Long x, Long y) -> Long { return std::atan2(x, y); }, 0.6, 1.0, -3, 3},
+    {"Fmod", [](VectorBuilder& b, Value* x, Value* y) { return EmitFmod(b, x, y); },
+     [](Long x, Long y) -> Long { return std::fmod(x, y); }, 0, 0, -300, 300},
 };
 
 template <class T>

@@ -49,6 +49,6 @@ V EmitPow(VectorBuilder& b, V x, V y) { return math::IsDouble(x) ? LIBM(pow, x, 
 V EmitAtan2(VectorBuilder& b, V y, V x) {
   return math::IsDouble(x) ? math::Atan2OfDouble(b, y, x) : math::Atan2OfFloat(b, y, x);
 }
-V EmitFmod(VectorBuilder& b, V x, V y) { return LIBM(fmod, x, y); }
+V EmitFmod(VectorBuilder& b, V x, V y) { return b.target().fma ? math::Fmod(b, x, y) : LIBM(fmod, x, y); }
 
 }  // namespace strop

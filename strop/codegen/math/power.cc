@@ -5,23 +5,71 @@
 
 namespace strop::math {
 
-// |x|^y = e^(y log |x|), then C's rules for negative bases, zeros, ones and infinities.
+namespace {
+
+// log2 a of double lanes with ten bits more than a float has; log2 0 is so low that any power of it is 0 or infinite,
+// but for the exponent 0.
+V Log2(VectorBuilder& b, V a) {
+  V bits = b.AsInt(a);
+  V from_root = b.Sub(bits, b.I(0x3fe6a09e667f3bcd, bits));  // that of sqrt(1/2)
+  V n = b.AShr(from_root, 52);
+  V f = b.FSub(b.AsFloat(b.Sub(bits, b.Shl(n, 52))), b.F(1, a));
+  V magic = b.F(0x1.8p52, a);
+  V n_float = b.FSub(b.AsFloat(b.Add(n, b.AsInt(magic))), magic);
+  V p = b.Polynomial(
+      f, {1.4426950408687047, -0.7213475208687612, 0.48089836139543757, -0.36067367482687385, 0.28853729348006096,
+          -0.24045316567535813, 0.20617535911949714, -0.18030059870728593, 0.15876980558692877, -0.14315649598651833,
+          0.1447484523410332, -0.14283915550190857, 0.0773701787859251});
+  return b.Select(b.FEq(a, b.Zero(a)), b.F(-1e300, a), b.Fma(f, p, n_float));
+}
+
+// C's rules for negative bases, ones, infinities and NaN; `value` is |x|^y where both are finite.
+V SpecialPowers(VectorBuilder& b, V x, V y, V value) {
+  V zero = b.Zero(x), one = b.F(1, x), infinity = b.F(HUGE_VAL, x), nan = b.F(NAN, x), a = b.FAbs(x);
+  V infinite = b.FEq(a, infinity);
+  value = b.Select(infinite, b.Select(b.FLt(y, zero), zero, infinity), value);
+  value = b.Select(b.FEq(a, one), one, value);  // log 1 * inf is NaN
+  V whole = b.FEq(b.Floor(y), y);
+  V half = b.FMul(y, b.F(0.5, y));
+  V odd = b.And(whole, b.ir().CreateFCmpUNE(b.Floor(half), half));
+  V negative = b.SLt(b.AsInt(x), b.Zero(b.AsInt(x)));
+  value = b.Select(b.And(negative, odd), b.FNeg(value), value);
+  V rootless = b.And(b.And(b.FLt(x, zero), b.Not(infinite)), b.Not(whole));
+  value = b.Select(b.Or(rootless, b.ir().CreateFCmpUNO(x, y)), nan, value);
+  return b.Select(b.Or(b.FEq(x, one), b.FEq(y, zero)), one, value);
+}
+
+}  // namespace
+
+// |x|^y = 2^(y log2 |x|), in double.
 V PowOfFloat(VectorBuilder& b, V x, V y) {
   b.Match(x, y);
-  V base = b.ToF64(x), exponent = b.ToF64(y);
-  V a = b.FAbs(base), one = b.F(1, a), zero = b.Zero(a);
-  V unit = b.FEq(a, one);  // log 1 * inf would be NaN
-  V value = b.Select(unit, one, Exp(b, b.FMul(exponent, Log(b, a))));
-  V whole = b.FEq(b.Floor(exponent), exponent);
-  V half = b.FMul(exponent, b.F(0.5, a));
-  V odd = b.And(whole, b.ir().CreateFCmpUNE(b.Floor(half), half));
-  V negative = b.SLt(b.AsInt(base), b.Zero(b.AsInt(base)));
-  value = b.Select(b.And(negative, odd), b.FNeg(value), value);
-  V finite_negative = b.And(b.FLt(base, zero), b.FGt(base, b.F(-HUGE_VAL, a)));
-  value = b.Select(b.And(finite_negative, b.Not(whole)), b.F(NAN, a), value);
-  value = b.Select(b.ir().CreateFCmpUNO(base, exponent), b.F(NAN, a), value);
-  value = b.Select(b.Or(b.FEq(base, one), b.FEq(exponent, zero)), one, value);
-  return b.ToF32(value);
+  V power = b.FMul(b.ToF64(y), Log2(b, b.ToF64(b.FAbs(x))));
+  V low = b.F(-200, power), high = b.F(200, power), magic = b.F(0x1.8p52, power);
+  power = b.Select(b.FGt(power, low), power, low);
+  power = b.Select(b.FLt(power, high), power, high);
+  V shifted = b.FAdd(power, magic);
+  V r = b.FSub(power, b.FSub(shifted, magic));
+  V p = b.Polynomial(r, {1.0000000005541656, 0.6931472057372647, 0.24022646890623264, 0.05550328776972002,
+                         0.009618488958294426, 0.0013399931221420888, 0.0001534581168135117});
+  V value = b.ToF32(b.AsFloat(b.Add(b.AsInt(p), b.Shl(b.AsInt(shifted), 52))));
+  V x_bits = b.AsInt(x), y_bits = b.AsInt(b.FAbs(y)), infinity = b.AsInt(b.F(HUGE_VAL, x));
+  V usual = b.And(b.ULt(x_bits, infinity), b.ULt(y_bits, infinity));
+  return b.RarePath(b.Not(usual), value, [&] { return SpecialPowers(b, x, y, value); });
+}
+
+// x - k y, k = trunc(x / y), with the signs aside. Where the quotient has fewer bits than the type, k is right or, if
+// the quotient was rounded up to it, one too large; the fma is exact then: a multiple of the last place of y, no
+// larger than y. Other quotients, NaN, infinities and zeros go to libm.
+V Fmod(VectorBuilder& b, V x, V y) {
+  b.Match(x, y);
+  V dividend = b.FAbs(x), divisor = b.FAbs(y);
+  V quotient = b.FDiv(dividend, divisor);
+  V rest = b.Fma(b.FNeg(b.Trunc(quotient)), divisor, dividend);
+  rest = b.Select(b.FLt(rest, b.Zero(rest)), b.FAdd(rest, divisor), rest);
+  V usual = b.And(b.FLt(quotient, b.F(IsDouble(x) ? 0x1p52 : 0x1p23, x)), b.FLt(divisor, b.F(HUGE_VAL, x)));
+  return b.RarePath(b.Not(usual), b.CopySign(rest, x),
+                    [&] { return b.CallPerLane(IsDouble(x) ? "fmod" : "fmodf", {x, y}); });
 }
 
 // 1 / sqrt x; of doubles with a step of Newton's, y + y (1 - x y^2) / 2, that takes back the first rounding.
@@ -35,32 +83,48 @@ V Rsqrt(VectorBuilder& b, V x) {
   return b.Select(b.And(b.FGt(x, b.Zero(x)), b.FLt(x, b.F(HUGE_VAL, x))), better, y);
 }
 
-// x + x p(x^2) near zero; 1 - 2^p(|x|) beyond, to where it rounds to 1. NaN takes the first way.
-V Erf(VectorBuilder& b, V x) {
-  const bool wide = IsDouble(x);
-  V a = b.FAbs(x), z = b.FMul(a, a);
-  const double end = wide ? 5.93 : 4;
-  V near = wide ? b.Polynomial(z, {0.1283791670955126, -0.3761263890318375, 0.11283791670954885, -0.026866170645077864,
-                                   0.0052239776248283335, -0.0008548326981420758, 0.00012055331132807185,
-                                   -1.4925595769145757e-05, 1.64610084365668e-06, -1.6350395854324983e-07,
-                                   1.4660326646023797e-08, -1.1374949067447646e-09, 5.960676073335479e-11})
-                : b.Polynomial(z, {0.12837916612625122, -0.37612634897232056, 0.11283694207668304, -0.02685927040874958,
-                                   0.005200634244829416, -0.0008137436816468835, 8.345223614014685e-05});
-  near = b.Fma(near, a, a);
-  V limited = b.Select(b.FGt(a, b.F(end, a)), b.F(end, a), a);
-  V log = wide ? b.Polynomial(
-                     b.FSub(limited, b.F(1, a)),
-                     {-2.6684166967815997,    -3.807225345853579,      -1.2163466576879851,    -0.059959990001235274,
-                      0.014475749753314025,   -0.0028535083555722963,  0.0003423779469706081,  3.792326016743048e-05,
-                      -3.9197764959011e-05,   1.3871689595102526e-05,  -2.965725889789964e-06, 1.871027300646091e-07,
-                      1.6270280390966688e-07, -9.115096491532763e-08,  2.9751389505544267e-08, -7.176946622800187e-09,
-                      1.3454294262537026e-09, -1.9712378753820202e-10, 2.2228702429439605e-11, -1.865587657250498e-12,
-                      1.0976536695861539e-13, -4.038473995966808e-15,  6.988050708744027e-17})
-               : b.Polynomial(limited, {-0.00015768605226185173, -1.6277556419372559, -0.9169590473175049,
-                                        -0.1530900001525879, 0.03449328988790512, -0.00545310927554965,
-                                        0.0005289730615913868, -2.3411272195517085e-05});
-  V far = b.FSub(b.F(1, a), PowerOfTwoOfNormal(b, log, 1));
-  return b.CopySign(b.Select(b.FGe(a, b.F(wide ? 1 : 0.93, a)), far, near), x);
+namespace {
+
+// Floats: x + x p(x^2) below 1.1; 1 - s(x)^8 beyond, to where it rounds to 1, s^8 being erfc. Both polynomials have
+// seven coefficients, so that one chain of fma with chosen coefficients does for both. NaN takes the first way.
+V ErfOfFloat(VectorBuilder& b, V x) {
+  constexpr double kNear[] = {0.12837916612625122,  -0.37612611055374146,   0.11283364146947861,  -0.026843518018722534,
+                              0.005167731083929539, -0.0007824739441275597, 7.236068631755188e-05};
+  constexpr double kFar[] = {1.0010863542556763,   -0.14599601924419403,   -0.060005322098731995, -0.01250177901238203,
+                             0.013419236056506634, -0.0025823290925472975, 0.00016032073472160846};
+  V a = b.FAbs(x), one = b.F(1, x), end = b.F(3.92, x);
+  V far = b.FGe(a, b.F(1.1, x));
+  const auto coefficient = [&](int k) { return b.Select(far, b.F(kFar[k], x), b.F(kNear[k], x)); };
+  V argument = b.Select(far, b.Select(b.FGt(a, end), end, a), b.FMul(a, a));
+  V p = coefficient(6);
+  for (int k = 5; k >= 0; --k) p = b.Fma(p, argument, coefficient(k));
+  V square = b.FMul(p, p), fourth = b.FMul(square, square);
+  V complement = b.Fma(b.FNeg(fourth), fourth, one);
+  return b.CopySign(b.Select(far, complement, b.Fma(p, a, a)), x);
 }
+
+// Doubles: x + x p(x^2) below 1; 1 - 2^p(|x|) beyond, to where it rounds to 1. NaN takes the first way.
+V ErfOfDouble(VectorBuilder& b, V x) {
+  V a = b.FAbs(x), z = b.FMul(a, a), one = b.F(1, x), end = b.F(5.93, x);
+  V near = b.Polynomial(
+      z, {0.1283791670955126, -0.3761263890318375, 0.11283791670954885, -0.026866170645077864, 0.0052239776248283335,
+          -0.0008548326981420758, 0.00012055331132807185, -1.4925595769145757e-05, 1.64610084365668e-06,
+          -1.6350395854324983e-07, 1.4660326646023797e-08, -1.1374949067447646e-09, 5.960676073335479e-11});
+  near = b.Fma(near, a, a);
+  V limited = b.Select(b.FGt(a, end), end, a);
+  V log = b.Polynomial(b.FSub(limited, one),
+                       {-2.6684166967815997,    -3.807225345853579,      -1.2163466576879851,    -0.059959990001235274,
+                        0.014475749753314025,   -0.0028535083555722963,  0.0003423779469706081,  3.792326016743048e-05,
+                        -3.9197764959011e-05,   1.3871689595102526e-05,  -2.965725889789964e-06, 1.871027300646091e-07,
+                        1.6270280390966688e-07, -9.115096491532763e-08,  2.9751389505544267e-08, -7.176946622800187e-09,
+                        1.3454294262537026e-09, -1.9712378753820202e-10, 2.2228702429439605e-11, -1.865587657250498e-12,
+                        1.0976536695861539e-13, -4.038473995966808e-15,  6.988050708744027e-17});
+  V far = b.FSub(one, PowerOfTwoOfNormal(b, log, 1));
+  return b.CopySign(b.Select(b.FGe(a, one), far, near), x);
+}
+
+}  // namespace
+
+V Erf(VectorBuilder& b, V x) { return IsDouble(x) ? ErfOfDouble(b, x) : ErfOfFloat(b, x); }
 
 }  // namespace strop::math
