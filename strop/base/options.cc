@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <variant>
 
+#include "strop/base/xla_flags.h"
+
 namespace strop {
 namespace {
 
@@ -33,8 +35,12 @@ constexpr Row kRows[] = {
 
 // Flags of XLA_FLAGS that mean the same here.
 constexpr std::pair<std::string_view, std::string_view> kXlaFlags[] = {
-    {"--xla_dump_to", "dump"},
-    {"--xla_force_host_platform_device_count", "num_devices"},
+    {"xla_dump_hlo_as_proto", "xla_dump_hlo_as_proto"},
+    {"xla_dump_hlo_as_text", "xla_dump_hlo_as_text"},
+    {"xla_dump_hlo_module_re", "xla_dump_hlo_module_re"},
+    {"xla_dump_hlo_pass_re", "xla_dump_hlo_pass_re"},
+    {"xla_dump_to", "xla_dump_to"},
+    {"xla_force_host_platform_device_count", "num_devices"},
 };
 
 std::string Row::Variable() const {
@@ -56,9 +62,9 @@ std::string Row::Accepted() const {
 }
 
 std::optional<bool> ParseBool(std::string_view text) {
-  for (std::string_view word : {"1", "true", "on", "yes"})
+  for (std::string_view word : {"1", "true", "True", "on", "yes"})
     if (text == word) return true;
-  for (std::string_view word : {"0", "false", "off", "no"})
+  for (std::string_view word : {"0", "false", "False", "off", "no"})
     if (text == word) return false;
   return std::nullopt;
 }
@@ -115,10 +121,14 @@ Result<Options> OptionsFromEnvironment(ReadVariable read) {
   Options options;
   if (const char* flags = read("XLA_FLAGS")) {
     for (std::string_view flag : Split(flags, ' ')) {
-      size_t equals = flag.find('=');
-      for (auto [xla_name, name] : kXlaFlags)
-        if (equals != flag.npos && flag.substr(0, equals) == xla_name)
-          STROP_TRY(SetOption(options, name, flag.substr(equals + 1), StrCat("XLA_FLAGS ", xla_name)));
+      if (!flag.starts_with("--xla_")) continue;
+      const size_t equals = std::min(flag.find('='), flag.size());
+      const std::string_view name = flag.substr(2, equals - 2);
+      const std::string_view value = equals < flag.size() ? flag.substr(equals + 1) : "true";
+      Status known = CheckXlaFlag(name, value);
+      if (!known.ok()) return InvalidArgument("XLA_FLAGS ", CEscape(flag.substr(0, equals)), ": ", known.message());
+      for (auto [xla_name, row] : kXlaFlags)
+        if (name == xla_name) STROP_TRY(SetOption(options, row, value, StrCat("XLA_FLAGS --", name)));
     }
   }
   for (const Row& row : kRows) {
@@ -171,8 +181,10 @@ std::string OptionsMarkdown() {
     StrAppend(out, "| ", row.name, " | `", row.Variable(), "` | `", row.Flag(), "` | ",
               fallback.empty() ? "none" : fallback, " | ", row.Accepted(), " | ", row.sentence, " |\n");
   }
-  StrAppend(out, "\nOf `XLA_FLAGS`, these are understood, and all others are left to whom they belong:\n\n");
-  for (auto [xla_name, name] : kXlaFlags) StrAppend(out, "- `", xla_name, "=` sets `", name, "`\n");
+  StrAppend(out,
+            "\nOf `XLA_FLAGS`, these are understood; XLA's others are checked (name and kind) and mean nothing here, "
+            "and what does not begin with `--xla_` is left to whom it belongs:\n\n");
+  for (auto [xla_name, name] : kXlaFlags) StrAppend(out, "- `--", xla_name, "=` sets `", name, "`\n");
   return out;
 }
 

@@ -4,9 +4,9 @@
 // is no global: whoever starts (the PJRT client, the strop program) reads the environment once and hands the struct
 // down by const reference.
 //
-// XLA_FLAGS is read as well, for the flags that mean the same here (--xla_dump_to,
-// --xla_force_host_platform_device_count); the rest of it belongs to others in the process and is left alone. A STROP_
-// variable wins over it.
+// XLA_FLAGS is read as well, for the flags that mean the same here (--xla_dump_to and what belongs to it,
+// --xla_force_host_platform_device_count); XLA's others are checked only, and the rest is left to whom it belongs. A
+// STROP_ variable wins over it.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -17,12 +17,13 @@ TEST(Options, EnvironmentSetsAndXlaFlagsGiveWay) {
     if (!std::strcmp(name, "STROP_NUM_THREADS")) return "3";
     if (!std::strcmp(name, "STROP_NUM_DEVICES")) return "2";
     if (!std::strcmp(name, "XLA_FLAGS"))
-      return "--xla_unknown=1 --xla_force_host_platform_device_count=8 --xla_dump_to=out";
+      return "--tpu_x=1 --xla_force_host_platform_device_count=8 --xla_dump_to=out --xla_dump_hlo_as_proto";
     return nullptr;
   });
   EXPECT_EQ(options.num_threads, 3);
   EXPECT_EQ(options.num_devices, 2);
-  EXPECT_EQ(options.dump, "out");
+  EXPECT_EQ(options.xla_dump_to, "out");
+  EXPECT_TRUE(options.xla_dump_hlo_as_proto);
   EXPECT_EQ(options.log, 0);
 }
 
@@ -37,6 +38,22 @@ TEST(Options, RefusalNamesTheVariableAndWhatIsAccepted) {
         return std::strcmp(name, "XLA_FLAGS") ? nullptr : "--xla_force_host_platform_device_count=-1";
       }),
       "XLA_FLAGS --xla_force_host_platform_device_count: '-1' is not accepted: expected a whole number from 1 to 4096");
+}
+
+TEST(Options, XlaFlagsAreChecked) {
+  static const char* flags;  // read by a plain function
+  auto refuse = [](const char* text) {
+    flags = text;
+    return OptionsFromEnvironment([](const char* name) { return std::strcmp(name, "XLA_FLAGS") ? nullptr : flags; })
+        .status()
+        .message();
+  };
+  EXPECT_EQ(refuse("--xla_dmp_to=x"),
+            "XLA_FLAGS --xla_dmp_to: XLA has no flag 'xla_dmp_to'; did you mean 'xla_dump_to'?");
+  EXPECT_EQ(refuse("--xla_hlo_profile=perhaps"), "XLA_FLAGS --xla_hlo_profile: 'perhaps' is not a valid bool value.");
+  EXPECT_EQ(refuse("--xla_gpu_autotune_level=high"),
+            "XLA_FLAGS --xla_gpu_autotune_level: 'high' is not a valid number.");
+  EXPECT_EQ(refuse("--xla_hlo_profile --xla_gpu_autotune_level=2 --xla_disable_hlo_passes=a,b"), "");
 }
 
 // Any text in the environment is taken or refused, and what is taken lies in its row's range.

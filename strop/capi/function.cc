@@ -65,9 +65,7 @@ Result<Function> Function::Compile(std::string_view program, std::string_view ba
   state->result = entry.result.WithoutLayout();
   module->config().has_entry_layout = false;  // literals are row-major: no layout is asked for
   STROP_ASSIGN(state->devices, backend->OpenDevices(1));
-  CompileSettings settings;
-  settings.dump_dir = options.dump;
-  settings.lapack_library = options.lapack_library;
+  CompileSettings settings = SettingsFrom(options);
   settings.pool = &state->devices->pool();
   STROP_ASSIGN(state->program, strop::Compile(std::move(module), *backend, settings));
   return Function(std::move(state));

@@ -8,6 +8,7 @@
 #include "strop/driver/bind.h"
 #include "strop/driver/dump.h"
 #include "strop/driver/pipeline.h"
+#include "strop/driver/xla_dump.h"
 #include "strop/ir/verifier.h"
 #include "strop/plan/plan.h"
 
@@ -52,16 +53,28 @@ TargetInfo WithoutRegions(TargetInfo target) {
 
 }  // namespace
 
+CompileSettings SettingsFrom(const Options& options) {
+  CompileSettings settings;
+  settings.dump_dir = options.dump;
+  settings.xla_dump = {options.xla_dump_to, options.xla_dump_hlo_module_re, options.xla_dump_hlo_pass_re,
+                       options.xla_dump_hlo_as_text, options.xla_dump_hlo_as_proto};
+  settings.lapack_library = options.lapack_library;
+  settings.pool = &ThreadPool::Default();
+  return settings;
+}
+
 Result<std::shared_ptr<const CompiledProgram>> Compile(std::unique_ptr<Module> module, const Backend& backend,
                                                        const CompileSettings& options) {
   auto program = std::make_shared<CompiledProgram>();
   Clock clock(program->timings);
   Dump dump(options.dump_dir, module->name());
+  STROP_ASSIGN(XlaDump xla_dump, XlaDump::Create(options.xla_dump, *module));
   Explanation& explanation = program->explanation;
 
   STROP_TRY(VerifyModule(*module));
   STROP_TRY(RefuseUnbounded(*module));
   STROP_TRY(dump.Module("imported", *module));
+  STROP_TRY(xla_dump.BeforeOptimizations(*module));
 
   // ---- optimise: the same program, in fewer and simpler instructions
   PassOptions pass_options;
@@ -69,7 +82,12 @@ Result<std::shared_ptr<const CompiledProgram>> Compile(std::unique_ptr<Module> m
   pass_options.verify_each = options.verify_each;
   PassContext context(pass_options);
   PassPipeline pipeline = CompilePipeline(backend, options);
-  pipeline.set_observer(dump.PassObserver());
+  if (dump.on() || xla_dump.on())
+    pipeline.set_observer([&](std::string_view pass, const Module& m, bool changed) {
+      // A dump that fails here must not stop the compilation: the first file has reported the folder already.
+      if (changed) (void)dump.Module(pass, m).ok();
+      (void)xla_dump.AfterPass(pass, m).ok();
+    });
   STROP_TRY(pipeline.Run(*module, context));
   module->set_stage(Stage::LaidOut);  // from here on every array is row-major
   clock.Lap("passes");
@@ -79,8 +97,10 @@ Result<std::shared_ptr<const CompiledProgram>> Compile(std::unique_ptr<Module> m
   STROP_TRY(ScheduleModule(*module));
   if (options.verify_each) STROP_TRY(VerifyModule(*module));
   STROP_TRY(dump.Module("scheduled", *module));
+  STROP_TRY(xla_dump.AfterOptimizations(*module, backend.name()));
   STROP_ASSIGN(Plan plan, BuildPlan(*module, backend.target()));
   STROP_TRY(dump.Text("plan.txt", [&] { return plan.ToString(); }));
+  STROP_TRY(xla_dump.Text(StrCat(backend.name(), "_after_optimizations-plan"), [&] { return plan.ToString(); }));
   clock.Lap("plan");
 
   // ---- code: from here on the module is only looked at

@@ -7,16 +7,24 @@
 
 #include "strop/analysis/cost.h"
 #include "strop/backend/backend.h"
+#include "strop/base/options.h"
 #include "strop/ir/module.h"
 #include "strop/runtime/custom_call.h"
 #include "strop/runtime/executable.h"
 
 namespace strop {
 
+// XLA's dump flags (driver/xla_dump.h).
+struct XlaDumpOptions {
+  std::string to, module_re, pass_re;  // xla_dump_to, xla_dump_hlo_module_re, xla_dump_hlo_pass_re
+  bool as_text = false, as_proto = false;
+};
+
 struct CompileSettings {
   int optimization_level = 2;  // 0: few passes, fast code generation
   bool verify_each = false;    // verify the module after every pass
   std::string dump_dir;        // STROP_DUMP
+  XlaDumpOptions xla_dump;
   std::vector<std::string> disabled_passes;
   const CustomCallRegistry* custom_calls = nullptr;  // null: no targets are known
   std::string lapack_library;                        // option of that name; empty: the usual places
@@ -49,6 +57,9 @@ struct CompiledProgram {
 // pass).
 Result<std::shared_ptr<const CompiledProgram>> Compile(std::unique_ptr<Module> module, const Backend& backend,
                                                        const CompileSettings& options = {});
+
+// What the options of the process say: dumps and libraries.
+CompileSettings SettingsFrom(const Options& options);
 
 // All backends, in order of preference; never empty. The list is in registry.cc.
 const std::vector<const Backend*>& Backends();

@@ -9,6 +9,11 @@
 
 namespace strop {
 
+// The name with letters that are safe in a file name on any system, 80 at most.
+std::string DumpFileName(std::string_view name);
+// Writes a file and the folders above it; an error names the file, and `option` that asked for it.
+Status WriteDumpFile(const std::string& path, const std::string& bytes, std::string_view option);
+
 class Dump {
  public:
   // Nothing is written if `dir` is empty.
@@ -19,10 +24,8 @@ class Dump {
   // An error says which file could not be written.
   Status Module(std::string_view phase, const class Module& module);
   Status Text(std::string_view file_name, const std::function<std::string()>& text);
-  PassPipeline::Observer PassObserver();
 
  private:
-  Status Write(const std::string& name, const std::string& text);
   std::string folder_;
   int next_ = 0;
 };

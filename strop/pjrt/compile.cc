@@ -4,6 +4,7 @@
 
 #include "strop/base/cursor.h"
 #include "strop/base/log.h"
+#include "strop/base/xla_flags.h"
 #include "strop/import/import.h"
 #include "strop/ir/physical_shape.h"
 #include "strop/pjrt/executable.h"
@@ -54,42 +55,33 @@ std::string OverrideText(const FrontendCompileOptions::Override& value) {
   return std::visit([](const auto& v) { return StrCat(v); }, value);
 }
 
-// XLA's switches that users pass: a value that is no bool is told, whether the switch means something here or not.
-constexpr std::string_view kXlaBools[] = {"xla_allow_excess_precision",
-                                          "xla_cpu_enable_fast_math",
-                                          "xla_cpu_enable_fast_min_max",
-                                          "xla_dump_compress_protos",
-                                          "xla_dump_hlo_as_dot",
-                                          "xla_dump_hlo_as_html",
-                                          "xla_dump_hlo_as_proto",
-                                          "xla_dump_hlo_as_text",
-                                          "xla_dump_hlo_as_url",
-                                          "xla_dump_hlo_snapshots",
-                                          "xla_dump_large_constants",
-                                          "xla_embed_ir_in_executable",
-                                          "xla_hlo_profile",
-                                          "xla_test_all_input_layouts",
-                                          "xla_test_all_output_layouts"};
-
-// Options of this one compilation: XLA's own names, of which the few that mean something here are taken, and Strop's,
-// with or without the prefix strop_.
+// Options of this one compilation. Strop's own, with or without the prefix strop_, and XLA's, of which the few that
+// mean something here are taken and the others checked. What belongs to the process as well goes into `settings`.
 Status ApplyOverrides(FrontendCompileOptions& options, Options& settings) {
+  if (!options.dump.to.empty()) {
+    settings.xla_dump_to = options.dump.to;
+    settings.xla_dump_hlo_module_re = options.dump.module_re;
+    settings.xla_dump_hlo_pass_re = options.dump.pass_re;
+    settings.xla_dump_hlo_as_text = options.dump.as_text;
+    settings.xla_dump_hlo_as_proto = options.dump.as_proto;
+  }
   for (const auto& [key, value] : options.overrides) {
     const std::string text = OverrideText(value);
-    if (std::find(std::begin(kXlaBools), std::end(kXlaBools), key) != std::end(kXlaBools)) {
-      const bool no = text == "false" || text == "False" || text == "0";
-      if (!no && text != "true" && text != "True" && text != "1")
-        return InvalidArgument("compile option ", key, ": '", CEscape(text), "' is not a valid bool value.");
-      if (key == "xla_allow_excess_precision") options.allow_excess_precision = !no;
-      continue;
+    const std::string name = key.starts_with("strop_") ? key.substr(6) : key;
+    const bool xla = key.starts_with("xla_");
+    Status known = xla ? CheckXlaFlag(key, text) : OkStatus();
+    if (xla ? known.code() == StatusCode::kNotFound : !HasOption(name)) {
+      if (!xla) known = SetOption(settings, name, text, "");
+      const std::string_view why = known.message();  // "...; did you mean 'xla_dump_to'?"
+      return InvalidArgument("No such compile option: '", CEscape(key), "'",
+                             why.substr(std::min(why.find("; "), why.size())));
     }
-    if (key == "xla_dump_to") {
-      options.dump.to = text;
+    if (!known.ok()) return InvalidArgument("compile option ", key, ": ", known.message());
+    if (key == "xla_allow_excess_precision") {
+      options.allow_excess_precision = text == "true" || text == "True" || text == "1";
     } else if (key == "xla_backend_optimization_level") {
       STROP_ASSIGN(options.backend_optimization_level, ParseOverride(key, text));
-    } else if (!key.starts_with("xla_")) {
-      const std::string name = key.starts_with("strop_") ? key.substr(6) : key;
-      if (!HasOption(name)) return InvalidArgument("No such compile option: '", CEscape(key), "'");
+    } else if (HasOption(name)) {
       STROP_TRY(SetOption(settings, name, text, StrCat("compile option ", key)));
     }
   }
@@ -158,12 +150,9 @@ Status SetEntryLayout(Module& module) {
   return OkStatus();
 }
 
-CompileSettings SettingsFrom(const FrontendCompileOptions& options, const Options& client) {
-  CompileSettings settings;
-  settings.dump_dir = !client.dump.empty() ? client.dump : options.dump.to;
+CompileSettings SettingsOf(const FrontendCompileOptions& options, const Options& client) {
+  CompileSettings settings = SettingsFrom(client);
   settings.custom_calls = &ProcessCustomCalls();
-  settings.lapack_library = client.lapack_library;
-  settings.pool = &ThreadPool::Default();
   if (options.backend_optimization_level == 0) settings.optimization_level = 0;
   if (!options.allow_excess_precision) settings.disabled_passes.push_back("product-widening");
   return settings;
@@ -293,8 +282,7 @@ Result<std::shared_ptr<const Program>> CompileProgram(std::string_view format, s
   for (const Instruction* parameter : module->entry()->parameters())
     STROP_TRY(AppendShardings(*parameter, program->parameters.shardings));
   STROP_TRY(AppendShardings(*module->entry()->root(), program->outputs.shardings));
-  STROP_ASSIGN(program->compiled,
-               Compile(std::move(module), backend, SettingsFrom(program->options, compile_settings)));
+  STROP_ASSIGN(program->compiled, Compile(std::move(module), backend, SettingsOf(program->options, compile_settings)));
   program->format = format;
   program->code = code;
   program->options_bytes = options_bytes;

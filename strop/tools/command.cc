@@ -104,12 +104,4 @@ Result<std::unique_ptr<Module>> LoadFile(const std::string& path) {
   return module;
 }
 
-CompileSettings SettingsFrom(const Options& options) {
-  CompileSettings settings;
-  settings.dump_dir = options.dump;
-  settings.lapack_library = options.lapack_library;
-  settings.pool = &ThreadPool::Default();
-  return settings;
-}
-
 }  // namespace strop::tools

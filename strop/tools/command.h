@@ -57,7 +57,6 @@ Result<std::string> ReadFile(const std::string& path);
 Status WriteFile(const std::string& path, std::string_view contents);
 // Reads, loads and verifies the one program of a file.
 Result<std::unique_ptr<Module>> LoadFile(const std::string& path);
-CompileSettings SettingsFrom(const Options& options);
 
 Status RunCheck(Arguments& arguments);
 Status RunDevices(Arguments& arguments);

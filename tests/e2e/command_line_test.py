@@ -85,7 +85,8 @@ ENVIRONMENT = [
     ("STROP_NUM_DEVICES", "5000", "STROP_NUM_DEVICES: '5000' is not accepted: expected a whole number from 1 to 4096"),
     ("STROP_LOG", "9", "STROP_LOG: '9' is not accepted: expected a whole number from 0 to 3"),
     ("STROP_BACKEND", "zz", 'no backend is called "zz"'),
-    ("XLA_FLAGS", "--xla_force_host_platform_device_count=x", "XLA_FLAGS --xla_force_host_platform_device_count: 'x' is not accepted"),
+    ("XLA_FLAGS", "--xla_force_host_platform_device_count=x", "XLA_FLAGS --xla_force_host_platform_device_count: 'x' is not a valid number"),
+    ("XLA_FLAGS", "--xla_dmp_to=x", "XLA_FLAGS --xla_dmp_to: XLA has no flag 'xla_dmp_to'; did you mean 'xla_dump_to'?"),
 ]
 
 failures = []
