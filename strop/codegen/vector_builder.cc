@@ -107,6 +107,15 @@ V VectorBuilder::Fma(V a, V b, V c) {
   return ir_.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, c});
 }
 
+V VectorBuilder::Scale(V a, V n) {
+  if (target_.scale) return ir_.CreateIntrinsic(llvm::Intrinsic::ldexp, {a->getType(), n->getType()}, {a, n});
+  // In two factors that are normal numbers: only the second can round.
+  const bool wide = ScalarBits(a) == 64;
+  const auto power = [&](V k) { return AsFloat(Shl(Add(k, I(wide ? 1023 : 127, k)), wide ? 52 : 23)); };
+  V half = AShr(n, 1);
+  return FMul(FMul(a, power(half)), power(Sub(n, half)));
+}
+
 V VectorBuilder::Polynomial(V x, std::initializer_list<double> coefficients) {
   V sum = nullptr;
   for (auto c = coefficients.end(); c != coefficients.begin();) {

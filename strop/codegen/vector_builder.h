@@ -17,6 +17,7 @@ struct VectorTarget {
   bool masked_memory = false;  // masked loads and stores of all element sizes are single instructions
   bool half_convert = false;   // f16 <-> f32 are single instructions
   bool fma = false;
+  bool scale = false;  // x 2^n, subnormal and overflowing results too, is as good as one instruction
 };
 
 using IrBuilder = llvm::IRBuilder<>;
@@ -97,6 +98,9 @@ class VectorBuilder {
   V CopySign(V magnitude, V sign);
   // a * b + c, fused where the machine can; otherwise rounded twice.
   V Fma(V a, V b, V c);
+  // a 2^n, n an integer of a's width that may leave the range of exponents by as much again; rounded once. a is not
+  // far from 1.
+  V Scale(V a, V n);
   // c[0] + x (c[1] + x (c[2] + ...)) by Horner's rule with fma.
   V Polynomial(V x, std::initializer_list<double> coefficients);
   V IsNan(V a) { return ir_.CreateFCmpUNO(a, a); }

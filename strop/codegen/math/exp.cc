@@ -48,15 +48,11 @@ V Clamp(VectorBuilder& b, V x, double low, double high) {
 
 }  // namespace
 
-// 2^n in two factors, so that results may be subnormal (rounded once, by the second) or overflow.
 V Exp(VectorBuilder& b, V x) {
   const bool wide = IsDouble(x);
   x = wide ? Clamp(b, x, -750, 711) : Clamp(b, x, -110, 90);
   const Reduced e = Reduce(b, x);
-  V first = b.AShr(e.n, 1);
-  V second = b.Sub(e.n, first);
-  V value = b.FAdd(e.expm1, b.F(1, x));
-  return b.FMul(b.FMul(value, PowerOfTwo(b, first, wide)), PowerOfTwo(b, second, wide));
+  return b.Scale(b.FAdd(e.expm1, b.F(1, x)), e.n);
 }
 
 ScaledExp ExpInParts(VectorBuilder& b, V x) {
@@ -76,23 +72,17 @@ V Expm1(VectorBuilder& b, V x) {
   return b.Select(tiny, x, b.FAdd(half, half));
 }
 
-// The quotient q = numerator / sum, corrected to that by sum + lost, and for its own rounding; `reciprocal` is 1 / sum
-// to a few digits.
-static V Compensated(VectorBuilder& b, V q, V numerator, V sum, V lost, V reciprocal) {
-  V minus_q = b.FNeg(q);
-  V rest = b.Fma(minus_q, lost, b.Fma(minus_q, sum, numerator));
-  return b.Fma(rest, reciprocal, q);
-}
-
-// 1 / (1 + e^-x) = e^x / (1 + e^x): whichever has the exponential that does not overflow.
+// 1 / (1 + e^-x) = e^x / (1 + e^x): whichever has the exponential that does not overflow. The quotient is corrected for
+// what the sum lost, and for its own rounding.
 V Logistic(VectorBuilder& b, V x) {
   V e = Exp(b, b.FNeg(b.FAbs(x)));
-  V one = b.F(1, x), negative = b.FLt(x, b.Zero(x));
+  V one = b.F(1, x);
   V sum = b.FAdd(one, e), lost = b.FSub(e, b.FSub(sum, one));
-  V numerator = b.Select(negative, e, one);
-  V q = b.FDiv(numerator, sum);
-  V result = Compensated(b, q, numerator, sum, lost, b.Select(negative, b.FSub(one, q), q));
-  return b.Select(b.IsNan(x), x, result);
+  V numerator = b.Select(b.FLt(x, b.Zero(x)), e, one);
+  V reciprocal = b.FDiv(one, sum);
+  V q = b.FMul(numerator, reciprocal), minus_q = b.FNeg(q);
+  V rest = b.Fma(minus_q, lost, b.Fma(minus_q, sum, numerator));
+  return b.Fma(rest, reciprocal, q);
 }
 
 // 2^(scale x) where that is a normal number, to one ULP and what rounding scale x by a quarter does. NaN stays, if it
@@ -112,22 +102,25 @@ V PowerOfTwoOfNormal(VectorBuilder& b, V x, double scale) {
   return b.AsFloat(b.Add(b.AsInt(value), b.Shl(b.AsInt(shifted), wide ? 52 : 23)));
 }
 
-// x + x^3 p(x^2) up to 1/2; 1 - 2 / (e^(2|x|) + 1) beyond, to where it rounds to 1. NaN takes the first way.
+// x + x^3 r(x^2) up to 0.55; 1 - 2 / (e^(2|x|) + 1) beyond, to where it rounds to 1. NaN takes the first way. r is a
+// polynomial for floats; for doubles it is a quotient, and shares the division of the other way.
 V Tanh(VectorBuilder& b, V x) {
   const bool wide = IsDouble(x);
-  V a = b.FAbs(x), z = b.FMul(a, a);
-  V p =
-      wide ? b.Polynomial(z, {-0.3333333333333333, 0.13333333333332723, -0.05396825396744043, 0.021869488493847906,
-                              -0.00886323439977693, 0.003592110379307556, -0.0014556616585392407, 0.0005889344396901317,
-                              -0.0002346279341834509, 8.509902445727458e-05, -2.0591116940120103e-05})
-           : b.Polynomial(z, {-0.3333333134651184, 0.13333117961883545, -0.05391012877225876, 0.02131255902349949,
-                              -0.006614597048610449});
-  V small = b.Fma(b.FMul(a, z), p, a);
-  V end = b.F(wide ? 20 : 10, x), one = b.F(1, x);
+  V a = b.FAbs(x), z = b.FMul(a, a), end = b.F(wide ? 20 : 10, x), one = b.F(1, x);
+  V large = b.FGe(a, b.F(0.55, x));
   V limited = b.Select(b.FGt(a, end), end, a);
-  V e = PowerOfTwoOfNormal(b, limited, 0x1.71547652b82fep+1);
-  V large = b.FSub(one, b.FDiv(b.F(2, x), b.FAdd(e, one)));
-  return b.CopySign(b.Select(b.FGe(a, b.F(0.55, x)), large, small), x);
+  V sum = b.FAdd(PowerOfTwoOfNormal(b, limited, 0x1.71547652b82fep+1), one);
+  if (wide) {
+    V p = b.Polynomial(z, {-0.33333333333333265, -0.02048564406041519, -0.00019859548237692603});
+    V q = b.Polynomial(z, {1.0, 0.46145693218117, 0.023273797415829234, 0.00020590983448007564});
+    V numerator = b.Select(large, b.F(-2, x), b.FMul(b.FMul(a, z), p));
+    V quotient = b.FDiv(numerator, b.Select(large, sum, q));
+    return b.CopySign(b.FAdd(b.Select(large, one, a), quotient), x);
+  }
+  V p = b.Polynomial(
+      z, {-0.3333333134651184, 0.13333117961883545, -0.05391012877225876, 0.02131255902349949, -0.006614597048610449});
+  V small = b.Fma(b.FMul(a, z), p, a);
+  return b.CopySign(b.Select(large, b.FSub(one, b.FDiv(b.F(2, x), sum)), small), x);
 }
 
 // e^a / 2, which overflows only where sinh and cosh do; a >= 0 or NaN.
@@ -135,9 +128,7 @@ static V HalfExp(VectorBuilder& b, V a) {
   const bool wide = IsDouble(a);
   const Reduced e = Reduce(b, b.Select(b.FGt(a, b.F(wide ? 712 : 91, a)), b.F(wide ? 712 : 91, a), a));
   V n = b.Sub(e.n, b.I(1, e.n));
-  V first = b.AShr(n, 1);
-  V value = b.FAdd(e.expm1, b.F(1, a));
-  return b.FMul(b.FMul(value, PowerOfTwo(b, first, wide)), PowerOfTwo(b, b.Sub(n, first), wide));
+  return b.Scale(b.FAdd(e.expm1, b.F(1, a)), n);
 }
 
 // x + x^3 p(x^2) below 1; (e^x - e^-x) / 2 beyond.

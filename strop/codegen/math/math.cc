@@ -16,7 +16,6 @@ V Libm(VectorBuilder& b, const char* name64, const char* name32, std::initialize
 }  // namespace
 
 #define LIBM(name, ...) Libm(b, #name, #name "f", {__VA_ARGS__})
-#define FLOAT_OR_LIBM(function, name) return math::IsDouble(x) ? LIBM(name, x) : math::function(b, x)
 
 V EmitMath(VectorBuilder& b, MathFunction f, V x) {
   switch (f) {
@@ -39,7 +38,7 @@ V EmitMath(VectorBuilder& b, MathFunction f, V x) {
     case MathFunction::kSin: return math::Sin(b, x);
     case MathFunction::kSinh: return math::Sinh(b, x);
     case MathFunction::kSqrt: return b.Sqrt(x);
-    case MathFunction::kTan: FLOAT_OR_LIBM(TanOfFloat, tan);
+    case MathFunction::kTan: return math::Tan(b, x);
     case MathFunction::kTanh: return math::Tanh(b, x);
   }
   return x;

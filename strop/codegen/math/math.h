@@ -40,7 +40,7 @@ V Cbrt(VectorBuilder& b, V x);
 // trig.cc
 V Sin(VectorBuilder& b, V x);
 V Cos(VectorBuilder& b, V x);
-V TanOfFloat(VectorBuilder& b, V x);
+V Tan(VectorBuilder& b, V x);
 V AtanOfFloat(VectorBuilder& b, V x);
 V Asin(VectorBuilder& b, V x);
 V Acos(VectorBuilder& b, V x);

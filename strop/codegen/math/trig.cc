@@ -38,7 +38,14 @@ Angle Reduce(VectorBuilder& b, V x, bool for_float) {
   return {r, rest, b.AsInt(shifted)};
 }
 
-V SinePolynomial(VectorBuilder& b, const Angle& a) {
+// high + low, and what rounding it loses if somebody asks.
+V Sum(VectorBuilder& b, V high, V low, V* lost) {
+  V sum = b.FAdd(high, low);
+  if (lost) *lost = b.FAdd(b.FSub(high, sum), low);
+  return sum;
+}
+
+V SinePolynomial(VectorBuilder& b, const Angle& a, V* lost = nullptr) {
   V z = b.FMul(a.r, a.r);
   if (!a.rest) {
     V p = b.Polynomial(z, {-0.1666666663956871, 0.008333329145162601, -0.0001983925703145628, 2.7175682063426978e-06});
@@ -47,11 +54,11 @@ V SinePolynomial(VectorBuilder& b, const Angle& a) {
   V p = b.Polynomial(z, {-0.16666666666666627, 0.00833333333332129, -0.00019841269828874846, 2.755731335769109e-06,
                          -2.505070430729533e-08, 1.5893599677009438e-10});
   // sin(r + e) = sin r + e cos r
-  V low = b.Fma(b.FMul(a.rest, z), b.F(-0.5, z), a.rest);
-  return b.FAdd(a.r, b.Fma(b.FMul(a.r, z), p, low));
+  V low = b.Fma(b.FMul(a.r, z), p, b.Fma(b.FMul(a.rest, z), b.F(-0.5, z), a.rest));
+  return Sum(b, a.r, low, lost);
 }
 
-V CosinePolynomial(VectorBuilder& b, const Angle& a) {
+V CosinePolynomial(VectorBuilder& b, const Angle& a, V* lost = nullptr) {
   V z = b.FMul(a.r, a.r);
   V half = b.FMul(z, b.F(0.5, z));
   V one = b.F(1, z);
@@ -63,9 +70,9 @@ V CosinePolynomial(VectorBuilder& b, const Angle& a) {
   }
   V p = b.Polynomial(z, {0.04166666666666659, -0.0013888888888872607, 2.4801587288496756e-05, -2.7557314057966465e-07,
                          2.087568207333652e-09, -1.1357458906619965e-11});
-  V lost = b.FSub(b.FSub(one, top), half);
-  V low = b.Fma(b.FMul(z, z), p, b.Fma(b.FNeg(a.r), a.rest, lost));
-  return b.FAdd(top, low);
+  V top_lost = b.FSub(b.FSub(one, top), half);
+  V low = b.Fma(b.FMul(z, z), p, b.Fma(b.FNeg(a.r), a.rest, top_lost));
+  return Sum(b, top, low, lost);
 }
 
 V Bit(VectorBuilder& b, V quadrant, int64_t mask) {
@@ -132,13 +139,24 @@ V Cos(VectorBuilder& b, V x) {
   return WithLibmBeyond(b, kLimitOfFloat, x, usual, "cos", "cosf");
 }
 
-V TanOfFloat(VectorBuilder& b, V x) {
-  const Angle a = Reduce(b, b.ToF64(x), true);
-  V sine = SinePolynomial(b, a), cosine = CosinePolynomial(b, a);
+V Tan(VectorBuilder& b, V x) {
+  const bool wide = IsDouble(x);
+  const Angle a = Reduce(b, b.ToF64(x), !wide);
+  V sine_lost = nullptr, cosine_lost = nullptr;
+  V sine = SinePolynomial(b, a, &sine_lost), cosine = CosinePolynomial(b, a, &cosine_lost);
   V odd = Bit(b, a.quadrant, 1);
-  V value = b.FDiv(b.Select(odd, b.FNeg(cosine), sine), b.Select(odd, sine, cosine));
-  V usual = b.Select(b.FEq(x, b.Zero(x)), x, b.ToF32(value));
-  return WithLibmBeyond(b, kLimitOfFloat, x, usual, "tan", "tanf");
+  V numerator = b.Select(odd, b.FNeg(cosine), sine), denominator = b.Select(odd, sine, cosine);
+  if (!wide) {
+    V value = b.ToF32(b.FDiv(numerator, denominator));
+    return WithLibmBeyond(b, kLimitOfFloat, x, b.Select(b.FEq(x, b.Zero(x)), x, value), "tan", "tanf");
+  }
+  V numerator_lost = b.Select(odd, b.FNeg(cosine_lost), sine_lost);
+  V denominator_lost = b.Select(odd, sine_lost, cosine_lost);
+  V reciprocal = b.FDiv(b.F(1, x), denominator);
+  V value = b.FMul(numerator, reciprocal), minus = b.FNeg(value);
+  V rest = b.FAdd(b.Fma(minus, denominator, numerator), b.Fma(minus, denominator_lost, numerator_lost));
+  V usual = b.Select(b.FLt(b.FAbs(x), b.F(0x1p-27, x)), x, b.Fma(rest, reciprocal, value));
+  return WithLibmBeyond(b, kLimitOfDouble, x, usual, "tan", "tanf");
 }
 
 V AtanOfFloat(VectorBuilder& b, V x) {
