@@ -96,11 +96,13 @@ Instruction* NoisyWhereSmall(Builder& b, Instruction* x, Instruction* noisy, con
 Instruction* Multiplied(Builder& b, Instruction* x, const Instruction& op, double ulps, Random& random) {
   const Shape shape = x->shape().WithoutLayout();
   const int mantissa = FormatOf(shape.type()).mantissa_bits;
+  // Equal elements are mostly rounded equally: bits that none of them has stay so.
+  const bool same = random.Chance(30);
   Literal noise = *Literal::Zeros(shape);
   for (int64_t i = 0; i < noise.num_elements(); ++i) {
     // Below one, a unit in the last place is half as large: both directions are steps of the type.
     const double step = std::ldexp(std::round(random.Between(-ulps, ulps)), -mantissa);
-    noise.SetDouble(i, 1 + (step < 0 ? step / 2 : step));
+    noise.SetDouble(i, same && i > 0 ? noise.GetDouble(0) : 1 + (step < 0 ? step / 2 : step));
   }
   return NoisyWhereSmall(b, x, b.Make(Op::Multiply, {x, b.Constant(std::move(noise))}), op, ulps, random);
 }
@@ -189,7 +191,7 @@ Instruction* EitherOf(Builder& b, const Shape& shape, double one, double other, 
   const ElementType type = shape.type();
   const uint64_t sign = FormatOf(type).has_negative_zero ? uint64_t{1} << (Bits(type) - 1) : 0;
   // Signs may depend on the operands: any share of them.
-  const int64_t dice = random.Below(3);
+  const int64_t dice = random.Below(4);
   const int share = dice == 0 ? 0 : dice == 1 ? 100 : static_cast<int>(random.Below(101));
   for (int64_t i = 0; i < values.num_elements(); ++i) {
     const double value = random.Chance(share) ? one : other;
@@ -225,6 +227,11 @@ Instruction* Noisy(Builder& b, Instruction* x, const Instruction& op, double ulp
   Instruction* real = b.Make(Op::Real, {x});
   Instruction* imag = b.Make(Op::Imag, {x});
   Instruction* finite = b.Make(Op::And, {b.Make(Op::IsFinite, {real}), b.Make(Op::IsFinite, {imag})});
+  // By way of a logarithm, a number that is not finite may end as anything.
+  if (op.op() == Op::Power)
+    for (Instruction* operand : op.operands())
+      for (Op part : {Op::Real, Op::Imag})
+        finite = b.Make(Op::And, {finite, b.Make(Op::IsFinite, {b.Make(part, {operand})})});
   if (cancels) real = Cancelled(b, x, real, ulps), imag = Cancelled(b, x, imag, ulps);
   // One of the two parts stays what it is: not finite.
   const bool first = random.Chance(50);
@@ -253,6 +260,9 @@ void AddNoise(Computation& computation, double ulps, Random& random) {
     b.set_insert_before(i->next());
     const std::vector<Use> uses(i->uses().begin(), i->uses().end());
     Instruction* noisy = Noisy(b, i, element ? *i->operand(0) : *i, ulps, random);
+    // What cancels inside is not seen from outside: N g - sum(g) of one element is nothing, beside g.
+    if (element && i->operand(0)->op() == Op::BatchNormGrad && i->tuple_index() == 0)
+      noisy = WithShare(b, noisy, i->operand(0)->operand(4), ulps, random);
     for (const Use& use : uses) use.user->SetOperand(use.operand_number, noisy);
     if (i->IsRoot()) computation.set_root(noisy);
   }

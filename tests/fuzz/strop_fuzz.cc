@@ -19,6 +19,7 @@
 #include "tests/fuzz/differential.h"
 #include "tests/fuzz/generator.h"
 #include "tests/fuzz/settings.h"
+#include "tests/fuzz/values.h"
 
 namespace strop::fuzz {
 namespace {
@@ -39,13 +40,14 @@ Makes random modules and compares what a backend computes with what the evaluato
   --mistakes      no backend: how many mistakes, made on purpose, the comparison finds out; exit code 1 if too few
   --check FILE    compare on this program; arguments from --seed. For strop reduce:
                     strop reduce FILE --check "strop_fuzz --seed=S --check"
+  --arguments     with --check: print these arguments as well
 Exit code: 0 all agree, 1 a difference, 2 the command line is wrong.
 )";
 
 struct CommandLine {
   uint64_t modules = 1000, seed = 1, max_failures = 20;
   double minutes = 0;
-  bool print = false, mistakes = false;
+  bool print = false, mistakes = false, arguments = false;
   std::string out = "fuzz-failures", check;
   DifferentialOptions differential;
 };
@@ -140,6 +142,9 @@ int CheckFile(const CommandLine& line) {
     std::fprintf(stderr, "%s\n", module.status().ToString().c_str());
     return 2;
   }
+  if (line.arguments)
+    for (const Literal& argument : RandomArguments(**module, line.seed, line.differential.tame))
+      std::printf("%s %s\n", argument.shape().ToString().c_str(), argument.ToString().c_str());
   DifferentialOptions differential = line.differential;
   differential.every_setting = true;
   const Outcome outcome = CheckModule(**module, line.seed, differential);
@@ -192,6 +197,8 @@ bool ReadCommandLine(int argc, char** argv, CommandLine& line) {
       line.differential.tame = true;
     else if (name == "--every-setting")
       line.differential.every_setting = true;
+    else if (name == "--arguments")
+      line.arguments = true;
     else if (name == "--mistakes")
       line.mistakes = true;
     else if (name == "--print")
