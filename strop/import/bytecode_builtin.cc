@@ -18,6 +18,17 @@ std::string_view BytecodeEntry::StringOfAttr() {
   return a->text;
 }
 
+const MlirAttr* BytecodeEntry::CheckStruct(const MlirAttr* a, std::string_view name) {
+  if (in.ok() && (a->kind != MlirAttrKind::Struct || a->name != name)) in.Fail("expected #", name);
+  return a;
+}
+
+const MlirAttr* BytecodeEntry::CheckStructs(const MlirAttr* list, std::string_view name) {
+  if (in.ok() && list->kind != MlirAttrKind::Array) in.Fail("expected a list of #", name);
+  for (const MlirAttr* a : list->elements) CheckStruct(a, name);
+  return list;
+}
+
 std::string_view BytecodeEntry::Blob() {
   std::span<const uint8_t> b = in.Bytes(in.Varint());
   return {reinterpret_cast<const char*>(b.data()), b.size()};
@@ -186,6 +197,27 @@ const MlirAttr* DecodeDenseArray(BytecodeEntry& e) {
   return e.Take(e.module().Make(a));
 }
 
+// tensor<n x rank x i64> of indices, tensor<n x T> of values
+const MlirAttr* DecodeSparse(BytecodeEntry& e, const MlirType* type, const MlirAttr* indices, const MlirAttr* values) {
+  MlirModule& m = e.module();
+  if (!e.in.ok()) return m.Unit();
+  const bool dense = type->IsTensor() && indices->kind == MlirAttrKind::Dense && values->kind == MlirAttrKind::Dense;
+  const int64_t n = dense && !indices->type->dims.empty() ? indices->type->dims[0] : 0;
+  const int64_t index_dims[] = {n, dense ? static_cast<int64_t>(type->dims.size()) : 0};
+  if (!dense || !SameType(*indices->type, *e.Take(m.Tensor(index_dims, m.Integer(64)))) ||
+      !SameType(*values->type, *e.Take(m.Tensor({&n, 1}, type->element()))) || (indices->splat && n > 1) ||
+      (n > 0 && index_dims[1] == 0)) {
+    e.in.Fail("a sparse constant of type ", PrintType(*type), " whose indices and values do not fit");
+    return m.Unit();
+  }
+  MlirAttr a;
+  a.kind = MlirAttrKind::Sparse;
+  a.type = type;
+  const MlirAttr* parts[] = {indices, values};
+  a.elements = m.arena().CopyArray(std::span<const MlirAttr* const>(parts));
+  return e.Take(m.Make(a));
+}
+
 const MlirAttr* DecodeDenseString(BytecodeEntry& e) {
   MlirAttr a;
   a.kind = MlirAttrKind::DenseString;
@@ -248,13 +280,9 @@ const MlirAttr* DecodeBuiltinAttr(BytecodeEntry& e) {
     case 18: return DecodeDense(e, e.Type());
     case 19: return DecodeDenseString(e);
     case 20: {
-      MlirAttr a;
-      a.kind = MlirAttrKind::Sparse;
-      a.type = e.Type();
+      const MlirType* type = e.Type();
       const MlirAttr* indices = e.Attr();
-      const MlirAttr* parts[] = {indices, e.Attr()};
-      a.elements = m.arena().CopyArray(std::span<const MlirAttr* const>(parts));
-      return e.Take(m.Make(a));
+      return DecodeSparse(e, type, indices, e.Attr());
     }
     case 21: return e.Attr();  // distinct[..]<attr>: identity carries no meaning here
     case 22: return DecodeFileRange(e);

@@ -1,5 +1,6 @@
 // The IR section of MLIR bytecode: operations, regions, blocks and values.
 #include "strop/import/bytecode_reader_impl.h"
+#include "strop/import/mlir_ops.h"
 
 namespace strop::bytecode {
 
@@ -52,6 +53,7 @@ Status BytecodeReader::StepRegions() {
       Frame child;
       child.op = op;
       child.isolated = isolated;
+      child.first_seen = isolated ? 0 : frame.first_seen;
       if (isolated && version_ >= kRegionSections) {
         int id = 0;
         ByteCursor& in = Cursor();
@@ -94,6 +96,8 @@ Status BytecodeReader::OpenRegion(Frame& frame) {
   }
   Scope& scope = scopes_.back();
   frame.first_value = scope.values.size();
+  // Usually the op is a scope of its own, but the bytes may say otherwise, and VHLO's function is none.
+  if (IsIsolated(frame.op->name)) frame.first_seen = frame.first_value;
   scope.next.push_back(scope.values.size());
   scope.values.resize(scope.values.size() + values);
   frame.in_region = true;
@@ -253,6 +257,7 @@ Result<MlirOp*> BytecodeReader::ReadOp(Frame& frame, bool& isolated) {
       uint64_t index = in.Varint();
       if (in.ok() && index >= scope.values.size())
         in.Fail("value ", index, " is beyond the ", scope.values.size(), " of its region");
+      if (in.ok() && index < frame.first_seen) in.Fail("value ", index, " is outside of the function that uses it");
       STROP_TRY(in.status());
       operand = scope.values[index];
       if (!operand) scope.forward.push_back({&operand, index});

@@ -36,6 +36,9 @@ class BytecodeEntry {
   const MlirType* Type() { return TypeAt(in.Varint()); }
   std::string_view String() { return StringAt(in.Varint()); }
   std::string_view StringOfAttr();  // text of a String attribute
+  // `a`, which must be (a list of) Structs called `name`.
+  const MlirAttr* CheckStruct(const MlirAttr* a, std::string_view name);
+  const MlirAttr* CheckStructs(const MlirAttr* list, std::string_view name);
   std::string_view Blob();
   uint64_t Int(uint32_t width);  // APInt of a known width; the low 64 bits
   std::vector<const MlirAttr*> AttrList();

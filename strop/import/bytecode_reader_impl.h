@@ -112,6 +112,7 @@ class BytecodeReader {
     bool in_region = false;
     uint64_t ops_left = 0;
     size_t first_value = 0;
+    size_t first_seen = 0;  // the first value that operands may name, given that IsIsolated ops hide those before
     std::vector<MlirOp*> ops;
   };
   struct Scope {  // of values, one per isolated op

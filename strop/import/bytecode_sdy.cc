@@ -15,11 +15,7 @@ const MlirAttr* Strings(BytecodeEntry& e) {
 
 // A list of Structs called `name`.
 const MlirAttr* List(BytecodeEntry& e, std::string_view name) {
-  std::vector<const MlirAttr*> list = e.AttrList();
-  for (const MlirAttr* a : list) {
-    if (a->kind != MlirAttrKind::Struct || a->name != name) e.in.Fail("expected #", name);
-  }
-  return e.Take(e.module().Array(list));
+  return e.CheckStructs(e.Take(e.module().Array(e.AttrList())), name);
 }
 
 // ([i, j], [k])->([i]) {i=2, j=4, k=8} reduction={j}: dimensions of operands and results as products of factors
@@ -29,8 +25,7 @@ const MlirAttr* DecodeShardingRule(BytecodeEntry& e) {
   for (int side = 0; side < 2; ++side) {
     std::vector<const MlirAttr*> mappings = e.AttrList();
     for (size_t i = 0; i < mappings.size(); ++i) {
-      const MlirAttr* dims = mappings[i]->Find("text");
-      if (!dims) e.in.Fail("expected a tensor mapping");
+      const MlirAttr* dims = e.CheckStruct(mappings[i], "sdy.tensor_mapping")->Find("text");
       StrAppend(text, i ? ", " : "", dims ? dims->text : "");
     }
     text += side == 0 ? ")->(" : ")";
@@ -49,6 +44,7 @@ const MlirAttr* DecodeShardingRule(BytecodeEntry& e) {
       } else {
         StrAppend(text, " ", kind, "={");
       }
+      if (factors[i] < 0) e.in.Fail("negative factor index");
       AppendFactorSymbol(text, factors[i]);
     }
     if (!factors.empty()) text += '}';
@@ -77,8 +73,7 @@ const MlirAttr* DecodeTensorMapping(BytecodeEntry& e) {
   std::string text = "[";
   std::vector<const MlirAttr*> dims = e.AttrList();
   for (size_t i = 0; i < dims.size(); ++i) {
-    const MlirAttr* dim = dims[i]->Find("text");
-    if (!dim) e.in.Fail("expected a dimension mapping");
+    const MlirAttr* dim = e.CheckStruct(dims[i], "sdy.dim_mapping")->Find("text");
     StrAppend(text, i ? ", " : "", dim ? dim->text : "");
   }
   return MakeText(e, "sdy.tensor_mapping", text + "]");
@@ -103,6 +98,7 @@ const MlirAttr* DecodeDimensionSharding(BytecodeEntry& e) {
 const MlirAttr* DecodeSharding(BytecodeEntry& e, int version) {
   std::vector<MlirNamedAttr> fields;
   fields.push_back({"mesh_or_ref", e.Attr()});
+  if (fields[0].value->kind != MlirAttrKind::Symbol) e.CheckStruct(fields[0].value, "sdy.mesh");
   fields.push_back({"dim_shardings", List(e, "sdy.dimension_sharding")});
   fields.push_back({"replicated_axes", List(e, "sdy.axis_ref")});
   if (version >= 2) fields.push_back({"unreduced_axes", List(e, "sdy.axis_ref")});
@@ -136,6 +132,7 @@ const MlirAttr* DecodeSdyAttr(BytecodeEntry& e) {
     case 4: {
       MlirNamedAttr fields[2] = {{"name", m.String(e.String())}, {"sub_axis_info"}};
       fields[1].value = e.OptionalAttr();
+      if (fields[1].value) e.CheckStruct(fields[1].value, "sdy.sub_axis_info");
       return e.Take(m.Struct("sdy.axis_ref", std::span(fields, fields[1].value ? 2 : 1)));
     }
     case 5: return DecodeDimensionSharding(e);

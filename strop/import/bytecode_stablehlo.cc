@@ -1,4 +1,6 @@
 // Attribute and type encodings of StableHLO, CHLO and VHLO.
+#include <cmath>
+
 #include "strop/import/bytecode_reader.h"
 #include "strop/import/mlir_ops.h"
 
@@ -46,16 +48,21 @@ const MlirAttr* DecodeAccuracy(BytecodeEntry& e) {
   fields[1].value = m.FloatBits(e.Int(64), f64);
   fields[2].value = m.Int64(e.in.SignedVarint());
   fields[3].value = e.Attr();
+  if (e.in.ok() &&
+      (fields[3].value->kind != MlirAttrKind::Enum || fields[3].value->name != "stablehlo.result_accuracy_mode"))
+    e.in.Fail("expected #stablehlo.result_accuracy_mode");
   return e.Take(m.Struct("stablehlo.result_accuracy", fields));
 }
 
 // `sub` was read by the caller, who knows how its presence is marked.
 const MlirAttr* MakeAxisRef(BytecodeEntry& e, std::string_view name, const MlirAttr* sub) {
+  if (sub) e.CheckStruct(sub, "stablehlo.sub_axis_info");
   MlirNamedAttr fields[2] = {{"name", e.module().String(name)}, {"sub_axis_info", sub}};
   return e.Take(e.module().Struct("stablehlo.axis_ref", std::span(fields, sub ? 2 : 1)));
 }
 
 const MlirAttr* MakeMesh(BytecodeEntry& e, const MlirAttr* axes, const MlirAttr* ids) {
+  e.CheckStructs(axes, "stablehlo.mesh_axis");
   MlirNamedAttr fields[2] = {{"axes", axes}, {"device_ids", ids}};
   return e.Take(e.module().Struct("stablehlo.mesh", std::span(fields, ids ? 2 : 1)));
 }
@@ -174,7 +181,7 @@ const MlirAttr* DecodeVhloAttr(BytecodeEntry& e) {
       return MakePair(e, "stablehlo.replica_group_mesh_axes", {"mesh", mesh}, {"axes", e.Attr()});
     }
     case 24: {
-      const MlirAttr* name = e.Attr();
+      const MlirAttr* name = m.String(e.StringOfAttr());
       return MakePair(e, "stablehlo.mesh_axis", {"name", name}, {"size", m.Int64(e.in.SignedVarint())});
     }
     case 25: {
@@ -216,6 +223,8 @@ const MlirType* DecodeQuantized(BytecodeEntry& e, bool per_axis) {
   if (e.in.ok() && (storage->kind != MlirTypeKind::Integer || storage->width == 0 || storage->width > 32)) {
     e.in.Fail("a quantized type stored as ", PrintType(*storage));
   }
+  for (double s : scales)
+    if (e.in.ok() && !std::isfinite(s)) e.in.Fail("a quantized type with the scale ", s);
   q->scales = m.arena().CopyArray(scales);
   q->zero_points = m.arena().CopyArray(zeros);
   MlirType* t = m.arena().New<MlirType>();

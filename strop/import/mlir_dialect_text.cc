@@ -157,7 +157,7 @@ void AppendAccuracyBody(std::string& out, const MlirAttr& accuracy) {
     const MlirAttr* value = accuracy.Find(part);
     if (!value || value->bits == 0) continue;
     StrAppend(out, part, " = ");
-    AppendMlirFloat(out, value->bits, *value->type);
+    AppendMlirFloat(out, value->bits, value->type->float_kind);
     out += ", ";
   }
   if (int64_t ulps = Int(accuracy.Find("ulps"))) StrAppend(out, "ulps = ", ulps, ", ");

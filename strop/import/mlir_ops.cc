@@ -1,5 +1,6 @@
 #include "strop/import/mlir_ops.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 namespace strop {
@@ -98,6 +99,13 @@ const MlirOpInfo* FindMlirOp(std::string_view name) {
 }
 
 std::span<const MlirOpInfo> MlirOps() { return kMlirOps; }
+
+bool IsIsolated(std::string_view op) {
+  static constexpr std::string_view kIsolated[] = {
+      "builtin.module",      "func.func",   "sdy.manual_computation", "sdy.named_computation", "stablehlo.async_start",
+      "vhlo.async_start_v1", "vhlo.func_v1"};
+  return std::ranges::find(kIsolated, op) != std::end(kIsolated);
+}
 
 bool IsProperty(const MlirOpInfo& info, std::string_view attr) {
   std::string_view rest = info.properties;

@@ -15,6 +15,8 @@ const MlirOpInfo* FindMlirOp(std::string_view name);  // null if not known
 std::span<const MlirOpInfo> MlirOps();
 // Whether `attr` is one of the op's inherent attributes.
 bool IsProperty(const MlirOpInfo& info, std::string_view attr);
+// Whether the regions of an op see no values from outside.
+bool IsIsolated(std::string_view op);
 
 // ---- enums: `#stablehlo<comparison_direction LT>`
 struct MlirEnumInfo {

@@ -1,5 +1,6 @@
 // Text of types and attributes, as MLIR writes them. Values that are shared print where they are used; no aliases are
 // made.
+#include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -59,20 +60,20 @@ void AppendMlirKey(std::string& out, std::string_view key) {
   }
 }
 
-void AppendMlirFloat(std::string& out, uint64_t bits, const MlirType& type) {
-  const MlirFloatInfo& info = InfoOf(type.float_kind);
+void AppendMlirFloat(std::string& out, uint64_t bits, MlirFloat kind) {
+  const MlirFloatInfo& info = InfoOf(kind);
   auto append_hex = [&] {
     out += "0x";
     for (int i = (info.bits + 3) / 4; i-- > 0;) out += kHexDigits[(bits >> (4 * i)) & 15];
   };
-  if (!HasFloatValue(type.float_kind)) return append_hex();
-  double value = DecodeMlirFloat(type.float_kind, bits);
+  if (!HasFloatValue(kind)) return append_hex();
+  double value = DecodeMlirFloat(kind, bits);
   if (!(value - value == 0)) return append_hex();  // infinities and NaNs
   char text[40];
   std::snprintf(text, sizeof text, "%.6e", value);
-  if (EncodeMlirFloat(type.float_kind, std::strtod(text, nullptr)) != bits) {
+  if (EncodeMlirFloat(kind, std::strtod(text, nullptr)) != bits) {
     std::snprintf(text, sizeof text, "%.*e", info.bits > 32 ? 17 : 9, value);
-    if (EncodeMlirFloat(type.float_kind, std::strtod(text, nullptr)) != bits) return append_hex();
+    if (EncodeMlirFloat(kind, std::strtod(text, nullptr)) != bits) return append_hex();
   }
   out += text;
 }
@@ -100,7 +101,7 @@ void AppendElement(std::string& out, const char* data, const MlirType& element) 
     case MlirTypeKind::Float: {
       uint64_t v = 0;
       std::memcpy(&v, data, std::min<int64_t>(8, ElementBytes(element)));
-      AppendMlirFloat(out, v, element);
+      AppendMlirFloat(out, v, element.float_kind);
       return;
     }
     case MlirTypeKind::Complex: {
@@ -151,6 +152,29 @@ void AppendDense(std::string& out, const MlirAttr& a) {
   } else if (n > 0) {
     int64_t next = 0;
     AppendNested(out, a.type->dims, next, [&](int64_t i) { AppendElement(out, a.data.data() + i * bytes, element); });
+  }
+  out += "> : ";
+  AppendType(out, *a.type);
+}
+
+// Indices are written one by one, whether or not they are equal: they say how many values there are.
+void AppendSparse(std::string& out, const MlirAttr& a) {
+  out += "sparse<";
+  const MlirAttr &indices = *a.elements[0], &values = *a.elements[1];
+  if (indices.type->dims[0] > 0) {
+    auto all = [&](const MlirAttr& part) {
+      const MlirType& element = *part.type->element();
+      const int64_t bytes = ElementBytes(element);
+      int64_t next = 0;
+      AppendNested(out, part.type->dims, next,
+                   [&](int64_t i) { AppendElement(out, part.data.data() + (part.splat ? 0 : i * bytes), element); });
+    };
+    all(indices);
+    out += ", ";
+    if (values.splat)
+      AppendElement(out, values.data.data(), *values.type->element());
+    else
+      all(values);
   }
   out += "> : ";
   AppendType(out, *a.type);
@@ -241,10 +265,7 @@ void AppendQuant(std::string& out, const MlirType& t) {
   out += q.axis == -1 ? ", " : ", {";
   for (size_t i = 0; i < q.scales.size(); ++i) {
     if (i) out += ", ";
-    char text[40];
-    std::snprintf(text, sizeof text, "%.6e", q.scales[i]);
-    if (std::strtod(text, nullptr) != q.scales[i]) std::snprintf(text, sizeof text, "%.17g", q.scales[i]);
-    out += text;
+    AppendMlirFloat(out, std::bit_cast<uint64_t>(q.scales[i]), MlirFloat::F64);
     if (q.zero_points[i] != 0) StrAppend(out, ":", q.zero_points[i]);
   }
   out += q.axis == -1 ? ">" : "}>";
@@ -335,7 +356,7 @@ void AppendAttr(std::string& out, const MlirAttr& a) {
       }
       return AppendType(out, *a.type);
     case MlirAttrKind::Float:
-      AppendMlirFloat(out, a.bits, *a.type);
+      AppendMlirFloat(out, a.bits, a.type->float_kind);
       out += " : ";
       return AppendType(out, *a.type);
     case MlirAttrKind::String:
@@ -384,11 +405,7 @@ void AppendAttr(std::string& out, const MlirAttr& a) {
       out += "> : ";
       return AppendType(out, *a.type);
     case MlirAttrKind::DenseArray: return AppendDenseArray(out, a);
-    case MlirAttrKind::Sparse:
-      out += "sparse<";
-      AppendList(out, a.elements);
-      out += "> : ";
-      return AppendType(out, *a.type);
+    case MlirAttrKind::Sparse: return AppendSparse(out, a);
     case MlirAttrKind::Struct: return AppendDialectAttr(out, a);
     case MlirAttrKind::Enum: {
       size_t dot = a.name.find('.');

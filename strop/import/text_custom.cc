@@ -93,6 +93,8 @@ Status MlirTextParser::ParseFuncOp(OpState& state) {
           STROP_ASSIGN(arg_attrs.back(), ParseDictAttr());
           any_arg = true;
         }
+        const MlirAttr* unused = nullptr;  // there is no value that it would belong to
+        STROP_TRY(ParseOptionalLoc(unused));
       } while (Try(","));
       STROP_TRY(Expect(")"));
     }

@@ -284,6 +284,7 @@ Result<const MlirAttr*> MlirTextParser::ParseSparse() {
   STROP_ASSIGN(const MlirType* value_type, m_.Tensor({&n, 1}, a.type->element()));
   STROP_ASSIGN(const MlirAttr* index_attr, MakeDense(indices, index_type, start));
   STROP_ASSIGN(const MlirAttr* value_attr, MakeDense(values, value_type, start));
+  if (value_attr->kind != MlirAttrKind::Dense) return Error(start, "a sparse constant of strings");
   const MlirAttr* parts[] = {index_attr, value_attr};
   a.elements = m_.arena().CopyArray(std::span<const MlirAttr* const>(parts));
   return m_.Make(a);

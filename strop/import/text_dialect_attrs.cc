@@ -255,9 +255,14 @@ Result<const MlirAttr*> MlirTextParser::ParseStablehloMesh() {
   STROP_TRY(ExpectWord("axes"));
   STROP_TRY(Expect("="));
   const MlirStructInfo& info = *FindMlirStruct("stablehlo.mesh_axis");
-  return ParseMeshRest(
-      "stablehlo.mesh", [&] { return Try("<") ? ParseStructFields(info, ">") : ParseAttr(); },
-      [&] { return ParseAttr(); });
+  auto axis = [&]() -> Result<const MlirAttr*> {
+    size_t at = pos_;
+    if (Try("<")) return ParseStructFields(info, ">");
+    STROP_ASSIGN(const MlirAttr* named, ParseAttr());
+    if (named->kind != MlirAttrKind::Struct || named->name != info.name) return Error(at, "expected #", info.name);
+    return named;
+  };
+  return ParseMeshRest("stablehlo.mesh", axis, [&] { return ParseAttr(); });
 }
 
 // ---- Shardy

@@ -3,15 +3,11 @@
 
 #include "strop/import/text_parser.h"
 
+#include "strop/import/mlir_ops.h"
 #include "strop/import/text_parser_impl.h"
 
 namespace strop {
 namespace {
-
-// Regions of these ops see no names from outside.
-bool IsIsolated(std::string_view op) {
-  return op == "builtin.module" || op == "func.func" || op == "sdy.manual_computation" || op == "sdy.named_computation";
-}
 
 std::string ForwardKey(std::string_view name, uint32_t number) { return StrCat(name, "#", number); }
 

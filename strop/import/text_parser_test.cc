@@ -107,6 +107,11 @@ TEST(MlirText, Blocks) {
   EXPECT_EQ(Parse(text), text);
 }
 
+TEST(MlirText, LocationsOfADeclaration) {
+  EXPECT_EQ(Parse("func.func private @f(f32 loc(\"x\"), i1 {a} loc(unknown))"),
+            Parse("func.func private @f(f32, i1 {a})"));
+}
+
 TEST(MlirText, AttributesAndTypes) {
   auto round = [](std::string_view attr) {
     std::string text = Parse(StrCat("module attributes {a = ", attr, "} {}"));
@@ -131,6 +136,11 @@ TEST(MlirText, AttributesAndTypes) {
         "#sdy.mesh<[\"a\"=2], device_ids=[1, 0]>",
         "#other.thing<[1, 2], {a = \"x>\"}>",
         "255 : ui8",
+        "sparse<[[0, 0], [1, 2]], [1, 5]> : tensor<3x4xi32>",
+        "sparse<[[0], [0]], 5> : tensor<3xi32>",
+        "sparse<> : tensor<3xf32>",
+        "!quant.uniform<i8:f32, 1.000000e-310>",
+        "#stablehlo.mesh<axes=[<name = \"x\", size = 2>]>",
         "-1 : i64",
         "dense<1> : tensor<0x3xi32>",
         "#stablehlo.result_accuracy<ulps = 2, mode = #stablehlo.result_accuracy_mode<TOLERANCE>>",

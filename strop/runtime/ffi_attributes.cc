@@ -1,8 +1,8 @@
 #include "strop/runtime/ffi_attributes.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
+#include <bit>
+#include <charconv>
 #include <cstring>
 
 #include "strop/types/shape.h"
@@ -12,14 +12,30 @@ namespace {
 
 constexpr int kMaxDepth = 32;
 
-// "i32", "ui8", "i1", "f32", "bf16", "index".
+constexpr int64_t kMaxElements = int64_t{1} << 24;  // of a splat, which is written in full
+
+std::string LowerCase(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return lower;
+}
+
+// "i32", "ui8", "i1", "f32", "bf16", "index": the types that attributes may have.
 std::optional<ElementType> MlirType(std::string_view name) {
   if (name == "i1") return ElementType::Pred;
   if (name == "index") return ElementType::S64;
-  if (name.substr(0, 2) == "ui") return ParseElementType(StrCat("u", name.substr(2)));
-  if (name.substr(0, 2) == "si") return ParseElementType(StrCat("s", name.substr(2)));
-  if (name.substr(0, 1) == "i") return ParseElementType(StrCat("s", name.substr(1)));
-  return ParseElementType(name);
+  std::optional<ElementType> type;
+  if (name.substr(0, 2) == "ui")
+    type = ParseElementType(StrCat("u", name.substr(2)));
+  else if (name.substr(0, 2) == "si")
+    type = ParseElementType(StrCat("s", name.substr(2)));
+  else if (name.substr(0, 1) == "i")
+    type = ParseElementType(StrCat("s", name.substr(1)));
+  else if (name.substr(0, 1) == "f" || name == "bf16")
+    type = ParseElementType(LowerCase(name));  // f8E4M3FN
+  if (type && !IsPred(*type) && !IsInteger(*type) && !IsFloat(*type)) return std::nullopt;
+  return type;
 }
 
 // A number or true/false, as written.
@@ -28,38 +44,58 @@ std::string_view NumberText(Cursor& at) {
   return at.Until(" \t\r\n,:}>])");
 }
 
-Result<std::string> Encode(std::string_view text, ElementType type, const Cursor& at) {
-  auto bytes = [](const auto& value) { return std::string(reinterpret_cast<const char*>(&value), sizeof value); };
-  if (text == "true" || text == "false") return std::string(1, text == "true" ? '\1' : '\0');
-  const bool hex = text.size() > 2 && text.substr(0, 2) == "0x";
-  if (IsFloat(type)) {
-    uint64_t code;
-    if (hex) {
-      code = std::strtoull(std::string(text).c_str(), nullptr, 16);
-    } else {
-      std::optional<double> value = strop::ParseNumber<double>(text);
-      if (!value) return at.Error("expected a number, found '", text, "'");
-      code = EncodeFloat(type, *value);
-      if (type == ElementType::F64) return bytes(*value);
-      if (type == ElementType::F32) return bytes(static_cast<float>(*value));
-    }
-    return bytes(code).substr(0, Bytes(type));
-  }
-  if (!IsInteger(type) && !IsPred(type)) return at.Error("attributes of type ", Name(type), " are not supported");
-  int64_t value;
-  if (hex) {
-    value = static_cast<int64_t>(std::strtoull(std::string(text).c_str(), nullptr, 16));
-  } else if (std::optional<int64_t> number = strop::ParseNumber<int64_t>(text)) {
-    value = *number;
-  } else if (std::optional<uint64_t> large = strop::ParseNumber<uint64_t>(text)) {
-    value = static_cast<int64_t>(*large);
-  } else {
-    return at.Error("expected a number, found '", text, "'");
-  }
-  return bytes(value).substr(0, Bytes(type));
+bool IsHex(std::string_view text) { return text.size() > 2 && text.substr(0, 2) == "0x"; }
+
+// The bits behind "0x", if they are so many.
+std::optional<uint64_t> ParseHex(std::string_view text, int bits) {
+  uint64_t code;
+  const auto r = std::from_chars(text.data() + 2, text.data() + text.size(), code, 16);
+  if (r.ec != std::errc{} || r.ptr != text.data() + text.size()) return std::nullopt;
+  if (bits < 64 && code >> bits != 0) return std::nullopt;
+  return code;
 }
 
-bool IsFloatText(std::string_view text) { return text.find_first_of(".eE") != text.npos && text.substr(0, 2) != "0x"; }
+// The low bits of an integer that the type can hold; i8 takes -128 to 255, as MLIR does for a type without a sign.
+std::optional<uint64_t> ParseInteger(std::string_view text, ElementType type) {
+  const int bits = Bits(type);
+  if (std::optional<int64_t> number = strop::ParseNumber<int64_t>(text)) {
+    const int64_t value = *number;
+    if (value < 0 && (!IsSigned(type) || (bits < 64 && value < -(int64_t{1} << (bits - 1))))) return std::nullopt;
+    if (value > 0 && bits < 63 && value >> bits != 0) return std::nullopt;
+    return static_cast<uint64_t>(value);
+  }
+  if (bits < 64) return std::nullopt;
+  return strop::ParseNumber<uint64_t>(text);
+}
+
+// `type` is one that MlirType gives.
+Result<std::string> Encode(std::string_view text, ElementType type, const Cursor& at) {
+  std::optional<uint64_t> code;
+  if (text == "true" || text == "false") {
+    if (!IsPred(type)) return at.Error(text, " is no ", Name(type));
+    code = text == "true" ? 1 : 0;
+  } else if (IsHex(text)) {
+    code = ParseHex(text, IsPred(type) ? 1 : Bits(type));
+  } else if (IsPred(type)) {
+    if (text == "0" || text == "1") code = text == "1" ? 1 : 0;
+  } else if (IsInteger(type)) {
+    code = ParseInteger(text, type);
+  } else if (std::optional<double> value = strop::ParseNumber<double>(text)) {
+    if (type == ElementType::F64)
+      code = std::bit_cast<uint64_t>(*value);
+    else if (type == ElementType::F32)
+      code = std::bit_cast<uint32_t>(static_cast<float>(*value));
+    else
+      code = EncodeFloat(type, *value);
+  }
+  if (!code) return at.Error("expected a number that is a ", Name(type), ", found '", text, "'");
+  std::string bytes(sizeof *code, '\0');
+  std::memcpy(bytes.data(), &*code, sizeof *code);
+  bytes.resize(static_cast<size_t>(Bytes(type)));
+  return bytes;
+}
+
+bool IsFloatText(std::string_view text) { return text.find_first_of(".eE") != text.npos && !IsHex(text); }
 
 // Leaves of a dense literal, nesting ignored: the shape says how many there must be.
 Status DenseElements(Cursor& at, std::vector<std::string_view>& out) {
@@ -91,6 +127,24 @@ Result<Shape> TensorType(Cursor& at) {
   Shape shape = Shape::Array(*type, dims);
   STROP_TRY(shape.Validate());
   return shape;
+}
+
+// The bytes of "0x0100...".
+Result<std::string> DecodeBlob(std::string_view blob, const Cursor& at) {
+  std::string bytes;
+  auto digit = [](char c) {
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+  };
+  if (blob.substr(0, 2) != "0x" || blob.size() % 2 != 0) return at.Error("expected hexadecimal bytes");
+  for (size_t i = 2; i < blob.size(); i += 2) {
+    const int high = digit(blob[i]), low = digit(blob[i + 1]);
+    if (high < 0 || low < 0) return at.Error("expected hexadecimal bytes, found '", blob.substr(i, 2), "'");
+    bytes += static_cast<char>(high * 16 + low);
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -134,6 +188,8 @@ Status FfiAttributes::ParseDictionary(Cursor& at, XLA_FFI_Attrs& out, int depth)
     STROP_TRY(at.Expect('}'));
   }
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
+  for (size_t i = 1; i < entries.size(); ++i)
+    if (entries[i].name == entries[i - 1].name) return at.Error("attribute '", entries[i].name, "' is given twice");
   auto& types = memory_.types.emplace_back();
   auto& names = memory_.names.emplace_back();
   auto& values = memory_.values.emplace_back();
@@ -214,23 +270,23 @@ Result<FfiAttributes::Value> FfiAttributes::ParseDense(Cursor& at) {
   STROP_TRY(at.Expect('>'));
   STROP_TRY(at.Expect(':'));
   STROP_ASSIGN(Shape shape, TensorType(at));
-  const int64_t count = shape.num_elements();
   std::string bytes;
-  if (!blob.empty()) {  // "0x0100..."
-    if (blob.substr(0, 2) != "0x" || blob.size() % 2 != 0) return at.Error("expected hexadecimal bytes");
-    for (size_t i = 2; i < blob.size(); i += 2)
-      bytes += static_cast<char>(std::strtoul(blob.substr(i, 2).c_str(), nullptr, 16));
-    if (static_cast<int64_t>(bytes.size()) == Bytes(shape.type()) && count > 1) {
-      if (count > (1 << 24)) return at.Error("a splat of ", count, " elements");
-      std::string one = bytes;
-      for (int64_t i = 1; i < count; ++i) bytes += one;
-    }
+  if (!blob.empty()) {
+    STROP_ASSIGN(bytes, DecodeBlob(blob, at));
   } else {
-    if (elements.size() == 1 && count <= (1 << 24)) elements.resize(static_cast<size_t>(count), elements[0]);  // splat
     for (std::string_view element : elements) {
       STROP_ASSIGN(std::string encoded, Encode(element, shape.type(), at));
       bytes += encoded;
     }
+  }
+  const int64_t count = shape.num_elements();
+  if (count != 1 && static_cast<int64_t>(bytes.size()) == Bytes(shape.type())) {  // a splat
+    if (count > kMaxElements)
+      return at.Error("a splat of ", count, " elements, at most ", kMaxElements, " are written");
+    std::string all;
+    all.reserve(bytes.size() * static_cast<size_t>(count));
+    for (int64_t i = 0; i < count; ++i) all += bytes;
+    bytes = std::move(all);
   }
   if (static_cast<int64_t>(bytes.size()) != shape.byte_size())
     return at.Error("dense attribute of ", bytes.size(), " bytes for ", shape.ToString());

@@ -47,12 +47,38 @@ TEST(FfiAttributes, EveryKind) {
 
 TEST(FfiAttributes, Refusals) {
   for (const char* text : {"{", "{a = }", "{a = 1 : q7}", "{a = dense<[1, 2]> : tensor<3xi32>}", "{a = 1} x",
-                           "{a = array<i64: z>}", "{a = dense<1> : tensor<99999999999xi32>}", "[1]"}) {
+                           "{a = array<i64: z>}", "{a = dense<1> : tensor<99999999999xi32>}", "[1]",
+                           // types that are none, values that are not of the type, names twice
+                           "{a = array<token>}", "{a = array<opaque>}", "{a = 1 : token}", "{a = 1 : c64}",
+                           "{a = 1 : s32}", "{a = true : i64}", "{a = array<i64: true>}", "{a = 300 : i8}",
+                           "{a = -129 : i8}", "{a = -1 : ui8}", "{a = 2 : i1}", "{a = 0x100 : i8}", "{a = 0xzz : f32}",
+                           "{a = 1.5 : i32}", "{a = dense<\"0x0g\"> : tensor<1xi8>}", "{a = 1, a = 2}", "{a, \"a\"}"}) {
     EXPECT_FALSE(FfiAttributes::Parse(text).ok()) << text;
   }
   std::string deep(100, '{');
   EXPECT_FALSE(FfiAttributes::Parse(deep).ok());
   EXPECT_EQ((*FfiAttributes::Parse(""))->attrs().size, 0);
+}
+
+TEST(FfiAttributes, TheEndsOfTypes) {
+  auto parsed = FfiAttributes::Parse(
+      "{a = 255 : i8, b = -128 : i8, c = 18446744073709551615 : ui64, d = -9223372036854775808 : i64, "
+      "e = 0xFF : f8E4M3FN, f = dense<> : tensor<0xi64>, g = dense<5> : tensor<0x3xi32>, h = -8 : i4, "
+      "i = dense<true> : tensor<2xi1>, j = dense<\"0x0aFF\"> : tensor<2xui8>}");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().ToString();
+  const XLA_FFI_Attrs& attrs = (*parsed)->attrs();
+  ASSERT_EQ(attrs.size, 10);
+  auto scalar = [&](int i) { return static_cast<XLA_FFI_Scalar*>(attrs.attrs[i])->value; };
+  auto array = [&](int i) { return static_cast<XLA_FFI_Array*>(attrs.attrs[i]); };
+  EXPECT_EQ(*static_cast<int8_t*>(scalar(0)), -1);
+  EXPECT_EQ(*static_cast<int8_t*>(scalar(1)), -128);
+  EXPECT_EQ(*static_cast<uint64_t*>(scalar(2)), UINT64_MAX);
+  EXPECT_EQ(*static_cast<int64_t*>(scalar(3)), INT64_MIN);
+  EXPECT_EQ(array(5)->size, 0u);
+  EXPECT_EQ(array(6)->size, 0u);
+  ASSERT_EQ(array(8)->size, 2u);
+  EXPECT_EQ(static_cast<uint8_t*>(array(8)->data)[1], 1);
+  EXPECT_EQ(static_cast<uint8_t*>(array(9)->data)[1], 255);
 }
 
 bool IsProbe(XLA_FFI_CallFrame* frame) {
