@@ -21,7 +21,7 @@ namespace {
 
 constexpr double kUlps = 4;  // allowed without asking for the conditioning
 constexpr uint64_t kNoiseRuns = 64;
-constexpr double kNoiseMargin = 4;     // times what noise did
+constexpr double kNoiseMargin = 2;     // times what noise did
 constexpr int64_t kMaxTrips = 100000;  // of a loop: beyond, the module is left out
 
 double UnitOfLastPlace(ElementType type, double value) {
