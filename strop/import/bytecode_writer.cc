@@ -137,9 +137,14 @@ Status BytecodeWriter::Op(const MlirOp& op, ByteSink& out) {
   if (depth_ > 0) {  // results at the top level are not numbered
     for (const MlirValue& r : op.results) values_[&r] = next_value_++;
   }
+  if (op.regions.empty()) return OkStatus();
+  const bool isolated = op.name == "builtin.module";  // a section, and a numbering, of its own
+  const uint64_t end = end_of_values_;
+  if (isolated) end_of_values_ = 0;
   ByteSink regions;
   for (const MlirRegion* region : op.regions) STROP_TRY(Region(*region, regions));
-  if (op.name == "builtin.module") {
+  end_of_values_ = end;
+  if (isolated) {
     out.Section(kIr, regions.bytes());
   } else {
     out.Bytes(regions.bytes());
