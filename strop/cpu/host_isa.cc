@@ -46,7 +46,8 @@ const HostIsa& HostIsa::Get() {
 }
 
 VectorTarget HostIsa::vector_target() const {
-  return VectorTarget{.vector_bytes = vector_bytes, .masked_memory = avx512, .half_convert = f16c, .fma = fma, .scale = avx512};
+  return VectorTarget{
+      .vector_bytes = vector_bytes, .masked_memory = avx512, .half_convert = f16c, .fma = fma, .scale = avx512};
 }
 
 }  // namespace strop::cpu
