@@ -23,10 +23,30 @@ Instruction* CloneBodyBefore(const Computation& callee, std::span<Instruction* c
   return map.at(callee.root());
 }
 
+// A function that several callers share (as JAX lowers jnp.sort and its like) knows names relative to its caller and no
+// lines: what it does, it does at the caller's line.
+static void LocateInside(const Instruction& caller, Instruction* begin) {
+  if (!caller.has_metadata() || caller.metadata().Location().empty()) return;
+  std::unordered_map<const OpMetadata*, std::shared_ptr<const OpMetadata>> located;
+  for (Instruction* i = begin; i != &caller; i = i->next()) {
+    if (!i->metadata().Location().empty()) continue;
+    std::shared_ptr<const OpMetadata>& metadata = located[i->has_metadata() ? &i->metadata() : nullptr];
+    if (!metadata) {
+      OpMetadata joined = caller.metadata();
+      const std::string& name = i->metadata().op_name;
+      if (!name.empty()) joined.op_name += joined.op_name.empty() ? name : StrCat("/", name);
+      joined.op_type = i->metadata().op_type;
+      metadata = std::make_shared<const OpMetadata>(std::move(joined));
+    }
+    i->set_metadata(metadata);
+  }
+}
+
 void InlineInPlaceOf(Instruction* caller, const Computation& callee, std::span<Instruction* const> arguments) {
   Computation* into = caller->parent();
   Instruction* const neighbour = caller->prev();
   Instruction* root = CloneBodyBefore(callee, arguments, caller);
+  LocateInside(*caller, neighbour ? neighbour->next() : into->first());
   // What precedes the caller precedes its body, what follows it follows the body.
   if (!caller->control_predecessors().empty() || !caller->control_successors().empty()) {
     const std::vector<Instruction*> earlier = caller->control_predecessors(), later = caller->control_successors();

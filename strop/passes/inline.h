@@ -11,7 +11,8 @@ namespace strop {
 // which may be one of the arguments. Control edges within the body are kept.
 Instruction* CloneBodyBefore(const Computation& callee, std::span<Instruction* const> arguments, Instruction* before);
 
-// Clones the body and lets it stand where `caller` stood: uses, control edges, sharding; `caller` is removed.
+// Clones the body and lets it stand where `caller` stood: uses, control edges, sharding, and the source line where the
+// body knows none; `caller` is removed.
 void InlineInPlaceOf(Instruction* caller, const Computation& callee, std::span<Instruction* const> arguments);
 
 // How many instructions call each computation, by Computation::id().

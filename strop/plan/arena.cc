@@ -94,4 +94,27 @@ int64_t AssignArena(Graph& g, int64_t alignment) {
   return free.top();
 }
 
+std::string OriginOf(const Instruction& instruction) {
+  return StrCat(Name(instruction.op()), " (", instruction.Where(), ")");
+}
+
+// At most three, and none that is small beside the whole.
+std::string LargestTemporaries(const Graph& g, int64_t arena_bytes) {
+  if (arena_bytes < kLargeBytes) return {};
+  std::vector<const Group*> groups;
+  for (const Group& group : g.groups)
+    if (group.base == Base::None && !group.in_region && !group.values.empty() && group.size >= arena_bytes / 8)
+      groups.push_back(&group);
+  std::stable_sort(groups.begin(), groups.end(), [](const Group* a, const Group* b) { return a->size > b->size; });
+  std::string out;
+  for (size_t i = 0; i < std::min<size_t>(groups.size(), 3); ++i) {
+    const Instruction* def = g.values[groups[i]->values.front()].def;
+    if (!def) continue;
+    StrAppend(out, out.empty() ? "" : ", ", groups[i]->size >> 20, " MiB");
+    if (def->shape().IsArray()) StrAppend(out, " ", def->shape().WithoutLayout());
+    StrAppend(out, " of ", OriginOf(*def));
+  }
+  return out;
+}
+
 }  // namespace strop::plan_internal

@@ -197,6 +197,8 @@ void BindOutputs(const Graph& g, Plan& plan) {
   for (size_t o = 0; o < g.outputs.size(); ++o) {
     const Group& group = g.groups[g.values[g.outputs[o]].group];
     OutputSpec& spec = plan.spec.outputs[o];
+    const Value& value = g.values[g.outputs[o]];
+    if (value.def && value.size >= kLargeBytes) spec.origin = OriginOf(*value.def);
     if (group.base == Base::Parameter) {
       spec.source = OutputSource::kForwardParameter;
       spec.index = group.index;

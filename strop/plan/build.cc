@@ -85,6 +85,7 @@ class PlanBuilder {
     BindOutputs(g_, plan_);
     FormRegions(g_, target_);
     plan_.spec.temp_bytes = AssignArena(g_, target_.buffer_alignment);
+    plan_.spec.temp_origin = LargestTemporaries(g_, plan_.spec.temp_bytes);
     Assemble(g_, target_, plan_);
     return std::move(plan_);
   }

@@ -18,6 +18,8 @@
 
 namespace strop::plan_internal {
 
+// From here on errors tell where a value comes from.
+constexpr int64_t kLargeBytes = int64_t{1} << 24;
 constexpr int64_t kStepDistance = 4;  // between positions of steps: room for copies before a step
 
 struct Value {
@@ -103,6 +105,11 @@ void Coalesce(Graph& graph);
 void FormRegions(Graph& graph, const TargetInfo& target);
 // Puts groups without a base into the arena; returns its size.
 int64_t AssignArena(Graph& graph, int64_t alignment);
+
+// What takes the most of it, for an error when memory runs out; empty for an arena that is small.
+std::string LargestTemporaries(const Graph& graph, int64_t arena_bytes);
+// "dot (model.py:12)".
+std::string OriginOf(const Instruction& instruction);
 
 // Leaves of a tuple before those of `element`.
 int64_t LeafOffset(const Shape& tuple, int64_t element);

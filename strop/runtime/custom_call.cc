@@ -100,6 +100,7 @@ Result<CustomCallRegistry::Target> CustomCallRegistry::Find(const std::string& n
     for (const auto& [key, target] : targets_) known.push_back(key);
     std::string_view nearest = Nearest(name, known);
     if (!nearest.empty()) StrAppend(message, "; did you mean \"", nearest, "\"?");
+    if (nearest.empty() && typed) StrAppend(message, "; JAX registers one with jax.ffi.register_ffi_target");
   }
   return NotFound(message);
 }

@@ -233,6 +233,7 @@ struct OutputSpec {
   OutputSource source = OutputSource::kFresh;
   int32_t index = -1;
   bool must_alias = false;  // kAliasParameter: refuse to run if the parameter is not donated
+  std::string origin;       // of a large output, for errors: "dot (model.py:12)"
   // Sizes of dynamic dimensions: s32 scalars in slots, read when the run has ended.
   struct DynamicDim {
     int64_t dim = 0;
@@ -250,6 +251,7 @@ struct ExecutableSpec {
   std::vector<Program> programs;
   int32_t entry = 0;
   int64_t temp_bytes = 0;   // size of the arena
+  std::string temp_origin;  // of a large arena, for errors: "64 GiB f32[131072,131072] of sort (model.py:12), ..."
   bool run_inline = false;  // cheap enough for the caller's thread
   bool time_runs = false;   // what it costs is seen when it runs (loops): on the caller's thread while runs are brief
   int64_t code_bytes = 0;

@@ -184,8 +184,9 @@ class Execution {
     Result<Ref<Storage>> storage =
         Storage::Allocate(args_.device->allocator(), shape.IsArray() ? shape.byte_size() : 0);
     if (!storage.ok()) {
-      return std::move(storage).status().Note(
-          StrCat("for output ", i, " of ", executable_->name(), ", ", shape.ToString()));
+      const std::string& origin = executable_->spec().outputs[i].origin;
+      return std::move(storage).status().Note(StrCat("for output ", i, " of ", executable_->name(), ", ",
+                                                     shape.ToString(), origin.empty() ? "" : " of ", origin));
     }
     outputs_[i] = *std::move(storage);
     return OkStatus();

@@ -59,7 +59,11 @@ class Runner {
     bool small = e_.arg_slots_.size() <= kSmallTable;
     if (int64_t bytes = SaturatingAdd(arena_bytes, small ? 0 : table_bytes)) {
       Status status = arena_.Allocate(bytes);
-      if (!status.ok()) return std::move(status).Note(StrCat("for the temporary values of ", e_.name()));
+      if (!status.ok()) {
+        const std::string& origin = spec.temp_origin;
+        return std::move(status).Note(
+            StrCat("for the temporary values of ", e_.name(), origin.empty() ? "" : ", the largest ", origin));
+      }
     }
     table_ = small ? small_table : reinterpret_cast<void**>(arena_.data() + arena_bytes);
     scratch_ = e_.max_scratch_ > 0 ? arena_.data() + arena_bytes - e_.max_scratch_ * threads : nullptr;
