@@ -451,6 +451,7 @@ Decision CanEmitElement(const Instruction& i) {
     }
     return Decision::Yes();
   }
+  if (i.op() == Op::Remainder && IsComplex(i.shape().type())) return Decision::No("complex numbers have no remainder");
   if (i.op() == Op::BitcastConvert || i.op() == Op::Bitcast) {
     const ElementType from = i.operand(0)->shape().type(), to = i.shape().type();
     if (from != to && (IsComplex(from) || IsComplex(to)))

@@ -26,10 +26,10 @@ int64_t MaximalDevice(const Sharding* sharding) {
   return device;
 }
 
-constexpr std::array<std::string_view, 7> kMarks = {
+constexpr std::array<std::string_view, 8> kMarks = {
     "Sharding",         "xla.sdy.FuncResultSharding", "xla.sdy.PropagationBarrier",
     "LayoutConstraint", "annotate_device_placement",  "MoveToHost",
-    "MoveToDevice"};
+    "MoveToDevice",     "AssumeGatherIndicesInBound"};
 
 Instruction* Zeros(Builder& b, const Shape& shape) {
   if (shape.IsToken()) return b.MakeWithShape(Op::AfterAll, shape, {});

@@ -42,6 +42,12 @@ bool AddsUp(const Instruction& i) {
 
 bool IsInexact(const Shape& shape) { return IsFloat(shape.type()) || IsComplex(shape.type()); }
 
+bool HasDynamicSize(const Shape& shape) {
+  for (int64_t d = 0; d < shape.rank(); ++d)
+    if (shape.is_dynamic(d)) return true;
+  return false;
+}
+
 bool AnyLeafInexact(const Shape& shape) {
   for (const Shape& leaf : shape.Leaves())
     if (IsInexact(leaf)) return true;
@@ -174,15 +180,23 @@ Instruction* WithShare(Builder& b, Instruction* part, Instruction* other, double
   return b.Make(Op::Add, {part, b.Make(Op::Multiply, {other, share})});
 }
 
+// Each element one of `values`; or all the same one.
+Instruction* AnyOf(Builder& b, const Shape& shape, const std::vector<double>& values, Random& random) {
+  const bool same = random.Chance(50);
+  Literal literal = *Literal::Zeros(shape.WithoutLayout());
+  for (int64_t i = 0; i < literal.num_elements(); ++i)
+    literal.SetDouble(i, same && i > 0 ? literal.GetDouble(0) : random.Pick(values));
+  return b.Constant(std::move(literal));
+}
+
 Instruction* NoisyPart(Builder& b, Instruction* part, Instruction* finite, const Instruction& op, double ulps,
                        Random& random) {
   const ElementType type = part->shape().type();
   const Int64Vector& dims = part->shape().dims();
-  const double wild[] = {INFINITY, -INFINITY, NAN, 0, 1};
   Instruction* zero = b.Compare(part, b.Splat(type, 0, dims), CompareDirection::Eq);
   Instruction* noisy = Multiplied(b, part, op, ulps, random);
   noisy = b.Make(Op::Select, {zero, b.Splat(type, random.Chance(50) ? 0.0 : -0.0, dims), noisy});
-  return b.Make(Op::Select, {finite, noisy, b.Splat(type, wild[random.Below(5)], dims)});
+  return b.Make(Op::Select, {finite, noisy, AnyOf(b, part->shape(), {INFINITY, -INFINITY, NAN, 0, 1}, random)});
 }
 
 // Values of which each element is one of two, or all the same; NaNs keep their sign.
@@ -222,6 +236,7 @@ Instruction* NoisyReal(Builder& b, Instruction* x, const Instruction& op, double
 
 // `x`, of which `op` made the roundings: itself, or the tuple that it is an element of.
 Instruction* Noisy(Builder& b, Instruction* x, const Instruction& op, double ulps, Random& random) {
+  if (HasDynamicSize(x->shape())) return x;  // noise is constants, whose sizes are known
   const bool cancels = x == &op && IsLinear(op) && random.Chance(30);
   if (!IsComplex(x->shape().type())) return NoisyReal(b, cancels ? Cancelled(b, x, x, ulps) : x, op, ulps, random);
   Instruction* real = b.Make(Op::Real, {x});
@@ -240,7 +255,7 @@ Instruction* Noisy(Builder& b, Instruction* x, const Instruction& op, double ulp
   // Errors of a part are in proportion to the whole: a share of the other part.
   Instruction* wild_real = NoisyPart(b, WithShare(b, real, imag, ulps, random), finite, op, ulps, random);
   Instruction* wild_imag = NoisyPart(b, WithShare(b, imag, real, ulps, random), finite, op, ulps, random);
-  Instruction* nan = b.Splat(real->shape().type(), random.Chance(50) ? NAN : INFINITY, real->shape().dims());
+  Instruction* nan = AnyOf(b, real->shape(), {NAN, INFINITY, -INFINITY}, random);
   if (first) wild_real = b.Make(Op::Select, {finite, wild_real, nan});
   if (!first) wild_imag = b.Make(Op::Select, {finite, wild_imag, nan});
   return b.Make(Op::Complex, {wild_real, wild_imag});

@@ -40,14 +40,14 @@ constexpr Column kMake(&MakeElementwise, {
                                              {Op::Slice, &MakeSlice},
                                              {Op::Transpose, &MakeTranspose},
                                              {Op::GetDimensionSize, &MakeGetDimensionSize},
-                                             {Op::SetDimensionSize, &LeftOut},  // sizes that only a run tells
+                                             {Op::SetDimensionSize, &MakeBounded},
                                              {Op::Convolution, &MakeConvolution},
                                              {Op::Dot, &MakeDot},
-                                             {Op::RaggedDot, &LeftOut},  // evaluated by backends too
-                                             {Op::ScaledDot, &LeftOut},  // likewise
+                                             {Op::RaggedDot, &MakeRaggedDot},
+                                             {Op::ScaledDot, &MakeScaledDot},
                                              {Op::Reduce, &MakeReduce},
                                              {Op::ReduceWindow, &MakeReduceWindow},
-                                             {Op::Scan, &LeftOut},  // evaluated by backends too
+                                             {Op::Scan, &MakeScan},
                                              {Op::SelectAndScatter, &MakeSelectAndScatter},
                                              {Op::Map, &MakeMap},
                                              {Op::Sort, &MakeSort},
@@ -72,19 +72,19 @@ constexpr Column kMake(&MakeElementwise, {
                                              {Op::AsyncUpdate, &LeftOut},  // by async-done
                                              {Op::Call, &MakeCall},
                                              {Op::Conditional, &MakeConditional},
-                                             {Op::CustomCall, &LeftOut},  // targets have rules of their own
+                                             {Op::CustomCall, &MakeCustomCall},
                                              {Op::Fusion, &MakeFusion},
                                              {Op::While, &MakeWhile},
                                              {Op::AllGather, &MakeCollective},
-                                             {Op::AllGatherDone, &LeftOut},
+                                             {Op::AllGatherDone, &MakeCollectiveDone},
                                              {Op::AllGatherStart, &LeftOut},
                                              {Op::AllReduce, &MakeCollective},
-                                             {Op::AllReduceDone, &LeftOut},
+                                             {Op::AllReduceDone, &MakeCollectiveDone},
                                              {Op::AllReduceStart, &LeftOut},
                                              {Op::AllToAll, &MakeCollective},
                                              {Op::CollectiveBroadcast, &MakeCollective},
                                              {Op::CollectivePermute, &MakeCollective},
-                                             {Op::CollectivePermuteDone, &LeftOut},
+                                             {Op::CollectivePermuteDone, &MakeCollectiveDone},
                                              {Op::CollectivePermuteStart, &LeftOut},
                                              {Op::CollectiveReduce, &LeftOut},
                                              {Op::RaggedAllToAll, &LeftOut},
@@ -148,7 +148,12 @@ int WeightOf(Op op) {
     case Op::Tuple:
     case Op::OptimizationBarrier:
     case Op::PartitionId:
-    case Op::ReplicaId: return 2;
+    case Op::ReplicaId:
+    case Op::SetDimensionSize:
+    case Op::RaggedDot:
+    case Op::ScaledDot:
+    case Op::Scan:
+    case Op::CustomCall: return 2;
     default: break;
   }
   if (Is(op, kCollective)) return 1;

@@ -109,6 +109,73 @@ Instruction* MakeDot(Scope& scope, Op op) {
   return scope.Try(op, {lhs, rhs}, attrs, {}, &declared);
 }
 
+// One dimension of lhs in groups: [b?, m, k] with m ragged and a rhs for each group, k ragged and a result for each, or
+// b.
+Instruction* MakeRaggedDot(Scope& scope, Op op) {
+  Random& random = scope.random();
+  Instruction* any = AnyNumbers(scope);
+  if (!any) return nullptr;
+  const ElementType type = any->shape().type();
+  const int64_t m = scope.AnyDim(), k = scope.AnyDim(), n = scope.AnyDim();
+  const int64_t groups = random.Between(int64_t{1}, int64_t{4});
+  const bool batched = random.Chance(30);
+  const int64_t mode = random.Below(batched ? 3 : 2);  // what is ragged: m, k or the batch
+  Int64Vector lhs = {m, k}, rhs = {k, n};
+  RaggedDotAttrs attrs;
+  const int64_t front = batched ? 1 : 0;
+  if (batched) {
+    const int64_t b = random.Between(int64_t{1}, int64_t{3});
+    lhs = {b, m, k}, rhs = {b, k, n};
+    attrs.lhs_batch = attrs.rhs_batch = {0};
+  }
+  attrs.lhs_contracting = {front + 1};
+  attrs.rhs_contracting = {front};
+  attrs.lhs_ragged = {mode == 2 ? 0 : front + mode};
+  if (mode == 0) {
+    rhs.insert(rhs.begin(), groups);
+    attrs.rhs_group = {0};
+    attrs.rhs_contracting = {front + 1};
+    if (batched) attrs.rhs_batch = {1};
+  }
+  if (!scope.Fits(lhs) || !scope.Fits(rhs)) return nullptr;
+  // Sizes whose sum is at most what there is to cut.
+  const int64_t whole = lhs[static_cast<size_t>(attrs.lhs_ragged[0])];
+  Literal sizes = *Literal::Zeros(Shape::Array(ElementType::S32, {groups}));
+  int64_t left = whole;
+  for (int64_t g = 0; g < groups; ++g) {
+    const int64_t size = random.Below(left + 1);
+    sizes.SetInt(g, size);
+    left -= size;
+  }
+  Instruction* x = scope.Value(type, lhs);
+  Instruction* y = scope.Value(type, rhs);
+  if (!x || !y) return nullptr;
+  // Rows beyond the last group: whether zeros are multiplied by them is an implementation's business.
+  if (!IsInteger(type)) x = Tamed(scope, x), y = Tamed(scope, y);
+  return scope.Try(op, {x, y, scope.Add(Op::Constant, {}, ConstantAttrs{std::move(sizes)})}, attrs);
+}
+
+// [m, k] x [k, n] with a scale for each block of either.
+Instruction* MakeScaledDot(Scope& scope, Op op) {
+  Random& random = scope.random();
+  static constexpr ElementType kNarrow[] = {ElementType::F8E4M3FN, ElementType::F8E5M2, ElementType::BF16};
+  const ElementType type = kNarrow[random.Below(3)];
+  const ElementType scale_type = random.Chance(50) ? ElementType::F8E8M0FNU : ElementType::BF16;
+  const int64_t blocks = random.Between(int64_t{1}, int64_t{3});
+  const int64_t m = scope.AnyDim(), n = scope.AnyDim(), k = blocks * random.Between(int64_t{1}, int64_t{8});
+  if (!scope.Fits({m, k}) || !scope.Fits({k, n})) return nullptr;
+  Instruction* x = scope.Value(type, {m, k});
+  Instruction* y = scope.Value(type, {k, n});
+  Instruction* x_scale = scope.Value(scale_type, random.Chance(20) ? Int64Vector{} : Int64Vector{m, blocks});
+  Instruction* y_scale = scope.Value(scale_type, random.Chance(20) ? Int64Vector{} : Int64Vector{blocks, n});
+  if (!x || !y || !x_scale || !y_scale) return nullptr;
+  DotAttrs attrs;
+  attrs.lhs_contracting = {1};
+  attrs.rhs_contracting = {0};
+  const Shape declared = Shape::Array(random.Chance(50) ? ElementType::F32 : ElementType::BF16, {m, n});
+  return scope.Try(op, {Tamed(scope, x), Tamed(scope, y), x_scale, y_scale}, attrs, {}, &declared);
+}
+
 Instruction* MakeConvolution(Scope& scope, Op op) {
   Random& random = scope.random();
   ConvolutionAttrs a;
@@ -235,7 +302,8 @@ Instruction* MakeFft(Scope& scope, Op op) {
 
 Instruction* MakeRngBitGenerator(Scope& scope, Op op) {
   Random& random = scope.random();
-  RngBitGeneratorAttrs attrs{random.Chance(60) ? RngAlgorithm::ThreeFry : RngAlgorithm::Philox};
+  static constexpr RngAlgorithm kAlgorithms[] = {RngAlgorithm::ThreeFry, RngAlgorithm::Philox, RngAlgorithm::Default};
+  RngBitGeneratorAttrs attrs{kAlgorithms[random.Below(3)]};
   const int64_t size = attrs.algorithm == RngAlgorithm::Philox && random.Chance(50) ? 3 : 2;
   Instruction* state = scope.Value(ElementType::U64, {size});
   if (!state) return nullptr;

@@ -73,7 +73,68 @@ Instruction* MakeCall(Scope& scope, Op op) {
   else
     body.ReturnTuple({}, SomeValues(body.scope, 1, 3));
   Computation* const called[] = {body.computation};
-  return scope.Try(op, arguments, DefaultAttrs(op), called);
+  CallAttrs attrs;
+  attrs.is_composite = scope.random().Chance(20);
+  return scope.Try(op, arguments, attrs, called);
+}
+
+// A loop over the slabs of its inputs: the body takes one of each and the carries, and returns slabs and carries.
+Instruction* MakeScan(Scope& scope, Op op) {
+  if (TooDeep(scope)) return nullptr;
+  Random& random = scope.random();
+  Instruction* x = scope.AnyArray();
+  if (x->shape().rank() == 0) return nullptr;
+  ScanAttrs attrs;
+  const int64_t along = random.Below(x->shape().rank());
+  attrs.dimensions = {along};
+  attrs.is_reverse = random.Chance(40);
+  const int64_t length = x->shape().dim(along);
+  if (length > 20) return nullptr;
+  Int64Vector slab;
+  for (int64_t d = 0; d < x->shape().rank(); ++d)
+    if (d != along) slab.push_back(x->shape().dim(d));
+  std::vector<Instruction*> inputs = {x};
+  if (random.Chance(30)) inputs.push_back(scope.Value(scope.AnyType(), x->shape().dims()));
+  std::vector<Instruction*> carries = SomeValues(scope, 1, 2);
+  attrs.num_carries = static_cast<int64_t>(carries.size());
+
+  Body body(scope, "scanned");
+  for (Instruction* input : inputs) {
+    if (!input) return nullptr;
+    const int64_t number = body.computation->parameter_count();
+    body.scope.AddValue(body.computation->AddParameter(number, Shape::Array(input->shape().type(), slab)));
+  }
+  for (Instruction* carry : carries)
+    body.scope.AddValue(
+        body.computation->AddParameter(body.computation->parameter_count(), carry->shape().WithoutLayout()));
+  body.scope.Grow(random.Between(int64_t{1}, int64_t{4}));
+  std::vector<Shape> returned, results;
+  for (int64_t outputs = random.Between(int64_t{1}, int64_t{2}); outputs > 0; --outputs) {
+    returned.push_back(Shape::Array(scope.AnyType(), slab));
+    results.push_back(x->shape().WithoutLayout().WithType(returned.back().type()));
+  }
+  for (Instruction* carry : carries) {
+    returned.push_back(carry->shape().WithoutLayout());
+    results.push_back(returned.back());
+  }
+  body.ReturnTuple(returned);
+  const Shape declared = Shape::Tuple(results);
+  std::vector<Instruction*> operands = inputs;
+  operands.insert(operands.end(), carries.begin(), carries.end());
+  Computation* const called[] = {body.computation};
+  return scope.Try(op, operands, attrs, called, &declared);
+}
+
+// Marks that mean nothing on one device.
+Instruction* MakeCustomCall(Scope& scope, Op op) {
+  Random& random = scope.random();
+  Instruction* x = scope.AnyArray();
+  CustomCallAttrs attrs;
+  static constexpr const char* kMarks[] = {"annotate_device_placement", "MoveToHost", "MoveToDevice",
+                                           "AssumeGatherIndicesInBound", "LayoutConstraint"};
+  attrs.target = kMarks[random.Below(std::size(kMarks))];
+  const Shape declared = x->shape().WithoutLayout();
+  return scope.Try(op, {x}, attrs, {}, &declared);
 }
 
 // What a framework might have fused: elementwise ops and moves.
@@ -161,6 +222,32 @@ Instruction* MakeAsync(Scope& scope, Op op) {
   Instruction* handle = b.Make(Op::AsyncStart, arguments, AsyncAttrs{}, called, nullptr);
   if (handle && scope.random().Chance(30)) handle = b.Make(Op::AsyncUpdate, {handle}, AsyncAttrs{}, {body.computation});
   return handle ? scope.Try(Op::AsyncDone, {handle}, AsyncAttrs{}, {body.computation}) : nullptr;
+}
+
+// Among one device, in two steps.
+Instruction* MakeCollectiveDone(Scope& scope, Op op) {
+  Instruction* x = scope.AnyArray();
+  Builder b(scope.computation());
+  const Shape shape = x->shape().WithoutLayout();
+  const Shape both = Shape::Tuple({shape, shape});
+  Instruction* const operands[] = {x};
+  CollectiveAttrs attrs;
+  if (scope.random().Chance(50)) attrs.replica_groups.lists = {{0}};
+  Instruction* start = nullptr;
+  if (op == Op::CollectivePermuteDone) {
+    PermuteAttrs permute;
+    permute.source_target_pairs = {{0, 0}};
+    start = b.Make(Op::CollectivePermuteStart, operands, permute, {}, &both);
+  } else if (op == Op::AllGatherDone) {
+    if (shape.rank() == 0) return nullptr;
+    attrs.dimensions = {scope.random().Below(shape.rank())};
+    attrs.has_dimensions = true;
+    start = b.Make(Op::AllGatherStart, operands, attrs, {}, &both);
+  } else {
+    Computation* const called[] = {Combiner(scope, AnyCombiner(scope, shape.type()), shape.type())};
+    start = b.Make(Op::AllReduceStart, operands, attrs, called, &shape);
+  }
+  return start ? scope.Try(op, {start}) : nullptr;
 }
 
 // Among one device.

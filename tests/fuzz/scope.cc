@@ -68,7 +68,7 @@ bool Scope::Fits(const Int64Vector& dims) const {
 
 Int64Vector Scope::AnyDims() {
   if (scalar_) return {};
-  static constexpr int kRanks[] = {12, 30, 32, 16, 7, 3};
+  static constexpr int kRanks[] = {12, 30, 32, 16, 6, 3, 1};
   for (;;) {
     Int64Vector dims(random().Weighted(kRanks));
     for (int64_t& d : dims) d = AnyDim();
