@@ -21,8 +21,8 @@ Result<ResultAccuracy> AccuracyOf(const OpImport& op) {
   bool tolerances = accuracy.atol != 0 || accuracy.rtol != 0 || accuracy.ulps != 0;
   if (accuracy.mode != ResultAccuracy::Mode::Tolerance && tolerances)
     return op.Invalid("result_accuracy has tolerances, but its mode is ", mode ? mode->text : "DEFAULT");
-  if (accuracy.atol < 0 || accuracy.rtol < 0 || accuracy.ulps < 0)
-    return op.Invalid("result_accuracy has negative tolerances");
+  if (!(accuracy.atol >= 0 && accuracy.rtol >= 0 && accuracy.ulps >= 0))
+    return op.Invalid("result_accuracy has tolerances that are negative or no numbers");
   return accuracy;
 }
 

@@ -8,6 +8,7 @@
 //   Scheduled    config().is_scheduled is set; the list order, always topological, is the order of execution
 #include "strop/ir/verifier.h"
 
+#include <cmath>
 #include <unordered_set>
 
 #include "strop/ir/builder.h"
@@ -137,6 +138,11 @@ Status VerifyInstruction(const Instruction& i) {
   STROP_TRY(VerifyShape(i));
   if (i.op() == Op::Constant && !i.literal().has_values())
     return At(i, "the text that this comes from left out its values ({...}), and they are too large to make up");
+  if (const auto* accuracy = i.any_attrs().get_if<AccuracyAttrs>())
+    if (std::isnan(accuracy->result_accuracy.atol) || std::isnan(accuracy->result_accuracy.rtol))
+      return At(i, "a tolerance of result_accuracy is no number");
+  if (const auto* norm = i.any_attrs().get_if<BatchNormAttrs>())
+    if (std::isnan(norm->epsilon)) return At(i, "epsilon is no number");
   const Op start = StartOf(i.op());
   if (start != Op::kEnd) {
     const Op given = i.operand(0)->op();

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "strop/ir/builder.h"
 #include "strop/ir/printer.h"
 
@@ -44,6 +46,18 @@ TEST(Verifier, UserLineIsNamed) {
   m.sum->set_metadata(where);
   m.sum->set_shape(Shape::Array(ElementType::F32, {5}));
   EXPECT_SAYS(m.Verify(), "[at train.py:12]");
+}
+
+// No text says such a number, and none of the formats that do was meant to.
+TEST(Verifier, ParametersThatAreNoNumbers) {
+  Small m;
+  AccuracyAttrs attrs;
+  attrs.result_accuracy = {ResultAccuracy::Mode::Tolerance, 0.5, std::nan(""), 1};
+  Instruction* sine = m.entry->Add(Op::Sin, kVector, {m.sum}, attrs, {}, m.root);
+  EXPECT_SAYS(m.Verify(), "a tolerance of result_accuracy is no number");
+  attrs.result_accuracy.rtol = 0;
+  sine->set_attrs(attrs);
+  EXPECT_EQ(m.Verify(), "Ok");
 }
 
 TEST(Verifier, OrderAndCycles) {
