@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "strop/ir/contraction.h"
+
 namespace strop {
 
 using V = llvm::Value*;
@@ -355,7 +357,20 @@ Vals ElementalEmitter::Unsupported(const Instruction& i, const ArrayIndex&) {
               i.shape());
 }
 
+// x y + z, x y - z or z - x y, rounded once.
+Vals ElementalEmitter::ContractedSum(const Instruction& sum, int64_t product, const ArrayIndex& index) {
+  const Instruction& factors = *sum.operand(product);
+  V x = Emit(factors.operand(0), index).re, y = Emit(factors.operand(1), index).re;
+  V z = Emit(sum.operand(1 - product), index).re;
+  if (sum.op() == Op::Subtract) (product == 0 ? z : x) = b_.FNeg(product == 0 ? z : x);
+  b_.Match(x, y);
+  b_.Match(x, z);
+  b_.Match(y, z);
+  return {Val{b_.Fma(x, y, z), nullptr, sum.shape().type()}};
+}
+
 Vals ElementalEmitter::Elementwise(const Instruction& i, const ArrayIndex& index) {
+  if (const int64_t product = ContractedOperand(i); product >= 0) return ContractedSum(i, product, index);
   Vals operands;
   for (int64_t k = 0; k < i.operand_count(); ++k) {
     // clamp and select take scalars for some operands.

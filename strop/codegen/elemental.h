@@ -135,6 +135,7 @@ class ElementalEmitter {
 
   // One rule per op or family.
   Vals Elementwise(const Instruction& i, const ArrayIndex& index);
+  Vals ContractedSum(const Instruction& sum, int64_t product, const ArrayIndex& index);
   Vals PassThrough(const Instruction& i, const ArrayIndex& index);
   Vals BitcastRule(const Instruction& i, const ArrayIndex& index);
   Vals ConstantRule(const Instruction& i, const ArrayIndex& index);

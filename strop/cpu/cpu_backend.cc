@@ -38,6 +38,7 @@ void CpuBackend::AddPasses(Phase phase, PassPipeline& pipeline) const {
   pipeline.Add(PassId::DotConvertFolding);
   pipeline.Add(PassId::ProductWidening);
   pipeline.Add(PassId::Dce);
+  pipeline.Add(PassId::Contraction);  // last: it asks who uses a product
 }
 
 // The library first; code is generated for what it does not have; the evaluator runs the rest.

@@ -154,7 +154,8 @@ CompileSettings SettingsOf(const FrontendCompileOptions& options, const Options&
   CompileSettings settings = SettingsFrom(client);
   settings.custom_calls = &ProcessCustomCalls();
   if (options.backend_optimization_level == 0) settings.optimization_level = 0;
-  if (!options.allow_excess_precision) settings.disabled_passes.push_back("product-widening");
+  if (!options.allow_excess_precision)
+    for (const char* pass : {"product-widening", "contraction"}) settings.disabled_passes.emplace_back(pass);
   return settings;
 }
 

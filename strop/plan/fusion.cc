@@ -17,6 +17,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "strop/ir/contraction.h"
 #include "strop/plan/plan.h"
 
 namespace strop {
@@ -301,7 +302,9 @@ class Fuser {
                              SaturatingMultiply(at.inlined ? at.padded : 1, PaddingFactor(user, use.operand_number)));
       for (int32_t k : at.kernels) {
         if (std::find(node.kernels.begin(), node.kernels.end(), k) != node.kernels.end()) continue;
-        if (kernel_size_[k] >= kMaxKernelSize) return Decision::No("the kernel of %", order_[k]->name(), " is full");
+        const bool contracted = ContractedOperand(user) == use.operand_number;
+        if (kernel_size_[k] >= kMaxKernelSize && !contracted)
+          return Decision::No("the kernel of %", order_[k]->name(), " is full");
         if (target_.can_fuse)
           if (Decision d = target_.can_fuse(*i, user, *order_[k]); !d) return d;
         node.kernels.push_back(k);

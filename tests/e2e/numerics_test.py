@@ -1,4 +1,5 @@
-"""Mathematical functions: a short form of ./dev numerics, which fails where a bound is exceeded; and the same bits for any number of threads and from run to run."""
+"""Mathematical functions: a short form of ./dev numerics, which fails where a bound is exceeded; the same bits for any number of threads and from run to run; products that are
+added unrounded, whatever is fused with them, unless excess precision is not allowed."""
 import hashlib
 import os
 import subprocess
@@ -28,6 +29,24 @@ for dtype in ("float32", "float64", "complex64"):
 print(digest.hexdigest())
 """
 
+CONTRACTION = """
+import jax, numpy as np
+from jax import lax, numpy as jnp
+x, y = (jnp.full((8, 256), v, jnp.float32) for v in (1 + 2**-12, 1 + 2**-11))  # x x - y is 2^-24; rounded, x x is y
+left = lambda x, y: x * x - y
+programs = {"alone": left, "reduced": lambda x, y: jnp.max(left(x, y), axis=1), "in a loop": lambda x, y: lax.fori_loop(0, 3, lambda i, s: left(x, y) + 0 * s, x),
+            "scalars in a loop": lambda x, y: lax.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, left(x[0, 0] + 0 * s[1], y[0, 0])), (0, x[0, 0]))[1],
+            "from the right": lambda x, y: -(y - x * x), "moved": lambda x, y: left(x, y).T, "sorted": lambda x, y: jnp.sort(left(x, y))}
+wrong = {name: got for name, f in programs.items() if not np.all((got := np.asarray(jax.jit(f)(x, y))) == 2.0**-24)}
+rounded = jax.jit(left, compiler_options={"xla_allow_excess_precision": False})(x, y)
+if np.any(np.asarray(rounded)):
+    wrong["rounded"] = rounded
+shared = jax.jit(lambda x, y: (left(x, y), x * x))(x, y)  # the product is a result
+if np.any(np.asarray(shared[0])):
+    wrong["shared"] = shared
+print(wrong or "contracted")
+"""
+
 
 def main():
     missing = [module for module in ("jax", "gmpy2", "mpmath") if not __import__("importlib.util").util.find_spec(module)]
@@ -49,6 +68,9 @@ def main():
     print("digests by number of threads:", digests)
     if len(digests) != 1 or len(next(iter(digests))) != hashlib.sha256().digest_size * 2:
         failed.append("results depend on the number of threads, or on the run")
+    contraction = subprocess.run([sys.executable, "-c", CONTRACTION], capture_output=True, text=True, env=dict(os.environ, JAX_PLATFORMS="strop"))
+    if contraction.stdout.strip() != "contracted":
+        failed.append("products that are added: " + contraction.stdout + contraction.stderr[-1000:])
     print("FAILED: " + "; ".join(failed) if failed else "all as it should be")
     return 1 if failed else 0
 

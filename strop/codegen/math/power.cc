@@ -72,10 +72,9 @@ V Fmod(VectorBuilder& b, V x, V y) {
                     [&] { return b.CallPerLane(IsDouble(x) ? "fmod" : "fmodf", {x, y}); });
 }
 
-// 1 / sqrt x; of doubles with a step of Newton's, y + y (1 - x y^2) / 2, that takes back the first rounding.
+// 1 / sqrt x with a step of Newton's, y + y (1 - x y^2) / 2, that takes back the first rounding.
 V Rsqrt(VectorBuilder& b, V x) {
   V y = b.FDiv(b.F(1, x), b.Sqrt(x));
-  if (!IsDouble(x)) return y;
   V product = b.FMul(x, y);
   V lost = b.Fma(x, y, b.FNeg(product));
   V rest = b.Fma(b.FNeg(lost), y, b.Fma(b.FNeg(product), y, b.F(1, x)));

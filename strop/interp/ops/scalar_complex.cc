@@ -38,12 +38,18 @@ Wide Asin(const Wide& a) { return std::asin(a); }
 Wide Asinh(const Wide& a) { return std::asinh(a); }
 Wide Atan(const Wide& a) { return std::atan(a); }
 Wide Atanh(const Wide& a) { return std::atanh(a); }
-Wide Cos(const Wide& a) { return std::cos(a); }
-Wide Cosh(const Wide& a) { return std::cosh(a); }
+// C's Annex G has an infinite real part of unknown sign for infinities without an angle; XLA and JAX expect NaN.
+bool HasNoAngle(long double size, long double angle) { return std::isinf(size) && !std::isfinite(angle); }
+Wide NoNumber() {
+  constexpr auto kNan = std::numeric_limits<long double>::quiet_NaN();
+  return {kNan, kNan};
+}
+Wide Cos(const Wide& a) { return HasNoAngle(a.imag(), a.real()) ? NoNumber() : std::cos(a); }
+Wide Cosh(const Wide& a) { return HasNoAngle(a.real(), a.imag()) ? NoNumber() : std::cosh(a); }
 Wide Exp(const Wide& a) { return std::exp(a); }
 Wide Log(const Wide& a) { return std::log(a); }
-Wide Sin(const Wide& a) { return std::sin(a); }
-Wide Sinh(const Wide& a) { return std::sinh(a); }
+Wide Sin(const Wide& a) { return HasNoAngle(a.imag(), a.real()) ? NoNumber() : std::sin(a); }
+Wide Sinh(const Wide& a) { return HasNoAngle(a.real(), a.imag()) ? NoNumber() : std::sinh(a); }
 Wide Sqrt(const Wide& a) { return std::sqrt(a); }
 Wide Tan(const Wide& a) { return std::tan(a); }
 Wide Tanh(const Wide& a) { return std::tanh(a); }
