@@ -94,7 +94,7 @@ const MlirAttr* DecodeInteger(BytecodeEntry& e, const MlirType* type) {
 }
 
 const MlirAttr* DecodeFloat(BytecodeEntry& e, const MlirType* type) {
-  if (type->kind != MlirTypeKind::Float) {
+  if (type->kind != MlirTypeKind::Float || ElementBytes(*type) == 0) {
     e.in.Fail("a float attribute of type ", PrintType(*type));
     return e.module().Unit();
   }
@@ -111,9 +111,7 @@ const MlirAttr* DecodeEnum(BytecodeEntry& e, std::string_view name) {
 const MlirAttr* DecodeDense(BytecodeEntry& e, const MlirType* type) {
   std::string_view blob = e.Blob();
   if (!e.in.ok()) return e.module().Unit();
-  int64_t bytes = type->dims.empty() && !type->IsTensor() && type->kind != MlirTypeKind::Vector
-                      ? 0
-                      : ElementBytes(*type->element());
+  int64_t bytes = type->IsTensor() || type->kind == MlirTypeKind::Vector ? ElementBytes(*type->element()) : 0;
   std::optional<int64_t> n = NumElements(*type);
   if (bytes == 0 || !n) {
     e.in.Fail("constant elements of type ", PrintType(*type));
@@ -190,7 +188,8 @@ const MlirAttr* DecodeDenseArray(BytecodeEntry& e) {
   a.type = e.Type();
   uint64_t n = e.in.Varint();
   a.data = e.Blob();
-  uint64_t bytes = ElementBytes(*a.type);
+  const bool number = a.type->kind == MlirTypeKind::Integer || a.type->kind == MlirTypeKind::Float;
+  uint64_t bytes = number ? ElementBytes(*a.type) : 0;
   if (e.in.ok() && (bytes == 0 || a.data.size() / bytes != n || a.data.size() % bytes != 0)) {
     e.in.Fail("an array of ", n, " elements of type ", PrintType(*a.type), " has ", a.data.size(), " bytes");
   }

@@ -118,8 +118,9 @@ int64_t ElementBytes(const MlirType& element) {
     case MlirTypeKind::Integer:
       return element.width <= 64 ? (element.width <= 8 ? 1 : element.width <= 16 ? 2 : element.width <= 32 ? 4 : 8) : 0;
     case MlirTypeKind::Index: return 8;
-    case MlirTypeKind::Float: return (element.width + 7) / 8;
-    case MlirTypeKind::Complex: return 2 * ElementBytes(*element.element());
+    case MlirTypeKind::Float: return element.width <= 64 ? (element.width + 7) / 8 : 0;
+    case MlirTypeKind::Complex:
+      return element.element()->kind == MlirTypeKind::Complex ? 0 : 2 * ElementBytes(*element.element());
     case MlirTypeKind::Quantized: return ElementBytes(*element.types[0]);
     default: return 0;
   }

@@ -163,13 +163,12 @@ Result<const MlirAttr*> MlirTextParser::MakeNumber(std::string_view digits, bool
     return m_.Int(static_cast<int64_t>(bits), type);
   }
   if (type->kind != MlirTypeKind::Float) return Error(start, "a number cannot have the type ", PrintType(*type));
+  if (ElementBytes(*type) == 0 || (!hex && !HasFloatValue(type->float_kind)))
+    return Unimplemented("constants of type ", PrintType(*type), " are not supported").At(LocationText(LocAt(start)));
   if (hex) {
     if (negative) return Error(start, "the bits of a float have no sign");
     if (type->width < 64 && bits >> type->width) return Error(start, digits, " does not fit in ", PrintType(*type));
     return m_.FloatBits(bits, type);
-  }
-  if (!HasFloatValue(type->float_kind)) {
-    return Unimplemented("constants of type ", PrintType(*type), " are not supported").At(LocationText(LocAt(start)));
   }
   double value = 0;
   auto r = std::from_chars(digits.data(), digits.data() + digits.size(), value);
