@@ -276,7 +276,9 @@ Val ScalarEmitter::ReducePrecision(const Val& x, const ReducePrecisionAttrs& att
     bits = b_.Select(over, b_.Or(sign, b_.I(infinity, bits)), bits);
     bits = b_.Select(under, sign, bits);
   }
-  return Rounded(b_.Select(b_.IsNan(x.re), x.re, b_.AsFloat(bits)), x.type);
+  // Without a bit of mantissa there is no NaN: infinity, as XLA has it.
+  V nan = attrs.mantissa_bits > 0 ? x.re : b_.F(INFINITY, x.re);
+  return Rounded(b_.Select(b_.IsNan(x.re), nan, b_.AsFloat(bits)), x.type);
 }
 
 Val ScalarEmitter::Pow(const Val& x, const Val& y) {

@@ -127,8 +127,18 @@ bool IsLinear(const Instruction& x) {
   }
 }
 
+// Each element one of `values`; or all the same one.
+Instruction* AnyOf(Builder& b, const Shape& shape, const std::vector<double>& values, Random& random) {
+  const bool same = random.Chance(50);
+  Literal literal = *Literal::Zeros(shape.WithoutLayout());
+  for (int64_t i = 0; i < literal.num_elements(); ++i)
+    literal.SetDouble(i, same && i > 0 ? literal.GetDouble(0) : random.Pick(values));
+  return b.Constant(std::move(literal));
+}
+
 // Terms that cancel leave nothing, or what was rounded of them: `x` with zeros where it is that small beside its terms.
-Instruction* Cancelled(Builder& b, Instruction* x, Instruction* part, double ulps) {
+// Where these overflow together, a part of them may: anything may be left.
+Instruction* Cancelled(Builder& b, Instruction* x, Instruction* part, double ulps, Random& random) {
   std::vector<Instruction*> magnitudes;
   for (int64_t k = 0; k < x->operand_count(); ++k) {
     Instruction* operand = x->operand(k);
@@ -162,7 +172,10 @@ Instruction* Cancelled(Builder& b, Instruction* x, Instruction* part, double ulp
   const double unit = std::ldexp(1.0, -FormatOf(type).mantissa_bits);
   Instruction* limit = b.Make(Op::Multiply, {scale, b.Splat(type, ulps * unit, shape.dims())});
   Instruction* nothing = b.Compare(b.Make(Op::Abs, {part}), limit, CompareDirection::Le);
-  return b.Make(Op::Select, {nothing, b.Splat(type, 0, shape.dims()), part});
+  part = b.Make(Op::Select, {nothing, b.Splat(type, 0, shape.dims()), part});
+  Instruction* twice = b.Make(Op::Add, {scale, scale});
+  Instruction* wild = AnyOf(b, scale->shape(), {INFINITY, -INFINITY, NAN}, random);
+  return b.Make(Op::Select, {b.Make(Op::IsFinite, {twice}), part, wild});
 }
 
 // Complex arithmetic leaves two more things open: the sign of a part that is zero, and which number that is not finite
@@ -178,15 +191,6 @@ Instruction* WithShare(Builder& b, Instruction* part, Instruction* other, double
   }
   Instruction* share = b.Splat(type, random.Between(-ulps, ulps) * unit, dims);
   return b.Make(Op::Add, {part, b.Make(Op::Multiply, {other, share})});
-}
-
-// Each element one of `values`; or all the same one.
-Instruction* AnyOf(Builder& b, const Shape& shape, const std::vector<double>& values, Random& random) {
-  const bool same = random.Chance(50);
-  Literal literal = *Literal::Zeros(shape.WithoutLayout());
-  for (int64_t i = 0; i < literal.num_elements(); ++i)
-    literal.SetDouble(i, same && i > 0 ? literal.GetDouble(0) : random.Pick(values));
-  return b.Constant(std::move(literal));
 }
 
 Instruction* NoisyPart(Builder& b, Instruction* part, Instruction* finite, const Instruction& op, double ulps,
@@ -238,7 +242,8 @@ Instruction* NoisyReal(Builder& b, Instruction* x, const Instruction& op, double
 Instruction* Noisy(Builder& b, Instruction* x, const Instruction& op, double ulps, Random& random) {
   if (HasDynamicSize(x->shape())) return x;  // noise is constants, whose sizes are known
   const bool cancels = x == &op && IsLinear(op) && random.Chance(30);
-  if (!IsComplex(x->shape().type())) return NoisyReal(b, cancels ? Cancelled(b, x, x, ulps) : x, op, ulps, random);
+  if (!IsComplex(x->shape().type()))
+    return NoisyReal(b, cancels ? Cancelled(b, x, x, ulps, random) : x, op, ulps, random);
   Instruction* real = b.Make(Op::Real, {x});
   Instruction* imag = b.Make(Op::Imag, {x});
   Instruction* finite = b.Make(Op::And, {b.Make(Op::IsFinite, {real}), b.Make(Op::IsFinite, {imag})});
@@ -247,7 +252,7 @@ Instruction* Noisy(Builder& b, Instruction* x, const Instruction& op, double ulp
     for (Instruction* operand : op.operands())
       for (Op part : {Op::Real, Op::Imag})
         finite = b.Make(Op::And, {finite, b.Make(Op::IsFinite, {b.Make(part, {operand})})});
-  if (cancels) real = Cancelled(b, x, real, ulps), imag = Cancelled(b, x, imag, ulps);
+  if (cancels) real = Cancelled(b, x, real, ulps, random), imag = Cancelled(b, x, imag, ulps, random);
   // One of the two parts stays what it is: not finite.
   const bool first = random.Chance(50);
   // Backends go through logarithms and exponentials of complex numbers, which lose what the exponent takes.

@@ -59,7 +59,7 @@ Cell Clamp(Cell low, Cell x, Cell high, I) {
 Cell ReducePrecision(Cell a, Cell, Cell, I info) {
   if (std::isnan(a.re)) {
     if (info.mantissa_bits > 0) return a;
-    return Cell::Real(std::copysign(std::numeric_limits<double>::infinity(), a.re));
+    return Cell::Real(std::numeric_limits<double>::infinity());
   }
   const FloatFormat& f = FormatOf(info.operand);
   const uint64_t sign = f.has_sign ? uint64_t{1} << (f.bits - 1) : 0;
