@@ -265,6 +265,14 @@ Val ScalarEmitter::ReducePrecision(const Val& x, const ReducePrecisionAttrs& att
     V odd = b_.And(b_.LShr(bits, drop), b_.I(1, bits));
     V bump = b_.Add(odd, b_.I((int64_t{1} << (drop - 1)) - 1, bits));
     bits = b_.And(b_.Add(bits, bump), b_.I(-(int64_t{1} << drop), bits));
+    // A subnormal of a narrower type is normal here, and has fewer digits than that: multiples of what is kept of them.
+    const FloatFormat& format = FormatOf(x.type);
+    if (format.exponent_bits < exponent_bits && attrs.mantissa_bits < format.mantissa_bits) {
+      V magic = b_.F(std::ldexp(1.5, mantissa_bits + 1 - format.bias - static_cast<int>(attrs.mantissa_bits)), x.re);
+      V rounded = b_.CopySign(b_.FSub(b_.FAdd(x.re, magic), magic), x.re);
+      V subnormal = b_.FLt(b_.FAbs(x.re), b_.F(std::ldexp(1.0, 1 - format.bias), x.re));
+      bits = b_.Select(subnormal, b_.AsInt(rounded), bits);
+    }
   }
   if (attrs.exponent_bits < exponent_bits) {
     const int64_t reduced_bias = (int64_t{1} << (attrs.exponent_bits - 1)) - 1;
