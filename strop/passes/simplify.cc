@@ -18,7 +18,7 @@ namespace {
 RuleTable Rules(const std::vector<std::string>& disabled) {
   using namespace simplify;
   return RuleTable({ArithmeticRules(), LogicRules(), ConvertRules(), BroadcastRules(), ElementwiseRules(),
-                    ReshapeRules(), SliceRules(), ReductionRules()},
+                    ReshapeRules(), SliceRules(), DynamicSliceRules(), GatherRules(), ReductionRules()},
                    disabled);
 }
 
@@ -35,11 +35,18 @@ struct Simplify final : Pass {
 
 }  // namespace
 
-Status simplify::CheckRuleName(std::string_view name) {
+std::vector<std::string_view> simplify::RuleNames() {
   const RuleTable rules = Rules({});
-  std::vector<std::string_view> known;
+  std::vector<std::string_view> names;
   for (size_t op = 0; op < kNumOps; ++op)
-    for (const Rule* rule : rules.of(static_cast<Op>(op))) known.push_back(rule->name);
+    for (const Rule* rule : rules.of(static_cast<Op>(op))) names.push_back(rule->name);
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+Status simplify::CheckRuleName(std::string_view name) {
+  const std::vector<std::string_view> known = RuleNames();
   if (std::find(known.begin(), known.end(), name) != known.end()) return OkStatus();
   const std::string_view near = Nearest(name, known);
   return NotFound("there is no rule '", name, "'", near.empty() ? "" : StrCat("; did you mean '", near, "'?"));

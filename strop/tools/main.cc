@@ -32,6 +32,7 @@ constexpr Flag kOptFlags[] = {
     {"--print-changed", "", "Prints the module on stderr after each pass that changed it."},
     {"--verify-each", "", "Verifies after each pass (always so with --passes)."},
     {"--timing", "", "Tells the time of each pass on stderr."},
+    {"--list-rules", "", "Lists the rules of simplify; no file is read."},
     {"--explain", "", "Tells on stderr what the rules did and what passes decided."},
 };
 constexpr Flag kReduceFlags[] = {

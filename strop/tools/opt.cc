@@ -38,6 +38,12 @@ Status RunOpt(Arguments& arguments) {
   const bool verify_each = arguments.TakeFlag("--verify-each");
   const bool timing = arguments.TakeFlag("--timing");
   const bool explain = arguments.TakeFlag("--explain");
+  if (arguments.TakeFlag("--list-rules")) {
+    STROP_TRY(arguments.Files(0, 0));
+    std::string names;
+    for (std::string_view name : simplify::RuleNames()) names += StrCat(name, "\n");
+    return WriteFile("-", names);
+  }
   STROP_ASSIGN(std::vector<std::string> files, arguments.Files(1, 1));
   STROP_ASSIGN(std::unique_ptr<Module> module, LoadFile(files[0]));
 

@@ -164,6 +164,103 @@ Instruction* PowerOfSmallInteger(Instruction* i, Builder& b) {
 
 Instruction* OfItself(Instruction* i, Builder&) { return i->operand(0) == i->operand(1) ? i->operand(0) : nullptr; }
 
+// The constant that `i` is a splat of, negated; integers wrap.
+Instruction* NegatedConstant(Builder& b, const Instruction* i) {
+  const Literal& c = *Splat(i);
+  Instruction* minus = b.Constant(
+      IsInteger(c.type()) ? Literal::ScalarOfInt(c.type(), static_cast<int64_t>(-static_cast<uint64_t>(c.GetInt(0))))
+                          : Literal::ScalarOf(c.type(), -c.GetDouble(0)));
+  return i->shape().IsScalar() ? minus : b.Broadcast(minus, i->shape().dims(), {});
+}
+
+// x - c -> x + -c for integers, so that constants meet in sums.
+Instruction* SubtractConstant(Instruction* i, Builder& b) {
+  if (!IsInt(i) || !Splat(i->operand(1)) || Splat(i->operand(0))) return nullptr;
+  return b.Make(Op::Add, {i->operand(0), NegatedConstant(b, i->operand(1))});
+}
+
+// (x * c) * d -> x * (c * d): integers wrap, so that it is exact; so for and, or, xor, minimum and maximum.
+Instruction* ConstantsMeet(Instruction* i, Builder& b) {
+  const bool order = i->op() == Op::Minimum || i->op() == Op::Maximum;
+  if (!(order ? IsIntOrFloat(i) : IsInt(i) || (IsPred(Type(i)) && i->op() != Op::Multiply))) return nullptr;
+  for (int64_t k = 0; k < 2; ++k) {
+    Instruction *d = i->operand(k), *inner = i->operand(1 - k);
+    if (!Splat(d) || inner->op() != i->op() || inner->use_count() != 1) continue;
+    for (int64_t n = 0; n < 2; ++n)
+      if (Splat(inner->operand(n)) && !Splat(inner->operand(1 - n)))
+        return b.Make(i->op(), {inner->operand(1 - n), b.Make(i->op(), {inner->operand(n), d})});
+  }
+  return nullptr;
+}
+
+// x * -1 -> -x
+Instruction* MultiplyMinusOne(Instruction* i, Builder& b) {
+  if (!(IsInt(i) ? IsSigned(Type(i)) : IsFloat(Type(i)) && FormatOf(Type(i)).has_sign)) return nullptr;
+  Instruction* x = Other(i, [](const Instruction* o) { return IsSplatOf(o, -1); });
+  return x ? b.Make(Op::Negate, {x}) : nullptr;
+}
+
+// -x * c -> x * -c, and -(x * c) -> x * -c: signs never change how a product or a quotient rounds.
+Instruction* NegateIntoConstant(Instruction* i, Builder& b) {
+  const bool outside = i->op() == Op::Negate;
+  Instruction* product = outside ? i->operand(0) : i;
+  if (product->op() != Op::Multiply && product->op() != Op::Divide) return nullptr;
+  if (outside && product->use_count() != 1) return nullptr;
+  if (product->op() == Op::Divide ? !IsFloat(Type(i)) : !IsIntOrFloat(i)) return nullptr;
+  if (IsFloat(Type(i)) && !FormatOf(Type(i)).has_sign) return nullptr;
+  for (int64_t k = 0; k < 2; ++k) {
+    Instruction *c = product->operand(k), *x = product->operand(1 - k);
+    if (!Splat(c) || Splat(x)) continue;
+    if (!outside) {
+      if (x->op() != Op::Negate) continue;
+      x = x->operand(0);
+    }
+    Instruction* minus = NegatedConstant(b, c);
+    return b.Make(product->op(), {k == 0 ? minus : x, k == 0 ? x : minus});
+  }
+  return nullptr;
+}
+
+// |x| * |x| -> x * x
+Instruction* SquareOfAbs(Instruction* i, Builder& b) {
+  Instruction* x = i->operand(0);
+  if (x != i->operand(1) || x->op() != Op::Abs || Type(x) != Type(x->operand(0))) return nullptr;
+  return b.Make(Op::Multiply, {x->operand(0), x->operand(0)});
+}
+
+// |e^x|, |x * x| of floats, |logistic(x)| and of what was unsigned: nothing to do.
+Instruction* AbsOfPositive(Instruction* i, Builder&) {
+  Instruction* x = i->operand(0);
+  if (Type(x) != Type(i)) return nullptr;  // of a complex number
+  if (IsUnsigned(Type(x))) return x;
+  if (x->op() == Op::Convert && Bits(Type(x->operand(0))) < Bits(Type(x)) &&
+      (IsUnsigned(Type(x->operand(0))) || IsPred(Type(x->operand(0)))))
+    return x;
+  if (!IsFloat(Type(x))) return nullptr;
+  const bool square = x->op() == Op::Multiply && x->operand(0) == x->operand(1);
+  return square || x->op() == Op::Exp || x->op() == Op::Logistic ? x : nullptr;
+}
+
+// floor(floor(x)), sign(sign(x)) and their kind
+Instruction* Idempotent(Instruction* i, Builder&) { return i->operand(0)->op() == i->op() ? i->operand(0) : nullptr; }
+
+// max(x, max(x, y)) -> max(x, y); so for minimum, and, or
+Instruction* Absorbed(Instruction* i, Builder&) {
+  for (int64_t k = 0; k < 2; ++k) {
+    Instruction *x = i->operand(k), *inner = i->operand(1 - k);
+    if (inner->op() == i->op() && (inner->operand(0) == x || inner->operand(1) == x)) return inner;
+  }
+  return nullptr;
+}
+
+// clamp(l, clamp(l, x, h), h)
+Instruction* ClampClamp(Instruction* i, Builder&) {
+  Instruction* inner = i->operand(1);
+  if (inner->op() != Op::Clamp || inner->operand(0) != i->operand(0) || inner->operand(2) != i->operand(2))
+    return nullptr;
+  return inner;
+}
+
 constexpr Rule kRules[] = {
     {"add-zero", Op::Add, &AddZero},
     {"add-negate", Op::Add, &AddNegate},
@@ -187,6 +284,29 @@ constexpr Rule kRules[] = {
     {"power-small-integer", Op::Power, &PowerOfSmallInteger},
     {"maximum-self", Op::Maximum, &OfItself},
     {"minimum-self", Op::Minimum, &OfItself},
+    {"subtract-constant", Op::Subtract, &SubtractConstant},
+    {"multiply-constants", Op::Multiply, &ConstantsMeet},
+    {"maximum-constants", Op::Maximum, &ConstantsMeet},
+    {"minimum-constants", Op::Minimum, &ConstantsMeet},
+    {"and-constants", Op::And, &ConstantsMeet},
+    {"or-constants", Op::Or, &ConstantsMeet},
+    {"xor-constants", Op::Xor, &ConstantsMeet},
+    {"multiply-minus-one", Op::Multiply, &MultiplyMinusOne},
+    {"multiply-negate-constant", Op::Multiply, &NegateIntoConstant},
+    {"divide-negate-constant", Op::Divide, &NegateIntoConstant},
+    {"negate-product", Op::Negate, &NegateIntoConstant},
+    {"square-of-abs", Op::Multiply, &SquareOfAbs},
+    {"abs-of-positive", Op::Abs, &AbsOfPositive},
+    {"floor-floor", Op::Floor, &Idempotent},
+    {"ceil-ceil", Op::Ceil, &Idempotent},
+    {"round-round", Op::RoundNearestEven, &Idempotent},
+    {"round-round", Op::RoundNearestAfz, &Idempotent},
+    {"sign-sign", Op::Sign, &Idempotent},
+    {"maximum-absorbed", Op::Maximum, &Absorbed},
+    {"minimum-absorbed", Op::Minimum, &Absorbed},
+    {"and-absorbed", Op::And, &Absorbed},
+    {"or-absorbed", Op::Or, &Absorbed},
+    {"clamp-clamp", Op::Clamp, &ClampClamp},
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Constants as rules see them: a scalar constant, or a broadcast of one. (Larger constants of equal elements become
 // broadcasts by a rule of their own.)
 #pragma once
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -12,6 +13,20 @@ namespace strop::simplify {
 inline const Literal* Splat(const Instruction* i) {
   while (i->op() == Op::Broadcast || i->op() == Op::Reshape) i = i->operand(0);
   return i->IsConstant() && i->shape().IsScalar() ? &i->literal() : nullptr;
+}
+
+// The scalar whose copies an array is, or null.
+inline Instruction* SpreadScalar(Instruction* i) {
+  while (!i->shape().IsScalar() && (i->op() == Op::Broadcast || i->op() == Op::Reshape)) i = i->operand(0);
+  return i->shape().IsScalar() ? i : nullptr;
+}
+
+// The same value, bit for bit: one instruction, or equal constants.
+inline bool SameScalar(const Instruction* x, const Instruction* y) {
+  if (x == y) return true;
+  if (!x->IsConstant() || !y->IsConstant() || x->shape().type() != y->shape().type()) return false;
+  const auto a = x->literal().bytes(), c = y->literal().bytes();
+  return std::equal(a.begin(), a.end(), c.begin(), c.end());
 }
 
 // Equal to `value` as a number (0 is -0 as well); complex numbers have no imaginary part.

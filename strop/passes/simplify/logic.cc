@@ -1,5 +1,7 @@
 // Rules of logic and bits, comparisons and select. Comparisons of floats keep their meaning for NaN: x == x is not
 // true.
+#include <optional>
+
 #include "strop/passes/simplify/constants.h"
 #include "strop/passes/simplify/simplify.h"
 #include "strop/rewrite/match.h"
@@ -127,6 +129,134 @@ Instruction* SelectSelect(Instruction* i, Builder& b) {
   return nullptr;
 }
 
+// (x >> c) >> d -> x >> (c + d) while the sum is less than the width
+Instruction* ShiftShift(Instruction* i, Builder& b) {
+  Instruction* inner = i->operand(0);
+  if (inner->op() != i->op() || inner->use_count() != 1) return nullptr;
+  const Literal *d = Splat(i->operand(1)), *c = Splat(inner->operand(1));
+  if (!c || !d) return nullptr;
+  const int64_t width = Bits(Type(i)), x = c->GetInt(0), y = d->GetInt(0);
+  if (x < 0 || y < 0 || x >= width || y >= width || x + y >= width) return nullptr;
+  return b.Make(i->op(), {inner->operand(0), b.Splat(Type(i), static_cast<double>(x + y), i->shape().dims())});
+}
+
+// x & ~x = 0, x | ~x = ~0, x ^ ~x = ~0
+Instruction* WithItsComplement(Instruction* i, Builder& b) {
+  for (int64_t k = 0; k < 2; ++k) {
+    const Instruction* n = i->operand(k);
+    if (n->op() != Op::Not || n->operand(0) != i->operand(1 - k)) continue;
+    Instruction* zero = b.Splat(Type(i), 0, i->shape().dims());
+    return i->op() == Op::And ? zero : b.Make(Op::Not, {zero});
+  }
+  return nullptr;
+}
+
+CompareDirection Swapped(CompareDirection d) {
+  switch (d) {
+    case CompareDirection::Lt: return CompareDirection::Gt;
+    case CompareDirection::Gt: return CompareDirection::Lt;
+    case CompareDirection::Le: return CompareDirection::Ge;
+    case CompareDirection::Ge: return CompareDirection::Le;
+    default: return d;
+  }
+}
+
+// c < x -> x > c: what compares with the same constant looks the same.
+Instruction* CompareConstantFirst(Instruction* i, Builder& b) {
+  if (!Splat(i->operand(0)) || Splat(i->operand(1))) return nullptr;
+  CompareAttrs attrs = i->attrs<CompareAttrs>();
+  attrs.direction = Swapped(attrs.direction);
+  return b.Make(Op::Compare, {i->operand(1), i->operand(0)}, attrs);
+}
+
+// x + c == d -> x == d - c: integers wrap, so that it is exact.
+Instruction* CompareSum(Instruction* i, Builder& b) {
+  const Instruction* sum = i->operand(0);
+  if (sum->op() != Op::Add || sum->use_count() != 1 || !IsInteger(Type(sum)) || !Splat(i->operand(1)) ||
+      !IsEquality(i->attrs<CompareAttrs>().direction))
+    return nullptr;
+  for (int64_t k = 0; k < 2; ++k)
+    if (Splat(sum->operand(k)) && !Splat(sum->operand(1 - k)))
+      return b.Make(Op::Compare, {sum->operand(1 - k), b.Make(Op::Subtract, {i->operand(1), sum->operand(k)})},
+                    i->any_attrs());
+  return nullptr;
+}
+
+std::optional<bool> Holds(CompareDirection d, int64_t x, int64_t y) {
+  switch (d) {
+    case CompareDirection::Eq: return x == y;
+    case CompareDirection::Ne: return x != y;
+    case CompareDirection::Lt: return x < y;
+    case CompareDirection::Le: return x <= y;
+    case CompareDirection::Gt: return x > y;
+    case CompareDirection::Ge: return x >= y;
+  }
+  return std::nullopt;
+}
+
+// A count against a number it never or always reaches: iota of 8 < 8
+Instruction* CompareIota(Instruction* i, Builder& b) {
+  const Instruction* iota = i->operand(0);
+  while (iota->op() == Op::Broadcast || iota->op() == Op::Reshape) iota = iota->operand(0);
+  const Literal* c = Splat(i->operand(1));
+  if (iota->op() != Op::Iota || !c || !IsInteger(Type(iota)) || Bits(Type(iota)) < 16) return nullptr;
+  const int64_t last = iota->shape().dim(iota->attrs<IotaAttrs>().dimension) - 1, value = c->GetInt(0);
+  const int64_t largest = Bits(Type(iota)) == 16 ? INT16_MAX : INT32_MAX;
+  if (last < 0 || last > largest || (IsUnsigned(c->type()) && value < 0)) return nullptr;  // it would wrap
+  const CompareDirection d = i->attrs<CompareAttrs>().direction;
+  if (IsEquality(d)) {
+    if (value >= 0 && value <= last && last > 0) return nullptr;
+  } else if (Holds(d, 0, value) != Holds(d, last, value)) {
+    return nullptr;
+  }
+  return Bool(b, i, *Holds(d, 0, value));
+}
+
+// select(p, 3, 5) == 3 -> p
+Instruction* CompareSelect(Instruction* i, Builder& b) {
+  const Instruction* select = i->operand(0);
+  const Literal* c = Splat(i->operand(1));
+  if (select->op() != Op::Select || !c || !(IsInteger(c->type()) || IsPred(c->type())) ||
+      !select->operand(0)->shape().SameDims(i->shape()))
+    return nullptr;
+  const Literal *x = Splat(select->operand(1)), *y = Splat(select->operand(2));
+  if (!x || !y || (Bits(c->type()) == 64 && IsUnsigned(c->type()))) return nullptr;
+  const CompareDirection d = i->attrs<CompareAttrs>().direction;
+  const bool then = *Holds(d, x->GetInt(0), c->GetInt(0)), otherwise = *Holds(d, y->GetInt(0), c->GetInt(0));
+  if (then == otherwise) return Bool(b, i, then);
+  return then ? select->operand(0) : b.Make(Op::Not, {select->operand(0)});
+}
+
+// int(p) != 0 -> p, int(p) == 1 -> p and their opposites
+Instruction* CompareConvertedPred(Instruction* i, Builder& b) {
+  const Instruction* x = i->operand(0);
+  const CompareDirection d = i->attrs<CompareAttrs>().direction;
+  if (x->op() != Op::Convert || !IsPred(Type(x->operand(0))) || IsComplex(Type(x)) || !IsEquality(d)) return nullptr;
+  if (IsFloat(Type(x)) && !FormatOf(Type(x)).has_sign) return nullptr;  // it has no 0
+  const bool zero = IsSplatOf(i->operand(1), 0), one = IsSplatOf(i->operand(1), 1);
+  if ((!zero && !one) || (IsInteger(Type(x)) && IsSigned(Type(x)) && Bits(Type(x)) == 1)) return nullptr;
+  if (i->attrs<CompareAttrs>().order == CompareOrder::TotalOrder && IsFloat(Type(x))) return nullptr;  // -0
+  return one == (d == CompareDirection::Eq) ? x->operand(0) : b.Make(Op::Not, {x->operand(0)});
+}
+
+// select(p, 1, 0) -> convert(p)
+Instruction* SelectOneZero(Instruction* i, Builder& b) {
+  const ElementType type = Type(i);
+  if (!(IsInteger(type) || IsFloat(type)) || !i->operand(0)->shape().SameDims(i->shape())) return nullptr;
+  if (IsInteger(type) && IsSigned(type) && Bits(type) < 4) return nullptr;
+  const bool zero = IsInteger(type) ? IsZeroInteger(i->operand(2)) : IsPositiveZero(i->operand(2));
+  return zero && IsSplatOf(i->operand(1), 1) ? b.Convert(i->operand(0), type) : nullptr;
+}
+
+// Integers are finite.
+Instruction* IsFiniteOfInteger(Instruction* i, Builder& b) {
+  const Instruction* x = i->operand(0);
+  if (x->op() != Op::Convert || Type(x) == ElementType::F16) return nullptr;
+  const ElementType from = Type(x->operand(0));
+  const bool wide = Type(x) == ElementType::F32 || Type(x) == ElementType::F64 || Type(x) == ElementType::BF16;
+  return wide && (IsInteger(from) || IsPred(from)) ? Bool(b, i, true) : nullptr;
+}
+
 constexpr Rule kRules[] = {
     {"and-self", Op::And, &OfItself},
     {"or-self", Op::Or, &OfItself},
@@ -146,6 +276,18 @@ constexpr Rule kRules[] = {
     {"select-not", Op::Select, &SelectNot},
     {"select-pred", Op::Select, &SelectPred},
     {"select-select", Op::Select, &SelectSelect},
+    {"shift-shift", Op::ShiftLeft, &ShiftShift},
+    {"shift-shift", Op::ShiftRightLogical, &ShiftShift},
+    {"and-complement", Op::And, &WithItsComplement},
+    {"or-complement", Op::Or, &WithItsComplement},
+    {"xor-complement", Op::Xor, &WithItsComplement},
+    {"compare-constant-first", Op::Compare, &CompareConstantFirst},
+    {"compare-sum", Op::Compare, &CompareSum},
+    {"compare-iota", Op::Compare, &CompareIota},
+    {"compare-select", Op::Compare, &CompareSelect},
+    {"compare-converted-pred", Op::Compare, &CompareConvertedPred},
+    {"select-one-zero", Op::Select, &SelectOneZero},
+    {"is-finite-of-integer", Op::IsFinite, &IsFiniteOfInteger},
 };
 
 }  // namespace

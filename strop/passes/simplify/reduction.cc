@@ -1,9 +1,9 @@
-// Rules of reduce, dot, sort, scatter and run-time sizes.
+// Rules of reduce, dot, sort and run-time sizes. The order in which a reduction combines its elements is left open.
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "strop/passes/simplify/constants.h"
+#include "strop/passes/simplify/reshape_groups.h"
 #include "strop/passes/simplify/simplify.h"
 
 namespace strop::simplify {
@@ -100,6 +100,136 @@ Instruction* ReduceTranspose(Instruction* i, Builder& b) {
   return b.Make(Op::Reduce, operands, DimensionsAttrs{dimensions}, {&reducer, 1}, &i->shape());
 }
 
+// Sums of sums
+Instruction* ReduceReduce(Instruction* i, Builder& b) {
+  const Instruction* inner = i->operand(0);
+  if (i->operand_count() != 2 || inner->op() != Op::Reduce || inner->operand_count() != 2 || inner->use_count() != 1 ||
+      Type(inner) != Type(i) || Type(inner->operand(0)) != Type(i))
+    return nullptr;
+  const Op op = ReducerOp(*i->to_apply());
+  if (op == Op::kEnd || ReducerOp(*inner->to_apply()) != op || !IsIdentity(op, inner->operand(1))) return nullptr;
+  Dims dimensions;
+  int64_t left = 0;  // of the inner result
+  for (int64_t d = 0; d < inner->operand(0)->shape().rank(); ++d)
+    if (Contains(inner->dimensions(), d) || Contains(i->dimensions(), left++)) dimensions.push_back(d);
+  Instruction* operands[] = {inner->operand(0), i->operand(1)};
+  Computation* reducer = i->to_apply();
+  return b.Make(Op::Reduce, operands, DimensionsAttrs{dimensions}, {&reducer, 1}, &i->shape());
+}
+
+// Of copies: each is reduced once, a sum over them is a product with their number, and the largest is each of them.
+Instruction* ReduceBroadcast(Instruction* i, Builder& b) {
+  const Instruction* x = i->operand(0);
+  if (i->operand_count() != 2 || x->op() != Op::Broadcast || Type(x) != Type(i) || i->shape().num_elements() == 0)
+    return nullptr;
+  const Op op = ReducerOp(*i->to_apply());
+  if (!IsIdentity(op, i->operand(1)) || op == Op::Multiply || x->shape().rank() == x->operand(0)->shape().rank())
+    return nullptr;
+  int64_t copies = 1, kept = 0;
+  Dims own_reduced, own_kept;  // dimensions of the operand; of the result
+  std::vector<int64_t> place(x->shape().rank(), -1);
+  for (int64_t d = 0; d < x->shape().rank(); ++d) {
+    if (!Contains(i->dimensions(), d)) place[d] = kept++;
+    if (Contains(i->dimensions(), d) && !Contains(x->dimensions(), d)) copies *= x->shape().dim(d);
+  }
+  if (op == Op::Add &&
+      !(IsInteger(Type(i)) || (IsFloat(Type(i)) && copies <= (int64_t{1} << FormatOf(Type(i)).mantissa_bits))))
+    return nullptr;
+  for (int64_t k = 0; k < x->operand(0)->shape().rank(); ++k) {
+    if (place[x->dimensions()[k]] < 0) {
+      own_reduced.push_back(k);
+    } else {
+      own_kept.push_back(place[x->dimensions()[k]]);
+    }
+  }
+  Instruction* y = x->operand(0);
+  if (!own_reduced.empty()) y = b.Reduce(y, i->operand(1), own_reduced, i->to_apply());
+  if (op == Op::Add) y = b.Make(Op::Multiply, {y, b.Splat(Type(i), static_cast<double>(copies), y->shape().dims())});
+  return i->shape().IsScalar() ? y : b.Broadcast(y, i->shape().dims(), own_kept);
+}
+
+// A reshape within what is reduced, or within what stays
+Instruction* ReduceReshape(Instruction* i, Builder& b) {
+  const Instruction* x = i->operand(0);
+  if (i->operand_count() != 2 || x->op() != Op::Reshape || Type(x) != Type(i) || i->shape().num_elements() == 0 ||
+      ReducerOp(*i->to_apply()) == Op::kEnd)
+    return nullptr;
+  Dims dimensions;
+  for (const ReshapeGroup& group : ReshapeGroups(x->operand(0)->shape(), x->shape())) {
+    const int64_t reduced =
+        std::count_if(group.to.begin(), group.to.end(), [&](int64_t d) { return Contains(i->dimensions(), d); });
+    if (reduced == 0) continue;
+    if (reduced != static_cast<int64_t>(group.to.size())) return nullptr;
+    for (int64_t d : group.from) dimensions.push_back(d);
+  }
+  if (dimensions.empty()) return nullptr;
+  return b.Reshape(b.Reduce(x->operand(0), i->operand(1), dimensions, i->to_apply()), i->shape().dims());
+}
+
+// Sums of products of what is spread to the same dimensions: a dot (matrices multiplied by hand). Where one side has
+// all dimensions, or few numbers are summed, nothing is won.
+constexpr int64_t kWorthADot = 16;
+
+Instruction* ReduceIsDot(Instruction* i, Builder& b) {
+  const Instruction* product = i->operand(0);
+  const bool numbers = IsInteger(Type(i)) || IsFloat(Type(i));
+  if (i->operand_count() != 2 || product->op() != Op::Multiply || product->use_count() != 1 || !numbers ||
+      Type(product) != Type(i) || ReducerOp(*i->to_apply()) != Op::Add || !IsIdentity(Op::Add, i->operand(1)))
+    return nullptr;
+  const Instruction *x = product->operand(0), *y = product->operand(1);
+  if (x->op() != Op::Broadcast || y->op() != Op::Broadcast) return nullptr;
+  auto position = [](const Dims& dims, int64_t d) { return std::find(dims.begin(), dims.end(), d) - dims.begin(); };
+  DotAttrs attrs;
+  Dims batch, free_x, free_y;  // dimensions of the product
+  int64_t summed = 1, rows = 1, columns = 1;
+  for (int64_t d = 0; d < product->shape().rank(); ++d) {
+    const bool in_x = Contains(x->dimensions(), d), in_y = Contains(y->dimensions(), d);
+    const int64_t size = product->shape().dim(d);
+    if (Contains(i->dimensions(), d)) {
+      if (!in_x || !in_y) return nullptr;
+      attrs.lhs_contracting.push_back(position(x->dimensions(), d));
+      attrs.rhs_contracting.push_back(position(y->dimensions(), d));
+      summed *= size;
+    } else if (in_x && in_y) {
+      attrs.lhs_batch.push_back(position(x->dimensions(), d));
+      attrs.rhs_batch.push_back(position(y->dimensions(), d));
+      batch.push_back(d);
+    } else if (in_x) {
+      free_x.push_back(d);
+      rows *= size;
+    } else if (in_y) {
+      free_y.push_back(d);
+      columns *= size;
+    } else {
+      return nullptr;
+    }
+  }
+  if (summed < kWorthADot || rows < kWorthADot || columns < kWorthADot) return nullptr;
+  // The dot's dimensions: batch, then those of x in its order, then those of y in its own.
+  auto by_place = [](const Dims& dims) {
+    return [&dims](int64_t p, int64_t q) {
+      return std::find(dims.begin(), dims.end(), p) < std::find(dims.begin(), dims.end(), q);
+    };
+  };
+  std::sort(free_x.begin(), free_x.end(), by_place(x->dimensions()));
+  std::sort(free_y.begin(), free_y.end(), by_place(y->dimensions()));
+  if (!free_x.empty() && !free_y.empty() && free_y[0] < free_x[0]) {  // so that nothing has to be transposed
+    std::swap(x, y);
+    std::swap(free_x, free_y);
+    std::swap(attrs.lhs_contracting, attrs.rhs_contracting);
+    std::swap(attrs.lhs_batch, attrs.rhs_batch);
+  }
+  Dims order = batch;
+  order.insert(order.end(), free_x.begin(), free_x.end());
+  order.insert(order.end(), free_y.begin(), free_y.end());
+  Instruction* dot = b.Dot(x->operand(0), y->operand(0), std::move(attrs), Type(i));
+  Dims sorted = order, permutation;
+  std::sort(sorted.begin(), sorted.end());
+  if (sorted == order) return dot;
+  for (int64_t d : sorted) permutation.push_back(position(order, d));
+  return b.Transpose(dot, permutation);
+}
+
 // ---- dot ------------------------------------------------------------------------------------------------------------
 
 // Nothing is summed: zero
@@ -135,7 +265,7 @@ Instruction* DotIsOuterProduct(Instruction* i, Builder& b) {
   return b.Make(IsPred(Type(i)) ? Op::And : Op::Multiply, {lhs, rhs});
 }
 
-// ---- sort, scatter, sizes -------------------------------------------------------------------------------------------
+// ---- sort, sizes ----------------------------------------------------------------------------------------------------
 
 // Along a dimension of at most one element, everything is in order.
 Instruction* SortOfOne(Instruction* i, Builder& b) {
@@ -146,98 +276,18 @@ Instruction* SortOfOne(Instruction* i, Builder& b) {
   return b.Tuple(i->operands());
 }
 
-Instruction* ScatterOfNothing(Instruction* i, Builder&) {
-  const bool one = i->operand_count() == 3 && i->shape().Compatible(i->operand(0)->shape());
-  return one && i->operand(2)->shape().num_elements() == 0 ? i->operand(0) : nullptr;
-}
-
-// Element k of a list of integers that is a constant, equal numbers, or such lists one after the other.
-std::optional<int64_t> KnownElement(const Instruction* list, int64_t k) {
-  for (int depth = 0; depth < 8; ++depth) {
-    if (const Literal* splat = Splat(list)) return splat->GetInt(0);
-    if (list->IsConstant()) return list->literal().GetInt(k);
-    if (list->op() == Op::Reshape) {
-      list = list->operand(0);
-    } else if (list->op() == Op::Concatenate &&
-               list->shape().dim(list->dimensions()[0]) == list->shape().num_elements()) {
-      int64_t n = 0;
-      while (k >= list->operand(n)->shape().num_elements()) k -= list->operand(n++)->shape().num_elements();
-      list = list->operand(n);
-    } else {
-      break;
-    }
-  }
-  return std::nullopt;
-}
-
-// The starts and sizes of the one window of a scatter, known here, all inside the operand; false if that is not so.
-bool OneKnownWindow(const Instruction& scatter, Dims& starts, Dims& sizes) {
-  const ScatterAttrs& a = scatter.attrs<ScatterAttrs>();
-  const Instruction* indices = scatter.operand(1);
-  const int64_t components = static_cast<int64_t>(a.scatter_dims_to_operand_dims.size());
-  if (!a.input_batching_dims.empty() || indices->shape().num_elements() != components) return false;
-  const Shape& operand = scatter.operand(0)->shape();
-  const Shape& updates = scatter.operand(2)->shape();
-  size_t next = 0;
-  for (int64_t d = 0; d < operand.rank(); ++d) {
-    sizes.push_back(Contains(a.inserted_window_dims, d) ? 1 : updates.dim(a.update_window_dims[next++]));
-    starts.push_back(0);
-  }
-  // Without components, every window of the updates is at 0.
-  if (updates.num_elements() != Shape::Array(updates.type(), Int64Vector(sizes.begin(), sizes.end())).num_elements())
-    return false;
-  for (int64_t k = 0; k < components; ++k) {
-    const std::optional<int64_t> start = KnownElement(indices, k);
-    if (!start) return false;
-    starts[a.scatter_dims_to_operand_dims[k]] = *start;
-  }
-  for (int64_t d = 0; d < operand.rank(); ++d)
-    if (starts[d] < 0 || starts[d] > operand.dim(d) - sizes[d]) return false;  // it would be skipped
-  return true;
-}
-
-// x.at[1:-1].add(y): one window at a known place is a slice, the combiner, and an update in place.
-Instruction* ScatterOneWindow(Instruction* i, Builder& b) {
-  if (i->operand_count() != 3) return nullptr;
-  const Computation& combiner = *i->called(0);
-  const Instruction* root = combiner.root();
-  const bool replaces = root->IsParameter() && root->parameter_number() == 1;
-  const bool combines = root->operand_count() == 2 && IsElementwise(root->op()) && Type(root) == Type(i) &&
-                        root->operand(0)->IsParameter() && root->operand(1)->IsParameter() &&
-                        root->operand(0) != root->operand(1);
-  Dims starts, sizes;
-  if ((!replaces && !combines) || !OneKnownWindow(*i, starts, sizes)) return nullptr;
-  Instruction* window = b.Reshape(i->operand(2), Int64Vector(sizes.begin(), sizes.end()));
-  if (!replaces) {
-    Dims limits;
-    for (size_t d = 0; d < starts.size(); ++d) limits.push_back(starts[d] + sizes[d]);
-    Instruction* current = b.Slice(i->operand(0), starts, limits, Dims(starts.size(), 1));
-    const bool in_order = root->operand(0)->parameter_number() == 0;
-    window = b.Make(root->op(), {in_order ? current : window, in_order ? window : current}, root->any_attrs());
-  }
-  SmallVector<Instruction*, 8> operands;
-  operands.push_back(i->operand(0));
-  operands.push_back(window);
-  for (int64_t start : starts) operands.push_back(b.Constant(Literal::Scalar(start)));
-  return b.Make(Op::DynamicUpdateSlice, operands, NoAttrs{}, {}, nullptr);
-}
-
 Instruction* StaticSize(Instruction* i, Builder& b) {
   const int64_t size = i->operand(0)->shape().dim(i->dimensions()[0]);
   return size <= INT32_MAX ? b.Constant(Literal::Scalar(static_cast<int32_t>(size))) : nullptr;
 }
 
 constexpr Rule kRules[] = {
-    {"reduce-of-one", Op::Reduce, &ReduceOfOne},
-    {"reduce-less-dims", Op::Reduce, &ReduceLessDims},
-    {"reduce-of-empty", Op::Reduce, &ReduceOfEmpty},
-    {"reduce-transpose", Op::Reduce, &ReduceTranspose},
-    {"dot-of-empty", Op::Dot, &DotOfEmpty},
-    {"dot-is-outer-product", Op::Dot, &DotIsOuterProduct},
-    {"sort-of-one", Op::Sort, &SortOfOne},
-    {"scatter-of-nothing", Op::Scatter, &ScatterOfNothing},
-    {"scatter-one-window", Op::Scatter, &ScatterOneWindow},
-    {"static-size", Op::GetDimensionSize, &StaticSize},
+    {"reduce-of-one", Op::Reduce, &ReduceOfOne},     {"reduce-less-dims", Op::Reduce, &ReduceLessDims},
+    {"reduce-of-empty", Op::Reduce, &ReduceOfEmpty}, {"reduce-transpose", Op::Reduce, &ReduceTranspose},
+    {"reduce-reduce", Op::Reduce, &ReduceReduce},    {"reduce-broadcast", Op::Reduce, &ReduceBroadcast},
+    {"reduce-reshape", Op::Reduce, &ReduceReshape},  {"reduce-is-dot", Op::Reduce, &ReduceIsDot},
+    {"dot-of-empty", Op::Dot, &DotOfEmpty},          {"dot-is-outer-product", Op::Dot, &DotIsOuterProduct},
+    {"sort-of-one", Op::Sort, &SortOfOne},           {"static-size", Op::GetDimensionSize, &StaticSize},
 };
 
 }  // namespace

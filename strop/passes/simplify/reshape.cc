@@ -3,6 +3,7 @@
 
 #include "strop/ir/physical_shape.h"
 #include "strop/passes/simplify/constants.h"
+#include "strop/passes/simplify/reshape_groups.h"
 #include "strop/passes/simplify/simplify.h"
 
 namespace strop::simplify {
@@ -21,23 +22,49 @@ Instruction* ReshapeReshape(Instruction* i, Builder& b) {
   return inner->op() == Op::Reshape ? b.Reshape(inner->operand(0), i->shape().dims()) : nullptr;
 }
 
-Instruction* ReshapeScalarBroadcast(Instruction* i, Builder& b) {
-  Instruction* x = i->operand(0);
-  if (x->op() != Op::Broadcast || !x->operand(0)->shape().IsScalar()) return nullptr;
-  return i->shape().IsScalar() ? x->operand(0) : b.Broadcast(x->operand(0), i->shape().dims(), {});
-}
-
 Instruction* ReshapeConstant(Instruction* i, Builder& b) {
   const Instruction* x = i->operand(0);
   if (!x->IsConstant() || !x->literal().has_values()) return nullptr;
   return b.Constant(x->literal().WithShape(i->shape().WithoutLayout()));
 }
 
-// ---- transpose ------------------------------------------------------------------------------------------------------
-
-Instruction* TransposeToSelf(Instruction* i, Builder&) {
-  return IsIdentityPermutation(i->dimensions()) ? i->operand(0) : nullptr;
+// Dimensions of the operand and dimensions that the broadcast made do not mix: the operand is reshaped, and spread to
+// where the result has its dimensions.
+Instruction* ReshapeBroadcast(Instruction* i, Builder& b) {
+  const Instruction* x = i->operand(0);
+  if (x->op() != Op::Broadcast || !std::is_sorted(x->dimensions().begin(), x->dimensions().end())) return nullptr;
+  if (i->shape().num_elements() == 0) return nullptr;
+  Int64Vector dims;  // of the operand, reshaped
+  Dims dimensions;
+  for (const ReshapeGroup& group : ReshapeGroups(x->shape(), i->shape())) {
+    const int64_t own = std::count_if(group.from.begin(), group.from.end(), [&](int64_t d) {
+      return std::find(x->dimensions().begin(), x->dimensions().end(), d) != x->dimensions().end();
+    });
+    if (own == 0) continue;
+    if (own != static_cast<int64_t>(group.from.size())) return nullptr;
+    for (int64_t d : group.to) {
+      dims.push_back(i->shape().dim(d));
+      dimensions.push_back(d);
+    }
+  }
+  if (i->shape().IsScalar()) return b.Reshape(x->operand(0), {});
+  return b.Broadcast(b.Reshape(x->operand(0), dims), i->shape().dims(), dimensions);
 }
+
+// The counted dimension stays as it is.
+Instruction* ReshapeIota(Instruction* i, Builder& b) {
+  const Instruction* x = i->operand(0);
+  if (x->op() != Op::Iota) return nullptr;
+  const int64_t along = x->attrs<IotaAttrs>().dimension;
+  for (const ReshapeGroup& group : ReshapeGroups(x->shape(), i->shape())) {
+    if (std::find(group.from.begin(), group.from.end(), along) == group.from.end()) continue;
+    if (group.from.size() != 1 || group.to.size() != 1) return nullptr;
+    return b.Iota(i->shape().WithoutLayout(), group.to[0]);
+  }
+  return nullptr;
+}
+
+// ---- transpose ------------------------------------------------------------------------------------------------------
 
 Instruction* TransposeTranspose(Instruction* i, Builder& b) {
   Instruction* inner = i->operand(0);
@@ -47,7 +74,7 @@ Instruction* TransposeTranspose(Instruction* i, Builder& b) {
   return b.Transpose(inner->operand(0), permutation);
 }
 
-// Only dimensions of one element change their place: no element moves.
+// At most dimensions of one element change their place: no element moves.
 Instruction* TransposeIsReshape(Instruction* i, Builder& b) {
   int64_t last = -1;
   for (int64_t d : i->dimensions()) {
@@ -107,9 +134,9 @@ constexpr Rule kRules[] = {
     {"copy", Op::Copy, &CopyOfAnything},
     {"reshape-to-self", Op::Reshape, &ReshapeToSelf},
     {"reshape-reshape", Op::Reshape, &ReshapeReshape},
-    {"reshape-scalar-broadcast", Op::Reshape, &ReshapeScalarBroadcast},
     {"reshape-constant", Op::Reshape, &ReshapeConstant},
-    {"transpose-to-self", Op::Transpose, &TransposeToSelf},
+    {"reshape-broadcast", Op::Reshape, &ReshapeBroadcast},
+    {"reshape-iota", Op::Reshape, &ReshapeIota},
     {"transpose-transpose", Op::Transpose, &TransposeTranspose},
     {"transpose-is-reshape", Op::Transpose, &TransposeIsReshape},
     {"transpose-broadcast", Op::Transpose, &TransposeBroadcast},

@@ -1,7 +1,8 @@
-// Rules of slice, pad, concatenate, dynamic-slice and dynamic-update-slice.
+// Rules of slice, pad and concatenate.
 #include <algorithm>
 
 #include "strop/passes/simplify/constants.h"
+#include "strop/passes/simplify/reshape_groups.h"
 #include "strop/passes/simplify/simplify.h"
 
 namespace strop::simplify {
@@ -82,6 +83,41 @@ Instruction* SliceIota(Instruction* i, Builder& b) {
   return b.Iota(i->shape().WithoutLayout(), along);
 }
 
+// The slice is cut first: less is transposed.
+Instruction* SliceTranspose(Instruction* i, Builder& b) {
+  const Instruction* t = i->operand(0);
+  if (t->op() != Op::Transpose || t->use_count() != 1) return nullptr;
+  SliceDims slice(i->shape().rank());
+  for (int64_t d = 0; d < i->shape().rank(); ++d) slice[t->dimensions()[d]] = i->attrs<SliceAttrs>().slice[d];
+  return b.Transpose(b.Make(Op::Slice, {t->operand(0)}, SliceAttrs{slice}), t->dimensions());
+}
+
+// [1:4] of what was reversed is a slice from the other end, reversed.
+Instruction* SliceReverse(Instruction* i, Builder& b) {
+  const Instruction* reverse = i->operand(0);
+  if (reverse->op() != Op::Reverse || reverse->use_count() != 1 || i->shape().num_elements() == 0) return nullptr;
+  SliceDims slice = i->attrs<SliceAttrs>().slice;
+  for (int64_t d : reverse->dimensions()) {
+    const int64_t size = reverse->shape().dim(d), last = slice[d].start + (i->shape().dim(d) - 1) * slice[d].stride;
+    slice[d] = {size - 1 - last, size - slice[d].start, slice[d].stride};
+  }
+  return b.Make(Op::Reverse, {b.Make(Op::Slice, {reverse->operand(0)}, SliceAttrs{slice})},
+                DimensionsAttrs{reverse->dimensions()});
+}
+
+// A reshape that only adds and removes dimensions of one element comes after the slice, where it may meet another.
+Instruction* SliceReshape(Instruction* i, Builder& b) {
+  const Instruction* reshape = i->operand(0);
+  if (reshape->op() != Op::Reshape || i->shape().num_elements() == 0) return nullptr;
+  const Shape& from = reshape->operand(0)->shape();
+  SliceDims slice(from.rank(), SliceDim{0, 1, 1});
+  for (const ReshapeGroup& group : ReshapeGroups(from, reshape->shape())) {
+    if (group.from.size() != 1 || group.to.size() != 1) return nullptr;
+    slice[group.from[0]] = i->attrs<SliceAttrs>().slice[group.to[0]];
+  }
+  return b.Reshape(b.Make(Op::Slice, {reshape->operand(0)}, SliceAttrs{slice}), i->shape().dims());
+}
+
 // ---- pad ------------------------------------------------------------------------------------------------------------
 
 Instruction* PadNothing(Instruction* i, Builder&) {
@@ -121,6 +157,13 @@ Instruction* PadPad(Instruction* i, Builder& b) {
     both.push_back({x.low + y.low, x.high + y.high, 0});
   }
   return b.Make(Op::Pad, {inner->operand(0), i->operand(1)}, PadAttrs{both});
+}
+
+// Around copies of a scalar, the same scalar
+Instruction* PadScalar(Instruction* i, Builder& b) {
+  Instruction *x = SpreadScalar(i->operand(0)), *value = i->operand(1);
+  if (!x || !SameScalar(x, value)) return nullptr;
+  return b.Broadcast(value, i->shape().dims(), {});
 }
 
 // ---- concatenate ----------------------------------------------------------------------------------------------------
@@ -176,40 +219,39 @@ Instruction* ConcatenateSlices(Instruction* i, Builder& b) {
   return static_cast<int64_t>(merged.size()) < i->operand_count() ? Concatenated(b, merged, along) : nullptr;
 }
 
-// ---- dynamic slices -------------------------------------------------------------------------------------------------
-
-// Start index `d` if it is constant, put where the slice fits; -1 if unknown. An index of no consequence is 0.
-int64_t ConstantStart(const Instruction* i, int64_t first, int64_t d, int64_t size, int64_t slice) {
-  if (size == slice) return 0;
-  if (i->operand_count() - first == 1 && i->operand(first)->shape().rank() == 1) return -1;
-  const Literal* index = Splat(i->operand(first + d));
-  if (!index) return -1;
-  const int64_t value = index->GetInt(0);
-  const bool huge = index->type() == ElementType::U64 && value < 0;
-  return huge ? size - slice : std::clamp<int64_t>(value, 0, size - slice);
-}
-
-Instruction* DynamicSliceConstant(Instruction* i, Builder& b) {
-  SliceDims slice;
-  for (int64_t d = 0; d < i->shape().rank(); ++d) {
-    const int64_t size = i->shape().dim(d);
-    const int64_t start = ConstantStart(i, 1, d, i->operand(0)->shape().dim(d), size);
-    if (start < 0) return nullptr;
-    slice.push_back({start, start + size, 1});
+// Neighbours that are copies of one scalar become one.
+Instruction* ConcatenateScalars(Instruction* i, Builder& b) {
+  const int64_t along = i->dimensions()[0];
+  std::vector<Instruction*> merged;
+  for (Instruction* o : i->operands()) {
+    Instruction* last = merged.empty() ? nullptr : merged.back();
+    Instruction *x = last ? SpreadScalar(last) : nullptr, *y = SpreadScalar(o);
+    if (!x || !y || !SameScalar(x, y)) {
+      merged.push_back(o);
+      continue;
+    }
+    Int64Vector dims = o->shape().dims();
+    dims[along] += last->shape().dim(along);
+    merged.back() = b.Broadcast(y, dims, {});
   }
-  return b.Make(Op::Slice, {i->operand(0)}, SliceAttrs{slice});
+  return static_cast<int64_t>(merged.size()) < i->operand_count() ? Concatenated(b, merged, along) : nullptr;
 }
 
-Instruction* DynamicSliceScalarBroadcast(Instruction* i, Builder& b) {
+// x, x, x, each of one element along the dimension: a broadcast
+Instruction* ConcatenateRepeated(Instruction* i, Builder& b) {
+  const int64_t along = i->dimensions()[0];
   Instruction* x = i->operand(0);
-  if (x->op() != Op::Broadcast || !x->operand(0)->shape().IsScalar()) return nullptr;
-  return b.Broadcast(x->operand(0), i->shape().dims(), {});
-}
-
-// An update as large as its operand replaces it, an empty one changes nothing.
-Instruction* UpdateOfWhole(Instruction* i, Builder&) {
-  if (i->operand(1)->shape().SameDims(i->shape())) return i->operand(1);
-  return i->operand(1)->shape().num_elements() == 0 ? i->operand(0) : nullptr;
+  if (i->operand_count() < 2 || x->shape().dim(along) != 1) return nullptr;
+  for (const Instruction* o : i->operands())
+    if (o != x) return nullptr;
+  Int64Vector dims;
+  Dims dimensions;
+  for (int64_t d = 0; d < x->shape().rank(); ++d) {
+    if (d == along) continue;
+    dims.push_back(x->shape().dim(d));
+    dimensions.push_back(d);
+  }
+  return b.Broadcast(b.Reshape(x, dims), i->shape().dims(), dimensions);
 }
 
 constexpr Rule kRules[] = {
@@ -219,17 +261,20 @@ constexpr Rule kRules[] = {
     {"slice-concatenate", Op::Slice, &SliceConcatenate},
     {"slice-pad", Op::Slice, &SlicePad},
     {"slice-iota", Op::Slice, &SliceIota},
+    {"slice-transpose", Op::Slice, &SliceTranspose},
+    {"slice-reverse", Op::Slice, &SliceReverse},
+    {"slice-reshape", Op::Slice, &SliceReshape},
     {"pad-nothing", Op::Pad, &PadNothing},
     {"pad-of-empty", Op::Pad, &PadOfEmpty},
     {"pad-negative", Op::Pad, &PadNegative},
     {"pad-pad", Op::Pad, &PadPad},
+    {"pad-scalar", Op::Pad, &PadScalar},
     {"concatenate-one", Op::Concatenate, &ConcatenateOne},
     {"concatenate-empty", Op::Concatenate, &ConcatenateEmpty},
     {"concatenate-concatenate", Op::Concatenate, &ConcatenateConcatenate},
     {"concatenate-slices", Op::Concatenate, &ConcatenateSlices},
-    {"dynamic-slice-constant", Op::DynamicSlice, &DynamicSliceConstant},
-    {"dynamic-slice-scalar-broadcast", Op::DynamicSlice, &DynamicSliceScalarBroadcast},
-    {"update-of-whole", Op::DynamicUpdateSlice, &UpdateOfWhole},
+    {"concatenate-scalars", Op::Concatenate, &ConcatenateScalars},
+    {"concatenate-repeated", Op::Concatenate, &ConcatenateRepeated},
 };
 
 }  // namespace
