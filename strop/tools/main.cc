@@ -54,7 +54,12 @@ constexpr Flag kTranslateFlags[] = {
      "The oldest StableHLO release that has to read a portable artifact: 1.0.0 to the newest, the default."},
 };
 constexpr Flag kVizFlags[] = {
-    {"-o", "OUT", "An .svg (needs Graphviz) or a .dot file; without it SVG goes to standard output."},
+    {"-o", "OUT",
+     "An .html page (boxes that open, search, costs, modules side by side; needs nothing but a browser), an .svg "
+     "(needs "
+     "Graphviz) or a .dot file; without it SVG goes to standard output."},
+    {"--passes", "A,B", "The page also shows the module after each of these passes that changed it."},
+    {"--compile", "", "The same, with the passes that compiling runs."},
 };
 
 constexpr Command kCommands[] = {
@@ -70,7 +75,7 @@ constexpr Command kCommands[] = {
      kReduceFlags, &RunReduce},
     {"translate", "FILE", "Writes a program as HLO text, proto or picture, or one value out of it.", kTranslateFlags,
      &RunTranslate},
-    {"viz", "FILE", "Draws a program.", kVizFlags, &RunViz},
+    {"viz", "FILE...", "Draws a program.", kVizFlags, &RunViz},
 };
 
 // `--name=VALUE`, `--name[=VALUE]`, `--name`, `-o VALUE`

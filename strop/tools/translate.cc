@@ -123,15 +123,4 @@ Status RunTranslate(Arguments& arguments) {
   return WriteFile(out, text);
 }
 
-Status RunViz(Arguments& arguments) {
-  STROP_ASSIGN(std::string out, arguments.TakeValue("-o"));
-  const std::string format = out.empty() ? "svg" : FormatOfName(out);
-  if (format != "svg" && format != "dot") return InvalidArgument("-o takes an .svg or a .dot file, not ", out);
-  STROP_ASSIGN(std::vector<std::string> files, arguments.Files(1, 1));
-  STROP_ASSIGN(std::string bytes, ReadFile(files[0]));
-  STROP_ASSIGN(std::unique_ptr<Module> module, LoadProgram(bytes, files[0]));
-  STROP_ASSIGN(std::string text, Convert(*module, format, PrintOptions()));
-  return WriteFile(out, text);
-}
-
 }  // namespace strop::tools

@@ -56,7 +56,7 @@ MISTAKES = [
     ("translate ok.hlo --function=f", 2, "HLO text, which has one entry"),
     ("translate ok.hlo -o", 2, "-o needs a value"),
     ("translate ok.hlo -o folder", 1, "cannot write folder: Is a directory"),
-    ("viz ok.hlo -o x.png", 2, "-o takes an .svg or a .dot file, not x.png"),
+    ("viz ok.hlo -o x.png", 2, "-o takes an .html, .svg or .dot file, not x.png"),
     ("explain ok.hlo --backend=zz", 2, 'no backend is called "zz"'),
     ("reduce ok.hlo", 2, "--check=CMD is needed: a command that fails on ok.hlo"),
     ("reduce ok.hlo --check=true", 2, "--check succeeds on ok.hlo, so there is nothing to reduce"),

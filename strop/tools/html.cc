@@ -1,0 +1,89 @@
+#include "strop/tools/html.h"
+
+#include <nlohmann/json.hpp>
+
+#include "strop/analysis/cost.h"
+#include "strop/ir/printer.h"
+#include "strop/tools/viewer_page.h"
+
+namespace strop::tools {
+namespace {
+
+using Json = nlohmann::json;
+
+// The groups of the page's legend.
+std::string_view KindOf(Op op) {
+  if (op == Op::Parameter || op == Op::Constant || op == Op::Iota) return "source";
+  if (Is(op, kCollective | kAsync | kSideEffect)) return "collective";
+  if (Is(op, kControlFlow) || op == Op::Fusion || op == Op::CustomCall) return "call";
+  if (Is(op, kDataMovement)) return "movement";
+  return IsElementwise(op) ? "elementwise" : "heavy";
+}
+
+std::string LayoutText(const Shape& shape) {
+  if (!shape.IsArray()) return "";
+  const std::string whole = shape.ToStringWithLayout(), plain = shape.ToString();
+  return whole.size() > plain.size() ? whole.substr(plain.size()) : "";
+}
+
+Json InstructionJson(const Instruction& i) {
+  PrintOptions style;
+  style.large_constants = false;
+  Json out = {{"id", i.id()},
+              {"name", i.name()},
+              {"op", Name(i.op())},
+              {"kind", KindOf(i.op())},
+              {"shape", i.shape().ToString()},
+              {"layout", LayoutText(i.shape())},
+              {"flops", Flops(i)},
+              {"bytes", BytesAccessed(i)},
+              {"root", i.IsRoot()},
+              {"text", PrintInstruction(i, style)},
+              {"operands", Json::array()},
+              {"calls", Json::array()}};
+  for (const Instruction* o : i.operands()) out["operands"].push_back(o->id());
+  for (const Computation* c : i.called())
+    if (c) out["calls"].push_back(c->id());
+  const OpMetadata& metadata = i.metadata();
+  out["op_name"] = metadata.op_name;
+  out["source"] = metadata.Location();
+  if (i.sharding()) out["sharding"] = i.sharding()->ToString();
+  if (i.IsConstant() && i.literal().has_values() && i.shape().IsArray() && i.shape().num_elements() <= 4)
+    out["value"] = i.literal().ToString();
+  if (i.IsParameter()) out["value"] = std::to_string(i.parameter_number());
+  return out;
+}
+
+Json ModuleJson(const TitledModule& titled) {
+  Json computations = Json::array();
+  for (const Computation* c : titled.module->PostOrder()) {
+    Json instructions = Json::array();
+    for (const Instruction* i : c->instructions()) instructions.push_back(InstructionJson(*i));
+    computations.push_back(
+        {{"id", c->id()}, {"name", c->name()}, {"entry", c->IsEntry()}, {"instructions", std::move(instructions)}});
+  }
+  return {{"title", titled.title}, {"name", titled.module->name()}, {"computations", std::move(computations)}};
+}
+
+}  // namespace
+
+std::string ModulesToHtml(std::span<const TitledModule> modules) {
+  Json all = Json::array();
+  for (const TitledModule& m : modules) all.push_back(ModuleJson(m));
+  // Names are the user's bytes: what is not UTF-8 is replaced, and nothing closes the script early.
+  const std::string data = Json{{"modules", std::move(all)}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+  constexpr std::string_view kMark = "{{STROP_VIEWER_DATA}}";
+  const std::string_view page = kViewerPage;
+  const size_t at = page.find(kMark);
+  std::string out(page.substr(0, at));
+  for (char c : data) {
+    if (c == '<')
+      out += "\\u003c";
+    else
+      out += c;
+  }
+  out += page.substr(at + kMark.size());
+  return out;
+}
+
+}  // namespace strop::tools

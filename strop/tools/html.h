@@ -1,0 +1,18 @@
+// Modules as one self-contained HTML page (viewer.html): boxes that open, search, costs, two modules side by side.
+#pragma once
+#include <span>
+#include <string>
+
+#include "strop/ir/module.h"
+
+namespace strop::tools {
+
+struct TitledModule {
+  std::string title;  // "after simplify"
+  const Module* module;
+};
+
+// The page reads nothing else, from the network or from disk. At least one module.
+std::string ModulesToHtml(std::span<const TitledModule> modules);
+
+}  // namespace strop::tools
