@@ -67,20 +67,33 @@ Val ComplexArithmetic::Div(const Val& narrow_x, const Val& narrow_y) {
     exponent = b_.Sub(up, down);
   }
   V denominator = b_.Fma(cs, cs, b_.FMul(ds, ds));
-  V re = b_.FDiv(SumOfProducts(as, cs, bs, ds), denominator);
-  V im = b_.FDiv(SumOfProducts(bs, cs, b_.FNeg(as), ds), denominator);
+  V re = SumOfProducts(as, cs, bs, ds), im = SumOfProducts(bs, cs, b_.FNeg(as), ds);
+  if (narrow) {  // digits enough for one division instead of two
+    V reciprocal = b_.FDiv(b_.F(1, denominator), denominator);
+    re = b_.FMul(re, reciprocal), im = b_.FMul(im, reciprocal);
+  } else {
+    re = b_.FDiv(re, denominator), im = b_.FDiv(im, denominator);
+  }
   if (exponent) {
     V first = b_.AShr(exponent, 1), second = b_.Sub(exponent, first);
     V one = PowerOfTwo(b_, first), two = PowerOfTwo(b_, second);
     re = b_.FMul(b_.FMul(re, one), two);
     im = b_.FMul(b_.FMul(im, one), two);
   }
-  // Annex G: what came out as NaN + i NaN although it has a limit.
+  V both_nan = b_.And(b_.IsNan(re), b_.IsNan(im));
+  const Val plain = Make(re, im, x.type);
+  re = b_.RarePath(both_nan, re, [&] { return LimitOfQuotient(Make(a, bb, x.type), Make(c, d, x.type), plain).re; });
+  im = b_.RarePath(both_nan, im, [&] { return LimitOfQuotient(Make(a, bb, x.type), Make(c, d, x.type), plain).im; });
+  return NarrowTo(narrow_x.type, Make(re, im, x.type));
+}
+
+// Annex G: what a quotient that came out as NaN + i NaN should be, if it has a limit.
+Val ComplexArithmetic::LimitOfQuotient(const Val& x, const Val& y, const Val& quotient) {
+  V a = x.re, bb = x.im, c = y.re, d = y.im, re = quotient.re, im = quotient.im, zero = b_.Zero(a);
   const auto inf = [&](V v) { return b_.FEq(b_.FAbs(v), b_.F(HUGE_VAL, v)); };
   const auto finite = [&](V v) { return b_.FLt(b_.FAbs(v), b_.F(HUGE_VAL, v)); };
   const auto box = [&](V v) { return b_.CopySign(b_.Select(inf(v), b_.F(1, v), b_.Zero(v)), v); };
-  V both_nan = b_.And(b_.IsNan(re), b_.IsNan(im));
-  V by_zero = b_.And(b_.FEq(denominator, zero), b_.Or(b_.Not(b_.IsNan(a)), b_.Not(b_.IsNan(bb))));
+  V by_zero = b_.And(b_.And(b_.FEq(c, zero), b_.FEq(d, zero)), b_.Or(b_.Not(b_.IsNan(a)), b_.Not(b_.IsNan(bb))));
   V signed_inf = b_.CopySign(b_.F(HUGE_VAL, c), c);
   V inf_over_finite = b_.And(b_.Or(inf(a), inf(bb)), b_.And(finite(c), finite(d)));
   V finite_over_inf = b_.And(b_.Or(inf(c), inf(d)), b_.And(finite(a), finite(bb)));
@@ -90,11 +103,10 @@ Val ComplexArithmetic::Div(const Val& narrow_x, const Val& narrow_y) {
   V im2 = b_.FMul(huge, b_.FSub(b_.FMul(bbb, c), b_.FMul(ab, d)));
   V re3 = b_.FMul(zero, b_.FAdd(b_.FMul(a, cb), b_.FMul(bb, db)));
   V im3 = b_.FMul(zero, b_.FSub(b_.FMul(bb, cb), b_.FMul(a, db)));
-  V fixed_re =
-      b_.Select(by_zero, b_.FMul(signed_inf, a), b_.Select(inf_over_finite, re2, b_.Select(finite_over_inf, re3, re)));
-  V fixed_im =
+  re = b_.Select(by_zero, b_.FMul(signed_inf, a), b_.Select(inf_over_finite, re2, b_.Select(finite_over_inf, re3, re)));
+  im =
       b_.Select(by_zero, b_.FMul(signed_inf, bb), b_.Select(inf_over_finite, im2, b_.Select(finite_over_inf, im3, im)));
-  return NarrowTo(narrow_x.type, Make(b_.Select(both_nan, fixed_re, re), b_.Select(both_nan, fixed_im, im), x.type));
+  return Make(re, im, x.type);
 }
 
 // p q + r s with one rounding more than the sum's own.
@@ -127,6 +139,13 @@ Val ComplexArithmetic::Abs(const Val& x) { return Val{Magnitude(x.re, x.im), nul
 
 Val ComplexArithmetic::Sign(const Val& narrow) {
   const Val x = Widen(narrow);
+  if (narrow.type != ElementType::C128) {  // the squares are in range, and there are digits enough for one division
+    V square = b_.Fma(x.re, x.re, b_.FMul(x.im, x.im));
+    V reciprocal = b_.FDiv(F(1, x), b_.Sqrt(square));
+    V zero = b_.FEq(square, b_.Zero(square));
+    return NarrowTo(narrow.type, Make(b_.Select(zero, x.re, b_.FMul(x.re, reciprocal)),
+                                      b_.Select(zero, x.im, b_.FMul(x.im, reciprocal)), x.type));
+  }
   V largest = Larger(b_, x.re, x.im);
   V tiny = b_.FLt(largest, F(0x1p-900, x)), huge = b_.FGt(largest, F(0x1p900, x));
   V scale = b_.Select(tiny, F(0x1p200, x), b_.Select(huge, F(0x1p-200, x), F(1, x)));

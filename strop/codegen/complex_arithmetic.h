@@ -12,6 +12,7 @@ class ComplexArithmetic {
   Val Mul(const Val& x, const Val& y);
   Val Div(const Val& x, const Val& y);
   Val Abs(const Val& x);
+  Val LimitOfQuotient(const Val& x, const Val& y, const Val& quotient);
   Val Sign(const Val& x);
   Val Extreme(const Val& x, const Val& y, bool min);  // lexicographic; NaN if either has one
   Val Pow(const Val& x, const Val& y);
