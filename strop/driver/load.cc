@@ -92,6 +92,24 @@ Result<std::unique_ptr<Module>> LoadProgram(std::string_view bytes, std::string_
   return std::move(modules[0]);
 }
 
+Result<std::unique_ptr<Module>> LoadProgramFor(std::span<const Literal> arguments, std::unique_ptr<Module> module,
+                                               std::string_view bytes, std::string_view file_name) {
+  bool open = false;
+  for (const Instruction* parameter : module->entry()->parameters())
+    for (int64_t d = 0; parameter->shape().IsArray() && d < parameter->shape().rank(); ++d)
+      open |= parameter->shape().is_unbounded(d);
+  const ProgramFormat format = FormatOf(bytes);
+  if (!open || (format != ProgramFormat::MlirText && format != ProgramFormat::MlirBytecode)) return module;
+  std::vector<MlirArgument> given;
+  for (const Literal& argument : arguments) {
+    MlirArgument& last = given.emplace_back();
+    last.shape = argument.shape().WithoutLayout();
+    if (last.shape.IsArray() && last.shape.rank() == 0 && IsInteger(last.shape.type())) last.value = argument.GetInt(0);
+  }
+  return ImportMlir({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()},
+                    {.file_name = file_name, .arguments = given});
+}
+
 Status VerifyLoaded(const Module& module, std::string_view bytes, std::string_view file_name) {
   Status status = VerifyModule(module);
   if (status.ok() || FormatOf(bytes) != ProgramFormat::HloText) return status;

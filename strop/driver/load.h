@@ -2,6 +2,7 @@
 // The bytes tell which.
 #pragma once
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -18,6 +19,9 @@ ProgramFormat FormatOf(std::string_view bytes);
 Result<std::vector<std::unique_ptr<Module>>> LoadPrograms(std::string_view bytes, std::string_view file_name);
 // Exactly one, or an error that says how many there are.
 Result<std::unique_ptr<Module>> LoadProgram(std::string_view bytes, std::string_view file_name);
+// The same, made for these arguments: a StableHLO program may leave sizes to them. `module` is returned if it does not.
+Result<std::unique_ptr<Module>> LoadProgramFor(std::span<const Literal> arguments, std::unique_ptr<Module> module,
+                                               std::string_view bytes, std::string_view file_name);
 
 // VerifyModule for a module that comes from these bytes: a violation in HLO text is told at its line.
 Status VerifyLoaded(const Module& module, std::string_view bytes, std::string_view file_name);

@@ -134,7 +134,35 @@ bool IsConstantOp(const MlirOp& op) {
          op.name == "sdy.constant";
 }
 
+// Arithmetic of sizes; nullopt where the result is no number or does not fit.
+static std::optional<int64_t> Apply(std::string_view op, int64_t a, int64_t b) {
+  int64_t n = 0;
+  bool fits = true;
+  if (op == "stablehlo.add") {
+    fits = !__builtin_add_overflow(a, b, &n);
+  } else if (op == "stablehlo.subtract") {
+    fits = !__builtin_sub_overflow(a, b, &n);
+  } else if (op == "stablehlo.multiply") {
+    fits = !__builtin_mul_overflow(a, b, &n);
+  } else if (op == "stablehlo.divide" || op == "stablehlo.remainder") {
+    if (b == 0 || b == -1) return std::nullopt;
+    n = op == "stablehlo.divide" ? a / b : a % b;
+  } else if (op == "stablehlo.maximum") {
+    n = std::max(a, b);
+  } else {
+    n = std::min(a, b);
+  }
+  return fits ? std::optional(n) : std::nullopt;
+}
+
+static bool IsSizeArithmetic(std::string_view op) {
+  for (std::string_view known : {"add", "subtract", "multiply", "divide", "remainder", "maximum", "minimum"})
+    if (op.starts_with("stablehlo.") && op.substr(10) == known) return true;
+  return false;
+}
+
 std::optional<std::vector<int64_t>> FoldIntegers(const MlirValue& value, int depth) {
+  if (value.known) return std::vector<int64_t>{value.known->as_int()};
   if (!value.op || depth > 64) return std::nullopt;
   const MlirOp& op = *value.op;
   if (IsConstantOp(op)) {
@@ -159,6 +187,17 @@ std::optional<std::vector<int64_t>> FoldIntegers(const MlirValue& value, int dep
       all.insert(all.end(), part->begin(), part->end());
     }
     return all;
+  }
+  if (IsSizeArithmetic(op.name) && op.operands.size() == 2 && value.type->IsTensor() &&
+      value.type->element()->kind != MlirTypeKind::Float) {
+    std::optional<std::vector<int64_t>> a = operand(0), b = operand(1);
+    if (!a || !b || a->size() != b->size()) return std::nullopt;
+    for (size_t i = 0; i < a->size(); ++i) {
+      const std::optional<int64_t> number = Apply(op.name, (*a)[i], (*b)[i]);
+      if (!number) return std::nullopt;
+      (*a)[i] = *number;
+    }
+    return a;
   }
   if (op.name == "stablehlo.get_dimension_size" && op.operands.size() == 1 && op.operands[0]) {
     const MlirAttr* dim = op.Attr("dimension");
@@ -276,6 +315,15 @@ Status OpImport::Emit(Op hlo, std::span<Instruction* const> operands, Attrs attr
   for (Instruction* o : operands) {
     if (!o) return Internal("'", op_.name, "': an operand was not made");
   }
+  if (module().refines() && hlo != Op::CustomCall) {
+    const std::optional<Shape> shape = InferredShape(hlo, operands, attrs, called);
+    const bool tuple = shape && shape->IsTuple() && result_shapes_.size() != 1;
+    for (size_t i = 0; shape && i < result_shapes_.size(); ++i) {
+      const Shape& sizes = tuple ? shape->element(static_cast<int64_t>(i)) : *shape;
+      // The element type is the declared one: of products, say, inference does not know it.
+      if (sizes.IsArray()) STROP_TRY(Refine(i, sizes.WithType(result_shapes_[i].type())));
+    }
+  }
   Instruction* made = Add(hlo, ResultShape(), operands, std::move(attrs), called);
   return result_shapes_.size() == 1 ? SetResult(made) : SetResultsFromTuple(made);
 }
@@ -287,6 +335,7 @@ Status OpImport::SetResults(std::span<Instruction* const> values) {
   if (values.size() != op_.results.size()) return Internal("'", op_.name, "': ", values.size(), " results were made");
   for (size_t i = 0; i < values.size(); ++i) {
     if (!values[i]) return Internal("'", op_.name, "': a result was not made");
+    if (module().refines()) STROP_TRY(Refine(i, values[i]->shape()));
     if (!values[i]->shape().Compatible(result_shapes_[i])) {
       return Invalid("the result has the type ", PrintType(*op_.results[i].type), ", but operands and attributes give ",
                      values[i]->shape());
@@ -399,6 +448,7 @@ Status BlockImporter::ConvertOp(const MlirOp& op) {
   }
   int64_t first_id = module_.module().id_bound();
   if (TouchesQuantized(op)) STROP_TRY(import.DequantizeOperands());
+  if (module_.refines()) STROP_TRY(import.RefineFromOperands());
   STROP_TRY(row->fn(import));
   STROP_TRY(import.QuantizeResults());
   STROP_TRY(import.At(import.b().status()));

@@ -22,6 +22,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "strop/import/import.h"
 #include "strop/import/locations.h"
 #include "strop/import/mlir.h"
 #include "strop/ir/builder.h"
@@ -91,6 +92,13 @@ class OpImport {
   Status SetResult(Instruction* value);  // of an op with one result
   Status SetResults(std::span<Instruction* const> values);
   Status SetResultsFromTuple(Instruction* tuple);  // one get-tuple-element per result
+
+  // ---- unknown sizes (refine.cc)
+  // Result number `result` has this shape, which must agree with what its type says.
+  Status Refine(size_t result, const Shape& shape);
+  Status RefineFromOperands();
+  std::optional<Shape> InferredShape(Op hlo, std::span<Instruction* const> operands, const Attrs& attrs,
+                                     std::span<Computation* const> called);
 
   // ---- regions
   // The region as a scalar function: parameters are the block's arguments. Values from outside must be constants.
@@ -179,15 +187,20 @@ class BlockImporter {
 class ModuleImporter {
  public:
   // An empty entry name: @main, or the only function.
-  ModuleImporter(MlirModule& mlir, std::string_view entry_name) : mlir_(mlir), entry_name_(entry_name) {}
+  ModuleImporter(MlirModule& mlir, std::string_view entry_name, std::span<const MlirArgument> arguments = {})
+      : mlir_(mlir), entry_name_(entry_name), arguments_(arguments) {}
   Result<std::unique_ptr<Module>> Run();
 
   Module& module() { return *module_; }
   MlirModule& mlir() { return mlir_; }
   Locations& locations() { return locations_; }
+  // Whether the module is made for given arguments (refine.cc).
+  bool refines() const { return !arguments_.empty(); }
   bool single_device() const { return module_->config().num_partitions == 1; }
   // The computation of a function, which has been imported before.
   Result<Computation*> Callee(std::string_view name, const MlirOp& user);
+  // The same where the arguments may settle sizes of the function, which is imported for them at its first call.
+  Result<Computation*> CalleeFor(const OpImport& call, std::string_view name);
   const MlirAttr* Mesh(std::string_view name) const;  // an sdy.mesh Struct, or null
   // chlo decompositions and the like: one computation per key, made on first use.
   std::unordered_map<std::string, Computation*>& helpers() { return helpers_; }
@@ -196,11 +209,15 @@ class ModuleImporter {
   Status CollectFunctions();
   Status OrderFunctions(std::vector<const MlirOp*>& order);
   Status ImportFunction(const MlirOp& func);
+  // A callee that is imported at its call, since the call's arguments may settle its sizes.
+  Result<Computation*> ImportCallee(const MlirOp& func, const MlirOp& user);
+  Status RefineArgument(MlirValue& argument, int64_t number, const MlirArgument& given, std::string_view loc);
   Status ImportModuleAttrs();
   Status ImportEntryAttrs(const MlirOp& func, Computation* computation);
 
   MlirModule& mlir_;
   std::string_view entry_name_;
+  std::span<const MlirArgument> arguments_;
   std::unique_ptr<Module> module_;
   Locations locations_;
   std::unordered_map<std::string_view, const MlirOp*> functions_;
@@ -209,8 +226,13 @@ class ModuleImporter {
   std::unordered_map<std::string_view, const MlirAttr*> meshes_;
   std::vector<std::pair<std::string_view, const MlirAttr*>> mesh_list_;
   const MlirOp* entry_ = nullptr;
+  static constexpr int kMaxNestedCalls = 200;  // imported one inside the other
+  int nested_calls_ = 0;
   std::unordered_map<std::string, Computation*> helpers_;
 };
+
+// Whether `refined` is `declared` with sizes for unknown ones.
+bool RefinesTo(const Shape& declared, const Shape& refined);
 
 // The names of a module's functions that have a body, in order.
 std::vector<std::string_view> FunctionsWithBody(const MlirModule& mlir);

@@ -104,7 +104,7 @@ Status ConvertWhile(OpImport& op) {
 Status ConvertCall(OpImport& op) {
   const MlirAttr* callee = op.attr("callee");
   if (!callee || callee->kind != MlirAttrKind::Symbol) return op.Invalid("attribute 'callee' must name a function");
-  STROP_ASSIGN(Computation * computation, op.module().Callee(callee->text, op.mlir()));
+  STROP_ASSIGN(Computation * computation, op.module().CalleeFor(op, callee->text));
   Computation* called[] = {computation};
   return op.Emit(Op::Call, op.operands(), CallAttrs{}, called);
 }

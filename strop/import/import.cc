@@ -22,8 +22,9 @@ bool IsBlank(std::string_view text) {
   return true;
 }
 
-Result<std::unique_ptr<Module>> Convert(MlirModule& mlir, std::string_view entry) {
-  ModuleImporter importer(mlir, entry);
+Result<std::unique_ptr<Module>> Convert(MlirModule& mlir, std::string_view entry,
+                                        std::span<const MlirArgument> arguments = {}) {
+  ModuleImporter importer(mlir, entry, arguments);
   STROP_ASSIGN(std::unique_ptr<Module> module, importer.Run());
   STROP_TRY(VerifyModule(*module));
   return module;
@@ -84,7 +85,7 @@ Result<std::vector<std::unique_ptr<Module>>> ImportMlirText(std::string_view tex
 Result<std::unique_ptr<Module>> ImportMlir(std::span<const uint8_t> bytes, const MlirImportOptions& options) {
   STROP_ASSIGN(std::vector<std::unique_ptr<MlirModule>> modules, ReadAll(bytes, options.file_name));
   if (modules.size() != 1) return InvalidArgument("expected one program, found ", modules.size());
-  return Convert(*modules[0], options.entry);
+  return Convert(*modules[0], options.entry, options.arguments);
 }
 
 namespace {

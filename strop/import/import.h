@@ -7,6 +7,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,9 +19,18 @@ namespace strop {
 
 bool LooksLikeMlirBytecode(std::span<const uint8_t> bytes);
 
+// What an argument of the entry is in one run.
+struct MlirArgument {
+  Shape shape;
+  std::optional<int64_t> value;  // of an integer scalar, which sizes may depend on
+};
+
 struct MlirImportOptions {
   std::string_view file_name;  // for messages and for the locations of text that names none
   std::string_view entry;      // name of the entry function; empty: @main, or the only one
+  // One for each of the entry's, if there are any: the module is made for arguments like these, and what they settle of
+  // unknown sizes is known (refine.cc).
+  std::span<const MlirArgument> arguments;
 };
 
 // One program; text that holds several (split at lines `// -----`) is refused.

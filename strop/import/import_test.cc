@@ -435,5 +435,45 @@ TEST(Import, DynamicShapesAreKept) {
              "element types f32 and f64");
 }
 
+constexpr std::string_view kOpenSizes = R"(
+module @open {
+  func.func @main(%n: tensor<i64>, %x: tensor<?x2xf32>) -> tensor<?x2xf32> {
+    %three = stablehlo.constant dense<3> : tensor<i64>
+    %m = stablehlo.multiply %n, %three : tensor<i64>
+    %a = call @scale(%n, %x) : (tensor<i64>, tensor<?x2xf32>) -> tensor<?x2xf32>
+    %b = call @scale(%m, %x) : (tensor<i64>, tensor<?x2xf32>) -> tensor<?x2xf32>
+    return %a : tensor<?x2xf32>
+  }
+  func.func private @scale(%n: tensor<i64>, %x: tensor<?x2xf32>) -> tensor<?x2xf32> {
+    %s = stablehlo.reshape %n : (tensor<i64>) -> tensor<1xi64>
+    %two = stablehlo.constant dense<2> : tensor<1xi64>
+    %dims = stablehlo.concatenate %s, %two, dim = 0 : (tensor<1xi64>, tensor<1xi64>) -> tensor<2xi64>
+    %i = stablehlo.dynamic_iota %dims, dim = 0 : (tensor<2xi64>) -> tensor<?x2xf32>
+    %p = stablehlo.add %i, %x : tensor<?x2xf32>
+    return %p : tensor<?x2xf32>
+  }
+})";
+
+// Sizes that the arguments settle: through arithmetic, shape operands, inference and calls.
+TEST(Import, ArgumentsSettleSizes) {
+  auto import = [](std::string text, std::vector<MlirArgument> arguments) {
+    return ImportMlir({reinterpret_cast<const uint8_t*>(text.data()), text.size()}, {.arguments = arguments});
+  };
+  const Shape size = Shape::Scalar(ElementType::S64), array = Shape::Array(ElementType::F32, {5, 2});
+  std::string once(kOpenSizes);
+  once.erase(once.find("    %b = call"), once.find("    return %a") - once.find("    %b = call"));
+  auto module = import(once, {{size, 5}, {array, std::nullopt}});
+  ASSERT_TRUE(module.ok()) << module.status().ToString();
+  EXPECT_EQ((*module)->entry()->root()->shape().WithoutLayout().ToString(), "f32[5,2]");
+  EXPECT_HAS((*module)->ToString(), "iota");
+
+  // The number contradicts the array; the array has another rank; the function is called with other sizes.
+  EXPECT_EQ(import(once, {{size, 4}, {array, std::nullopt}}).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_HAS(import(once, {{size, 5}, {size, std::nullopt}}).status().ToString(), "the program takes f32[?,2]");
+  EXPECT_HAS(import(once, {{size, 5}}).status().ToString(), "takes 2 arguments, 1 were given");
+  EXPECT_HAS(import(std::string(kOpenSizes), {{size, 5}, {array, std::nullopt}}).status().ToString(),
+             "function @scale called with other sizes than before");
+}
+
 }  // namespace
 }  // namespace strop

@@ -247,6 +247,8 @@ struct MlirValue {
   uint32_t index = 0;             // result or argument number
   const MlirAttr* loc = nullptr;  // of block arguments
   std::string_view name;          // as written in text; empty otherwise
+  // Of an argument whose value is told (an Integer), for sizes that depend on it.
+  const MlirAttr* known = nullptr;
 };
 
 struct MlirOp {

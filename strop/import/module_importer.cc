@@ -72,7 +72,9 @@ Result<std::unique_ptr<Module>> ModuleImporter::Run() {
   STROP_TRY(ImportModuleAttrs());
   std::vector<const MlirOp*> order;
   STROP_TRY(OrderFunctions(order));
-  for (const MlirOp* func : order) STROP_TRY(ImportFunction(*func));
+  for (const MlirOp* func : order)
+    if (!refines() || func == entry_)
+      STROP_TRY(ImportFunction(*func));  // refine.cc imports callees when they are called
   Computation* entry = computations_[FunctionName(*entry_)];
   module_->set_entry(entry);
   STROP_TRY(ImportEntryAttrs(*entry_, entry));
@@ -167,7 +169,12 @@ Status ModuleImporter::ImportFunction(const MlirOp& func) {
   Computation* computation = module_->AddComputation(std::string(name));
   BlockImporter importer(*this, computation);
   const MlirAttr* arg_attrs = func.Attr("arg_attrs");
+  const bool refined = refines() && &func == entry_;
+  if (refined && arguments_.size() != block.args.size())
+    return InvalidArgument("the program takes ", block.args.size(), " arguments, ", arguments_.size(), " were given");
   for (size_t i = 0; i < block.args.size(); ++i) {
+    if (refined)
+      STROP_TRY(RefineArgument(*block.args[i], static_cast<int64_t>(i), arguments_[i], LocationText(func.loc)));
     const MlirValue& arg = *block.args[i];
     Result<Shape> shape = ShapeOf(*arg.type);
     if (!shape.ok())
@@ -190,7 +197,7 @@ Status ModuleImporter::ImportFunction(const MlirOp& func) {
     }
     for (size_t i = 0; i < results.size(); ++i) {
       STROP_ASSIGN(Shape shape, ShapeOf(*declared[i]));
-      if (!shape.Compatible(results[i]->shape())) {
+      if (!shape.Compatible(results[i]->shape()) && !(refines() && RefinesTo(shape, results[i]->shape()))) {
         return InvalidArgument("function @", name, " declares result ", i, " as ", PrintType(*declared[i]),
                                ", but returns ", results[i]->shape())
             .At(LocationText(func.loc));
@@ -211,6 +218,10 @@ Status ModuleImporter::ImportFunction(const MlirOp& func) {
 Result<Computation*> ModuleImporter::Callee(std::string_view name, const MlirOp& user) {
   auto it = computations_.find(name);
   if (it != computations_.end()) return it->second;
+  if (auto function = functions_.find(name); refines() && function != functions_.end() &&
+                                             !function->second->regions.empty() &&
+                                             !function->second->regions[0]->blocks.empty())
+    return ImportCallee(*function->second, user);
   if (functions_.contains(name))
     return Unimplemented("'", user.name, "': function @", name, " has no body").At(LocationText(user.loc));
   return InvalidArgument("'", user.name, "': there is no function @", name).At(LocationText(user.loc));

@@ -41,6 +41,9 @@ class RandomWords {
 };
 
 Result<Literal> RandomLiteral(const Shape& shape, RandomWords& words) {
+  for (int64_t d = 0; d < shape.rank(); ++d)
+    if (shape.is_unbounded(d))
+      return InvalidArgument("--random-inputs cannot choose the sizes of ", shape, ": give the arguments with --in");
   STROP_ASSIGN(Literal out, Literal::Zeros(shape.WithoutLayout()));
   for (int64_t i = 0; i < out.num_elements(); ++i) {
     const ElementType t = shape.type();

@@ -273,10 +273,13 @@ Result<std::vector<NpyArray>> ReadNpy(std::string_view file) {
   return arrays;
 }
 
-Result<Literal> ToLiteral(const NpyArray& array, const Shape& shape) {
+Result<Literal> ToLiteral(const NpyArray& array, const Shape& parameter) {
+  Shape shape = parameter;
+  for (int64_t d = 0; d < shape.rank() && array.dims.size() == shape.dims().size(); ++d)
+    if (shape.is_unbounded(d)) shape.set_dim(d, array.dims[static_cast<size_t>(d)]);
   if (!shape.IsArray() || array.dims != shape.dims())
     return InvalidArgument("array '", array.name, "' of ", Shape::Array(array.type, array.dims).ToString(), " where ",
-                           shape.ToString(), " is expected");
+                           parameter.ToString(), " is expected");
   const bool raw = array.type == ElementType::Invalid && array.width == Bytes(shape.type());
   if (!raw && array.type != shape.type())
     return InvalidArgument(

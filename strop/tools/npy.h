@@ -21,8 +21,9 @@ struct NpyArray {
 // One array of a .npy file, or all of a .npz file in its order; the bytes tell which. Sizes are checked against what is
 // there before anything is allocated.
 Result<std::vector<NpyArray>> ReadNpy(std::string_view file);
-// As a literal of a parameter's shape: same dimensions, same type or raw bytes of the same width.
-Result<Literal> ToLiteral(const NpyArray& array, const Shape& shape);
+// As a literal of a parameter's shape: same dimensions (any size where it is unknown), same type or raw bytes of the
+// same width.
+Result<Literal> ToLiteral(const NpyArray& array, const Shape& parameter);
 
 struct NamedArray {
   std::string name;

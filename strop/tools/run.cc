@@ -185,6 +185,9 @@ Status RunRun(Arguments& arguments) {
     Status status = [&]() -> Status {
       STROP_TRY(VerifyLoaded(*module, bytes, files[0]));
       STROP_ASSIGN(std::vector<Literal> inputs, MakeInputs(*module, settings.inputs));
+      if (modules.size() == 1) {
+        STROP_ASSIGN(module, LoadProgramFor(inputs, std::move(module), bytes, files[0]));
+      }
       const Shape layout = module->EffectiveEntryLayout().result;
       const bool grid = IsGridProgram(*module);
       if (grid && settings.backend != "interp")
