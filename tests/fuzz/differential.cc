@@ -39,10 +39,11 @@ double Distance(ElementType type, double a, double b, double scale) {
   return std::fabs(a - b) / UnitOfLastPlace(type, std::max({std::fabs(a), std::fabs(b), scale}));
 }
 
-// A number that noise moves by a quarter of itself says nothing: the next noise might move it anywhere.
+// A number that noise takes half of the digits from says nothing: it comes from elsewhere (as after a sort), or from a
+// difference of large ones, and the next noise might move it anywhere.
 double Meaningless(ElementType type) {
   if (IsComplex(type)) type = ComplexPart(type);
-  return IsFloat(type) ? std::max(std::ldexp(0.25, FormatOf(type).mantissa_bits), 64.0) : 0;
+  return IsFloat(type) ? std::max(std::ldexp(1.0, FormatOf(type).mantissa_bits / 2), 64.0) : 0;
 }
 
 double ElementDistance(const Literal& a, const Literal& b, int64_t i) {
