@@ -56,7 +56,6 @@ Val ComplexArithmetic::Div(const Val& narrow_x, const Val& narrow_y) {
   V a = x.re, bb = x.im, c = y.re, d = y.im;
   b_.Match(a, c);
   b_.Match(bb, d);
-  V zero = b_.Zero(a);
   V as = a, bs = bb, cs = c, ds = d, exponent = nullptr;
   if (!narrow) {
     V up = Exponent(b_, Larger(b_, a, bb)), down = Exponent(b_, Larger(b_, c, d));
