@@ -247,8 +247,8 @@ Instruction* Noisy(Builder& b, Instruction* x, const Instruction& op, double ulp
   Instruction* real = b.Make(Op::Real, {x});
   Instruction* imag = b.Make(Op::Imag, {x});
   Instruction* finite = b.Make(Op::And, {b.Make(Op::IsFinite, {real}), b.Make(Op::IsFinite, {imag})});
-  // By way of a logarithm, a number that is not finite may end as anything.
-  if (op.op() == Op::Power)
+  // By way of a logarithm, or of functions of both parts, a number that is not finite may end as anything.
+  if (op.op() == Op::Power || op.op() == Op::Expm1)
     for (Instruction* operand : op.operands())
       for (Op part : {Op::Real, Op::Imag})
         finite = b.Make(Op::And, {finite, b.Make(Op::IsFinite, {b.Make(part, {operand})})});
