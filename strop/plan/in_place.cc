@@ -28,10 +28,20 @@ bool ReadOnlyAtTheResultIndex(const Instruction& parameter, const Instruction& r
   return true;
 }
 
+// One result a operand of the root; not so where tuples are in tuples.
+bool ResultsAreOperands(const Instruction& tuple) {
+  for (int64_t k = 0; k < tuple.operand_count(); ++k)
+    if (!tuple.operand(k)->shape().IsArray()) return false;
+  return true;
+}
+
 InPlace FusionReuse(const Instruction& kernel, int64_t operand, int64_t leaf) {
   const Computation& fused = *kernel.called(0);
   const Instruction* root = fused.root();
-  if (root->op() == Op::Tuple) root = root->operand(leaf);
+  if (root->op() == Op::Tuple) {
+    if (!ResultsAreOperands(*root)) return InPlace::No;
+    root = root->operand(leaf);
+  }
   const Instruction* parameter = fused.parameter(operand);
   if (root->op() == Op::DynamicUpdateSlice) return root->operand(0) == parameter ? InPlace::Required : InPlace::No;
   if (fused.root()->op() == Op::Tuple || !IsElementwise(root->op())) return InPlace::No;
