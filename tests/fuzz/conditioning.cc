@@ -219,6 +219,16 @@ Instruction* EitherOf(Builder& b, const Shape& shape, double one, double other, 
   return b.Constant(std::move(values));
 }
 
+// NaNs of either sign. What functions of one number compute often has that number's sign, or the other.
+Instruction* EitherNan(Builder& b, const Shape& shape, const Instruction& op, Random& random) {
+  const bool function = op.operand_count() == 1 && op.operand(0)->shape().Compatible(shape);
+  if (!function || random.Chance(60)) return EitherOf(b, shape, NAN, -NAN, random);
+  Instruction* negative = b.Compare(op.operand(0), b.Splat(shape.type(), 0, shape.dims()), CompareDirection::Lt);
+  Instruction *one = EitherOf(b, shape, NAN, NAN, random), *other = EitherOf(b, shape, -NAN, -NAN, random);
+  const bool same = random.Chance(50);
+  return b.Make(Op::Select, {negative, same ? other : one, same ? one : other});
+}
+
 // The sign of a NaN that was computed is open as well, and that of a sum that is zero: sorts and bitcasts see them. A
 // sum that overflows on the way may end as either infinity, or as NaN.
 Instruction* NoisyReal(Builder& b, Instruction* x, const Instruction& op, double ulps, Random& random) {
@@ -234,8 +244,7 @@ Instruction* NoisyReal(Builder& b, Instruction* x, const Instruction& op, double
     noisy = b.Make(Op::Select, {b.Make(Op::IsFinite, {x}), noisy, wild});
   }
   if (!format.has_nan) return noisy;
-  return b.Make(Op::Select,
-                {b.Compare(noisy, noisy, CompareDirection::Ne), EitherOf(b, shape, NAN, -NAN, random), noisy});
+  return b.Make(Op::Select, {b.Compare(noisy, noisy, CompareDirection::Ne), EitherNan(b, shape, op, random), noisy});
 }
 
 // `x`, of which `op` made the roundings: itself, or the tuple that it is an element of.
