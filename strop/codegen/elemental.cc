@@ -370,7 +370,9 @@ Vals ElementalEmitter::ContractedSum(const Instruction& sum, int64_t product, co
 }
 
 Vals ElementalEmitter::Elementwise(const Instruction& i, const ArrayIndex& index) {
-  if (const int64_t product = ContractedOperand(i); product >= 0) return ContractedSum(i, product, index);
+  // Where another kernel has made the product, it is rounded, and its factors are out of reach.
+  if (const int64_t product = ContractedOperand(i); product >= 0 && !buffers_.contains(i.operand(product)))
+    return ContractedSum(i, product, index);
   Vals operands;
   for (int64_t k = 0; k < i.operand_count(); ++k) {
     // clamp and select take scalars for some operands.

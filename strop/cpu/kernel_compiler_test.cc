@@ -11,6 +11,7 @@
 #include "strop/cpu/testing/differential.h"
 #include "strop/interp/interpreter.h"
 #include "strop/ir/builder.h"
+#include "strop/ir/contraction.h"
 
 namespace strop::cpu {
 namespace {
@@ -66,6 +67,29 @@ TEST(KernelCompiler, GroupWithAnImpossibleKernel) {
   }
   // Equal kernels are one.
   EXPECT_EQ(std::get<KernelStep>(compiled->kernels[0].body).fn, std::get<KernelStep>(compiled->kernels[3].body).fn);
+}
+
+// A sum is marked to take its product unrounded, but another kernel has made the product: it is an operand like any.
+TEST(KernelCompiler, ContractedSumWithoutItsProduct) {
+  Module m("m");
+  Computation* entry = m.AddComputation("main");
+  Builder b(entry);
+  const Shape shape = Shape::Array(ElementType::F32, {4});
+  Instruction* x = b.Parameter(0, shape);
+  Instruction* y = b.Parameter(1, shape);
+  Instruction* sum = b.Make(Op::Add, {b.Make(Op::Multiply, {x, y}), x});
+  ASSERT_TRUE(b.Finish().ok()) << b.status().ToString();
+  sum->set_frontend_attribute(kContractionMark, "0");
+  KernelCompiler compiler;
+  const KernelSpec specs[] = {{sum, {-1}}};
+  Result<CompiledKernels> compiled = compiler.Compile(specs, {});
+  ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
+  float product[] = {10, 20, 30, 40}, other[] = {1, 2, 3, 4}, out[4];
+  void* args[] = {product, other, out};
+  const auto* step = std::get_if<KernelStep>(&compiled->kernels[0].body);
+  ASSERT_TRUE(step);
+  step->fn(args, 0, 1, nullptr);
+  for (int k = 0; k < 4; ++k) EXPECT_EQ(out[k], product[k] + other[k]);
 }
 
 }  // namespace
