@@ -274,7 +274,7 @@ Val ScalarEmitter::ReducePrecision(const Val& x, const ReducePrecisionAttrs& att
       bits = b_.Select(subnormal, b_.AsInt(rounded), bits);
     }
   }
-  if (attrs.exponent_bits < exponent_bits) {
+  if (attrs.exponent_bits < FormatOf(x.type).exponent_bits) {  // a wider range than the type has changes nothing
     const int64_t reduced_bias = (int64_t{1} << (attrs.exponent_bits - 1)) - 1;
     const int64_t infinity = ((int64_t{1} << exponent_bits) - 1) << mantissa_bits;
     V sign = b_.And(bits, b_.I(INT64_C(1) << (wide ? 63 : 31), bits));
