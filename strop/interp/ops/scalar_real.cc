@@ -105,6 +105,11 @@ Cell StochasticConvert(Cell a, Cell random, Cell, I info) {
   return Cell::Int(a.re < 0 ? -value : value);
 }
 
+// (-inf)^(-2^63) is infinite in glibc's long double.
+long double Power(long double x, long double y) {
+  return std::isinf(x) ? std::pow(static_cast<double>(x), static_cast<double>(y)) : std::pow(x, y);
+}
+
 }  // namespace
 
 ScalarFn ReducePrecisionFunction() { return ReducePrecision; }
@@ -150,7 +155,7 @@ ScalarFn RealFunction(Op op) {
     case Op::Maximum: return Binary<Maximum>;
     case Op::Minimum: return Binary<Minimum>;
     case Op::Multiply: return Binary<Multiply>;
-    case Op::Power: return LongBinary<std::pow>;
+    case Op::Power: return LongBinary<Power>;
     case Op::Remainder: return Binary<std::fmod>;
     case Op::Subtract: return Binary<Subtract>;
     case Op::Clamp: return Clamp;
