@@ -22,13 +22,13 @@ constexpr Flag kFlags[] = {
 static_assert(std::is_sorted(std::begin(kFlags), std::end(kFlags),
                              [](const Flag& a, const Flag& b) { return a.name < b.name; }));
 
-bool IsBool(std::string_view text) {
-  for (std::string_view word : {"true", "True", "1", "false", "False", "0"})
-    if (text == word) return true;
-  return false;
-}
-
 }  // namespace
+
+std::optional<bool> ParseXlaBool(std::string_view text) {
+  if (text == "true" || text == "True" || text == "1") return true;
+  if (text == "false" || text == "False" || text == "0") return false;
+  return std::nullopt;
+}
 
 Status CheckXlaFlag(std::string_view name, std::string_view value) {
   const Flag* flag = std::lower_bound(std::begin(kFlags), std::end(kFlags), name,
@@ -40,7 +40,7 @@ Status CheckXlaFlag(std::string_view name, std::string_view value) {
     if (near.empty()) return NotFound("XLA has no flag '", CEscape(name), "'");
     return NotFound("XLA has no flag '", CEscape(name), "'; did you mean '", near, "'?");
   }
-  if (flag->kind == Kind::Bool && !IsBool(value))
+  if (flag->kind == Kind::Bool && !ParseXlaBool(value))
     return InvalidArgument("'", CEscape(value), "' is not a valid bool value.");
   if (flag->kind == Kind::Int && !ParseNumber<int64_t>(value))
     return InvalidArgument("'", CEscape(value), "' is not a valid number.");

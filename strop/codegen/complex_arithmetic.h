@@ -12,7 +12,6 @@ class ComplexArithmetic {
   Val Mul(const Val& x, const Val& y);
   Val Div(const Val& x, const Val& y);
   Val Abs(const Val& x);
-  Val LimitOfQuotient(const Val& x, const Val& y, const Val& quotient);
   Val Sign(const Val& x);
   Val Extreme(const Val& x, const Val& y, bool min);  // lexicographic; NaN if either has one
   Val Pow(const Val& x, const Val& y);
@@ -28,6 +27,7 @@ class ComplexArithmetic {
   Val TimesMinusI(const Val& x) { return Make(x.im, b_.FNeg(x.re), x.type); }
   Val Widen(const Val& x);  // to c128
   Val NarrowTo(ElementType type, const Val& x);
+  Val LimitOfQuotient(const Val& x, const Val& y, const Val& quotient);
   V Magnitude(V re, V im);
   V SumOfProducts(V p, V q, V r, V s);  // p q + r s
   V TimesExp(V v, V a, int more);       // v e^a 2^more

@@ -78,7 +78,7 @@ Status ApplyOverrides(FrontendCompileOptions& options, Options& settings) {
     }
     if (!known.ok()) return InvalidArgument("compile option ", key, ": ", known.message());
     if (key == "xla_allow_excess_precision") {
-      options.allow_excess_precision = text == "true" || text == "True" || text == "1";
+      options.allow_excess_precision = *ParseXlaBool(text);  // checked above
     } else if (key == "xla_backend_optimization_level") {
       STROP_ASSIGN(options.backend_optimization_level, ParseOverride(key, text));
     } else if (HasOption(name)) {

@@ -24,12 +24,15 @@ std::string Quoted(std::string_view text) {
 }
 
 std::string_view Colour(Op op) {
-  if (op == Op::Parameter || op == Op::Constant || op == Op::Iota) return "#fff3cd";
-  if (Is(op, kCollective | kAsync | kSideEffect)) return "#f8d7da";
-  if (Is(op, kControlFlow) || op == Op::Fusion || op == Op::CustomCall) return "#d1c4e9";
-  if (Is(op, kDataMovement)) return "#d4edda";
-  if (IsElementwise(op)) return "#ffffff";
-  return "#cfe2ff";
+  switch (KindOf(op)) {
+    case OpKind::Source: return "#fff3cd";
+    case OpKind::Collective: return "#f8d7da";
+    case OpKind::Call: return "#d1c4e9";
+    case OpKind::Movement: return "#d4edda";
+    case OpKind::Elementwise: return "#ffffff";
+    case OpKind::Heavy: return "#cfe2ff";
+  }
+  return "";
 }
 
 void AppendNode(std::string& out, const Instruction* i) {
@@ -52,6 +55,14 @@ void AppendEdges(std::string& out, const Instruction* i) {
 }
 
 }  // namespace
+
+OpKind KindOf(Op op) {
+  if (op == Op::Parameter || op == Op::Constant || op == Op::Iota) return OpKind::Source;
+  if (Is(op, kCollective | kAsync | kSideEffect)) return OpKind::Collective;
+  if (Is(op, kControlFlow) || op == Op::Fusion || op == Op::CustomCall) return OpKind::Call;
+  if (Is(op, kDataMovement)) return OpKind::Movement;
+  return IsElementwise(op) ? OpKind::Elementwise : OpKind::Heavy;
+}
 
 std::string ModuleToDot(const Module& module) {
   std::string out = StrCat("digraph ", Quoted(module.name()),

@@ -9,6 +9,9 @@ namespace strop::tools {
 // One cluster a computation, callees first; data edges solid, control edges dotted, calls dashed. Constants stand
 // inside their users.
 std::string ModuleToDot(const Module& module);
+// What is drawn alike.
+enum class OpKind { Source, Collective, Call, Movement, Elementwise, Heavy };
+OpKind KindOf(Op op);
 // Runs `dot -Tsvg`; FailedPrecondition if it cannot be run.
 Result<std::string> DotToSvg(const std::string& dot);
 

@@ -4,6 +4,7 @@
 
 #include "strop/analysis/cost.h"
 #include "strop/ir/printer.h"
+#include "strop/tools/dot.h"
 #include "strop/tools/viewer_page.h"
 
 namespace strop::tools {
@@ -11,13 +12,17 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The groups of the page's legend.
-std::string_view KindOf(Op op) {
-  if (op == Op::Parameter || op == Op::Constant || op == Op::Iota) return "source";
-  if (Is(op, kCollective | kAsync | kSideEffect)) return "collective";
-  if (Is(op, kControlFlow) || op == Op::Fusion || op == Op::CustomCall) return "call";
-  if (Is(op, kDataMovement)) return "movement";
-  return IsElementwise(op) ? "elementwise" : "heavy";
+// Names of the groups in the page (KINDS).
+std::string_view NameOf(OpKind kind) {
+  switch (kind) {
+    case OpKind::Source: return "source";
+    case OpKind::Collective: return "collective";
+    case OpKind::Call: return "call";
+    case OpKind::Movement: return "movement";
+    case OpKind::Elementwise: return "elementwise";
+    case OpKind::Heavy: return "heavy";
+  }
+  return "";
 }
 
 std::string LayoutText(const Shape& shape) {
@@ -32,7 +37,7 @@ Json InstructionJson(const Instruction& i) {
   Json out = {{"id", i.id()},
               {"name", i.name()},
               {"op", Name(i.op())},
-              {"kind", KindOf(i.op())},
+              {"kind", NameOf(KindOf(i.op()))},
               {"shape", i.shape().ToString()},
               {"layout", LayoutText(i.shape())},
               {"flops", Flops(i)},

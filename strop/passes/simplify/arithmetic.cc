@@ -9,7 +9,6 @@ namespace {
 
 using namespace match;
 
-ElementType Type(const Instruction* i) { return i->shape().type(); }
 bool IsInt(const Instruction* i) { return IsInteger(Type(i)); }
 bool IsIntOrFloat(const Instruction* i) { return IsInt(i) || IsFloat(Type(i)); }
 // Is -x a number of the type? Not of f8e8m0fnu, where it is NaN.
@@ -35,19 +34,6 @@ Instruction* AddNegate(Instruction* i, Builder& b) {
   Instruction *x, *y;
   if (!NegatesExactly(i) || !Match(i, Add(Any(&x), OneUse(Negate(Any(&y)))))) return nullptr;
   return b.Make(Op::Subtract, {x, y});
-}
-
-// (x + c) + d -> x + (c + d): integers wrap, so that it is exact.
-Instruction* AddConstants(Instruction* i, Builder& b) {
-  if (!IsInt(i)) return nullptr;
-  for (int64_t k = 0; k < 2; ++k) {
-    Instruction *d = i->operand(k), *sum = i->operand(1 - k);
-    if (!Splat(d) || sum->op() != Op::Add || sum->use_count() != 1) continue;
-    for (int64_t n = 0; n < 2; ++n)
-      if (Splat(sum->operand(n)) && !Splat(sum->operand(1 - n)))
-        return b.Make(Op::Add, {sum->operand(1 - n), b.Make(Op::Add, {sum->operand(n), d})});
-  }
-  return nullptr;
 }
 
 Instruction* SubtractZero(Instruction* i, Builder&) {
@@ -179,10 +165,11 @@ Instruction* SubtractConstant(Instruction* i, Builder& b) {
   return b.Make(Op::Add, {i->operand(0), NegatedConstant(b, i->operand(1))});
 }
 
-// (x * c) * d -> x * (c * d): integers wrap, so that it is exact; so for and, or, xor, minimum and maximum.
+// (x + c) + d -> x + (c + d): integers wrap, so that it is exact; so for multiply, and, or, xor, minimum and maximum.
 Instruction* ConstantsMeet(Instruction* i, Builder& b) {
   const bool order = i->op() == Op::Minimum || i->op() == Op::Maximum;
-  if (!(order ? IsIntOrFloat(i) : IsInt(i) || (IsPred(Type(i)) && i->op() != Op::Multiply))) return nullptr;
+  if (!(order ? IsIntOrFloat(i) : IsInt(i) || (IsPred(Type(i)) && i->op() != Op::Multiply && i->op() != Op::Add)))
+    return nullptr;
   for (int64_t k = 0; k < 2; ++k) {
     Instruction *d = i->operand(k), *inner = i->operand(1 - k);
     if (!Splat(d) || inner->op() != i->op() || inner->use_count() != 1) continue;
@@ -264,7 +251,7 @@ Instruction* ClampClamp(Instruction* i, Builder&) {
 constexpr Rule kRules[] = {
     {"add-zero", Op::Add, &AddZero},
     {"add-negate", Op::Add, &AddNegate},
-    {"add-constants", Op::Add, &AddConstants},
+    {"add-constants", Op::Add, &ConstantsMeet},
     {"subtract-zero", Op::Subtract, &SubtractZero},
     {"subtract-self", Op::Subtract, &SubtractSelf},
     {"subtract-negate", Op::Subtract, &SubtractNegate},

@@ -1,5 +1,5 @@
-// Constants as rules see them: a scalar constant, or a broadcast of one. (Larger constants of equal elements become
-// broadcasts by a rule of their own.)
+// What rules ask of instructions. Constants as they see them: a scalar constant, or a broadcast of one. (Larger
+// constants of equal elements become broadcasts by a rule of their own.)
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -8,6 +8,10 @@
 #include "strop/ir/module.h"
 
 namespace strop::simplify {
+
+inline ElementType Type(const Instruction* i) { return i->shape().type(); }
+
+inline bool Contains(const Dims& dims, int64_t d) { return std::find(dims.begin(), dims.end(), d) != dims.end(); }
 
 // The scalar that every element of `i` equals, or null.
 inline const Literal* Splat(const Instruction* i) {

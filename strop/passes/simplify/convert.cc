@@ -10,8 +10,6 @@ namespace {
 
 using namespace match;
 
-ElementType Type(const Instruction* i) { return i->shape().type(); }
-
 // Integers from -2^negative (none if -1) to 2^positive - 1.
 struct IntegerRange {
   int negative, positive;

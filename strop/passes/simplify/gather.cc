@@ -8,10 +8,6 @@
 namespace strop::simplify {
 namespace {
 
-ElementType Type(const Instruction* i) { return i->shape().type(); }
-
-bool Contains(const Dims& dims, int64_t d) { return std::find(dims.begin(), dims.end(), d) != dims.end(); }
-
 // A gather of one window: gathers keep their windows inside the operand as dynamic slices do.
 Instruction* GatherOneWindow(Instruction* i, Builder& b) {
   const GatherAttrs& a = i->attrs<GatherAttrs>();

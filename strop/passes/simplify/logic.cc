@@ -9,8 +9,6 @@
 namespace strop::simplify {
 namespace {
 
-ElementType Type(const Instruction* i) { return i->shape().type(); }
-
 Instruction* Bool(Builder& b, const Instruction* like, bool value) {
   return b.Splat(ElementType::Pred, value, like->shape().dims());
 }

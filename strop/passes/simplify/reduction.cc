@@ -9,10 +9,6 @@
 namespace strop::simplify {
 namespace {
 
-ElementType Type(const Instruction* i) { return i->shape().type(); }
-
-bool Contains(const Dims& dims, int64_t d) { return std::find(dims.begin(), dims.end(), d) != dims.end(); }
-
 // ---- reduce ---------------------------------------------------------------------------------------------------------
 
 // op(p0, p1) of a reducer of one value, or Op::kEnd.

@@ -37,9 +37,8 @@ Instruction* ReshapeBroadcast(Instruction* i, Builder& b) {
   Int64Vector dims;  // of the operand, reshaped
   Dims dimensions;
   for (const ReshapeGroup& group : ReshapeGroups(x->shape(), i->shape())) {
-    const int64_t own = std::count_if(group.from.begin(), group.from.end(), [&](int64_t d) {
-      return std::find(x->dimensions().begin(), x->dimensions().end(), d) != x->dimensions().end();
-    });
+    const int64_t own =
+        std::count_if(group.from.begin(), group.from.end(), [&](int64_t d) { return Contains(x->dimensions(), d); });
     if (own == 0) continue;
     if (own != static_cast<int64_t>(group.from.size())) return nullptr;
     for (int64_t d : group.to) {
@@ -57,7 +56,7 @@ Instruction* ReshapeIota(Instruction* i, Builder& b) {
   if (x->op() != Op::Iota) return nullptr;
   const int64_t along = x->attrs<IotaAttrs>().dimension;
   for (const ReshapeGroup& group : ReshapeGroups(x->shape(), i->shape())) {
-    if (std::find(group.from.begin(), group.from.end(), along) == group.from.end()) continue;
+    if (!Contains(group.from, along)) continue;
     if (group.from.size() != 1 || group.to.size() != 1) return nullptr;
     return b.Iota(i->shape().WithoutLayout(), group.to[0]);
   }
@@ -108,9 +107,7 @@ Instruction* ReverseLess(Instruction* i, Builder& b) {
   Dims kept;
   for (int64_t d : i->dimensions()) {
     if (x->shape().dim(d) <= 1) continue;
-    if (x->op() == Op::Broadcast &&
-        std::find(x->dimensions().begin(), x->dimensions().end(), d) == x->dimensions().end())
-      continue;
+    if (x->op() == Op::Broadcast && !Contains(x->dimensions(), d)) continue;
     kept.push_back(d);
   }
   if (kept.size() == i->dimensions().size()) return kept.empty() ? x : nullptr;
@@ -124,7 +121,7 @@ Instruction* ReverseReverse(Instruction* i, Builder& b) {
   Dims odd;
   for (int64_t d = 0; d < i->shape().rank(); ++d) {
     const Dims &x = i->dimensions(), &y = inner->dimensions();
-    const bool in_x = std::find(x.begin(), x.end(), d) != x.end(), in_y = std::find(y.begin(), y.end(), d) != y.end();
+    const bool in_x = Contains(x, d), in_y = Contains(y, d);
     if (in_x != in_y) odd.push_back(d);
   }
   return odd.empty() ? inner->operand(0) : b.Make(Op::Reverse, {inner->operand(0)}, DimensionsAttrs{odd});
