@@ -46,6 +46,14 @@ V Larger(VectorBuilder& b, V x, V y) {
   return b.Select(b.FGt(x, y), x, y);
 }
 
+// Larger does not say so: beside NaN, zero and infinity are its results or not by the order of the two.
+V BothZero(VectorBuilder& b, const Val& x) { return b.And(b.FEq(x.re, b.Zero(x.re)), b.FEq(x.im, b.Zero(x.im))); }
+
+V AnyInfinite(VectorBuilder& b, const Val& x) {
+  V inf = b.F(HUGE_VAL, x.re);
+  return b.Or(b.FEq(b.FAbs(x.re), inf), b.FEq(b.FAbs(x.im), inf));
+}
+
 }  // namespace
 
 // (a + ib) / (c + id), with the larger part of both about 1, so that nothing overflows or vanishes before the quotient
@@ -252,7 +260,7 @@ Val ComplexArithmetic::Sqrt(const Val& x) {
   V unscale = b_.Select(tiny, F(0x1p-100, x), b_.Select(huge, F(0x1p100, x), F(1, x)));
   V as = b_.FMul(a, scale), cs = b_.FMul(c, scale);
   V t = b_.FMul(b_.Sqrt(b_.FMul(b_.FAdd(b_.FAbs(as), Magnitude(as, cs)), F(0.5, x))), unscale);
-  V zero = b_.FEq(largest, b_.Zero(a));
+  V zero = BothZero(b_, x);
   V other = b_.FDiv(c, b_.FMul(t, F(2, x)));
   V right = b_.FGe(a, b_.Zero(a));
   V re = b_.Select(right, t, b_.FAbs(other));
@@ -282,7 +290,7 @@ Val ComplexArithmetic::Rsqrt(const Val& x) {
   V re = b_.Select(right, main, b_.FAbs(other));
   V im = b_.Select(right, b_.FNeg(other), b_.FNeg(b_.CopySign(main, c)));
   // 1 / 0 is infinite, 1 / infinity zero with the sign that conj has.
-  V infinite = b_.FEq(largest, F(HUGE_VAL, x)), zero = b_.FEq(largest, b_.Zero(largest));
+  V infinite = AnyInfinite(b_, x), zero = BothZero(b_, x);
   V nothing = b_.CopySign(b_.Zero(c), b_.FNeg(c));
   re = b_.Select(zero, F(HUGE_VAL, x), b_.Select(infinite, b_.Zero(re), re));
   return Make(re, b_.Select(b_.Or(zero, infinite), nothing, im), x.type);

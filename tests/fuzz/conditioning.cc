@@ -54,12 +54,12 @@ bool AnyLeafInexact(const Shape& shape) {
   return false;
 }
 
-// Computations of scalars whose roundings are those of the op that applies them.
+// Computations of scalars whose roundings are those of the op that applies them. A scan's works on whole slices.
 std::set<const Computation*> ScalarFunctions(const Module& module) {
   std::set<const Computation*> functions;
   for (const Computation* c : module.PostOrder())
     for (const Instruction* i : c->instructions())
-      if (!Is(i->op(), kControlFlow | kAsync) && i->op() != Op::Fusion && i->op() != Op::Map)
+      if (!Is(i->op(), kControlFlow | kAsync) && i->op() != Op::Fusion && i->op() != Op::Map && i->op() != Op::Scan)
         for (const Computation* callee : i->called()) functions.insert(callee);
   return functions;
 }
@@ -275,6 +275,49 @@ Instruction* Noisy(Builder& b, Instruction* x, const Instruction& op, double ulp
   return b.Make(Op::Complex, {wild_real, wild_imag});
 }
 
+// The sum of `terms` over all dimensions but the feature's.
+Instruction* SumByFeature(Builder& b, Instruction* terms, int64_t feature) {
+  Dims reduced;
+  for (int64_t d = 0; d < terms->shape().rank(); ++d)
+    if (d != feature) reduced.push_back(d);
+  const ElementType type = terms->shape().type();
+  Computation* add = terms->parent()->module()->AddComputation("magnitudes");
+  Builder in(add);
+  add->set_root(in.Make(Op::Add, {in.Parameter(0, Shape::Scalar(type)), in.Parameter(1, Shape::Scalar(type))}));
+  return b.Make(Op::Reduce, {terms, b.Splat(type, 0, {})}, DimensionsAttrs{reduced}, {add});
+}
+
+// The magnitude of what result `index` of a batch normalisation is a difference of; null if it is none. Each is in
+// proportion to it, not to what is left:
+//   training   the mean of x
+//   grad       N dy - sum(dy) of one element is nothing, beside dy; the sums of dy and of dy (x - mean)
+Instruction* BesideTerms(Builder& b, const Instruction& norm, int64_t index) {
+  if (norm.op() != Op::BatchNormTraining && norm.op() != Op::BatchNormGrad) return nullptr;
+  const int64_t feature = norm.attrs<BatchNormAttrs>().feature_index;
+  const auto magnitude = [&](Instruction* x) { return b.Make(Op::Abs, {x}); };
+  Instruction* x = norm.operand(0);
+  if (norm.op() == Op::BatchNormTraining) {
+    if (index != 1) return nullptr;
+    const double elements = static_cast<double>(x->shape().num_elements());
+    Instruction* sum = SumByFeature(b, magnitude(x), feature);
+    const double count = std::max(elements / static_cast<double>(std::max<int64_t>(x->shape().dim(feature), 1)), 1.0);
+    return b.Make(Op::Divide, {sum, b.Splat(sum->shape().type(), count, sum->shape().dims())});
+  }
+  Instruction* dy = norm.operand(4);
+  if (index == 0) return dy;
+  Instruction* terms = magnitude(dy);
+  if (index == 1) {
+    Instruction* mean = b.Broadcast(norm.operand(2), x->shape().dims(), {feature});
+    terms = b.Make(Op::Multiply, {terms, magnitude(b.Make(Op::Subtract, {x, mean}))});
+  }
+  Instruction* sum = SumByFeature(b, terms, feature);
+  if (index == 2) return sum;
+  Instruction* variance = norm.operand(3);
+  const ElementType type = variance->shape().type();
+  Instruction* epsilon = b.Splat(type, norm.attrs<BatchNormAttrs>().epsilon, variance->shape().dims());
+  return b.Make(Op::Multiply, {sum, b.Make(Op::Rsqrt, {b.Make(Op::Add, {variance, epsilon})}, AccuracyAttrs{})});
+}
+
 void AddNoise(Computation& computation, double ulps, Random& random) {
   Builder b(&computation);
   for (Instruction* i : computation.instructions()) {
@@ -289,9 +332,10 @@ void AddNoise(Computation& computation, double ulps, Random& random) {
     b.set_insert_before(i->next());
     const std::vector<Use> uses(i->uses().begin(), i->uses().end());
     Instruction* noisy = Noisy(b, i, element ? *i->operand(0) : *i, ulps, random);
-    // What cancels inside is not seen from outside: N g - sum(g) of one element is nothing, beside g.
-    if (element && i->operand(0)->op() == Op::BatchNormGrad && i->tuple_index() == 0)
-      noisy = WithShare(b, noisy, i->operand(0)->operand(4), ulps, random);
+    // What cancels inside is not seen from outside.
+    if (element && !HasDynamicSize(i->shape()))
+      if (Instruction* terms = BesideTerms(b, *i->operand(0), i->tuple_index()))
+        noisy = WithShare(b, noisy, terms, ulps, random);
     for (const Use& use : uses) use.user->SetOperand(use.operand_number, noisy);
     if (i->IsRoot()) computation.set_root(noisy);
   }
