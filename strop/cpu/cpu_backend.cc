@@ -35,9 +35,14 @@ Decision CpuBackend::Supports(const Instruction& instruction) const {
 void CpuBackend::AddPasses(Phase phase, PassPipeline& pipeline) const {
   if (phase != Phase::kSimplify) return;
   pipeline.Add(PassId::TopkRewriter);
-  pipeline.Add(PassId::DotConvertFolding);
-  pipeline.Add(PassId::ProductWidening);
-  pipeline.Add(PassId::Dce);
+  // A conversion that is gone may have stood between a transpose and its dot.
+  constexpr PassId kProducts[] = {PassId::DotConvertFolding,
+                                  PassId::ProductWidening,
+                                  PassId::DotCanonicalizer,
+                                  PassId::Simplify,
+                                  PassId::Cse,
+                                  PassId::Dce};
+  pipeline.AddRepeated(kProducts, 4);
   pipeline.Add(PassId::Contraction);  // last: it asks who uses a product
 }
 

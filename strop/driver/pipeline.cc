@@ -10,6 +10,7 @@ PassPipeline CompilePipeline(const Backend& backend, const CompileSettings& sett
   backend.AddPasses(Phase::kSimplify, p);
   backend.AddPasses(Phase::kBeforePlan, p);
   p.Add(PassId::BoundedOutliner);  // last: nothing looks inside
+  p.Add(PassId::TupleSimplifier);  // of its results
   return p;
 }
 

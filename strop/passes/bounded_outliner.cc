@@ -33,16 +33,25 @@ class Outliner {
   // Whether anything was outlined.
   bool Run() {
     FindMembers();
-    if (members_.empty()) return false;
+    if (members_.empty() || IsOutlined()) return false;
     MakeFused();
     Instruction* fusion = MakeFusion();
     MoveControlEdges(fusion);
     for (size_t k = members_.size(); k-- > 0;) c_.Remove(members_[k]);
+    for (Instruction* i : constants_)
+      if (i->parent() && i->use_count() == 0 && i != c_.root()) c_.Remove(i);
     c_.SortTopologically();
     return true;
   }
 
  private:
+  // Nothing is left but a fusion that this pass has made, and its results.
+  bool IsOutlined() const {
+    const Instruction* fusion = members_[0];
+    if (fusion->op() != Op::Fusion || fusion->attrs<FusionAttrs>().kind != FusionKind::Custom) return false;
+    return std::all_of(members_.begin() + 1, members_.end(),
+                       [&](const Instruction* i) { return i->op() == Op::GetTupleElement && i->operand(0) == fusion; });
+  }
   // Parameters and the tuple that is returned stay outside.
   bool CanTake(const Instruction& i) const { return !i.IsParameter() && !(&i == c_.root() && i.op() == Op::Tuple); }
 
@@ -95,6 +104,7 @@ class Outliner {
     if (!added) return it->second;
     if (outside->IsConstant()) {
       it->second = fused_->AddClone(*outside, outside->shape(), {});
+      constants_.push_back(outside);
     } else {
       const int64_t number = static_cast<int64_t>(inputs_.size());
       it->second = fused_->AddParameter(number, outside->shape(), StrCat("param_", number));
@@ -137,7 +147,7 @@ class Outliner {
 
   Computation& c_;
   const std::vector<Instruction*> order_;
-  std::vector<Instruction*> members_, inputs_, outputs_;
+  std::vector<Instruction*> members_, inputs_, outputs_, constants_;
   std::unordered_set<const Instruction*> taken_;
   std::unordered_map<const Instruction*, Instruction*> inside_;
   Computation* fused_ = nullptr;

@@ -7,7 +7,8 @@
 //   3. Contracting dimensions are paired in the order that lets them lie together on both sides.
 //   4. An operand that still interleaves its dimensions is transposed: lhs to [batch, free, contracting], rhs to
 //      [batch, contracting, free].
-//   5. Integers under floats are converted to the result's type first.
+//   5. Integers under floats are converted to the result's type first, but for those of at most 8 bits, which the dot
+//      itself converts (dot-convert-folding).
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -171,7 +172,8 @@ Status ConvertIntegers(Instruction* dot, bool& changed) {
   const bool mixed = IsFloat(dot->operand(0)->shape().type()) != IsFloat(dot->operand(1)->shape().type());
   if (!IsFloat(type) || !mixed) return OkStatus();
   for (int64_t k = 0; k < 2; ++k) {
-    if (!IsInteger(dot->operand(k)->shape().type())) continue;
+    const ElementType integer = dot->operand(k)->shape().type();
+    if (!IsInteger(integer) || (Bits(integer) <= 8 && Bits(type) > 8 && Bits(type) < 64)) continue;
     Builder b(dot->parent());
     b.set_insert_before(dot);
     Instruction* converted = b.Convert(dot->operand(k), type);

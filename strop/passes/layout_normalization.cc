@@ -142,7 +142,7 @@ Instruction* FromLayout(Builder& b, Instruction* x, const Shape& given) {
   std::vector<Instruction*> elements;
   for (int64_t i = 0; i < given.tuple_size(); ++i) {
     Instruction* element = b.GetTupleElement(x, i);
-    if (element) element->set_shape(given.element(i));
+    if (element && !IsRowMajor(given.element(i))) element->set_shape(given.element(i));
     elements.push_back(FromLayout(b, element, given.element(i)));
   }
   return b.Tuple(elements);

@@ -100,6 +100,7 @@ Result<bool> PassPipeline::Run(Module& module, PassContext& context) const {
       }
       any |= again;
     }
+    if (again && group.rounds > 1) context.Count("pipeline.not-settled");
   }
   return any;
 }

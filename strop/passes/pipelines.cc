@@ -14,6 +14,18 @@ constexpr PassId kSimplify[] = {
     PassId::Cse,
     PassId::Dce,
 };
+// With the passes that bring dots and convolutions into the form that kernels read: what they move meets the algebra.
+constexpr PassId kSettle[] = {
+    PassId::DotCanonicalizer,
+    PassId::ConvolutionCanonicalizer,
+    PassId::TupleSimplifier,
+    PassId::Simplify,
+    PassId::ConstantFolding,
+    PassId::WhileSimplifier,
+    PassId::ConditionalSimplifier,
+    PassId::Cse,
+    PassId::Dce,
+};
 constexpr int kRounds = 8;
 
 }  // namespace
@@ -43,11 +55,7 @@ void AddSimplification(PassPipeline& p, int optimization_level) {
     p.Add(PassId::LoopUnroller);
     p.Add(PassId::LoopInvariantCodeMotion);
   }
-  p.AddRepeated(kSimplify, rounds);
-  // Simplification may have brought transposes and dots together.
-  p.Add(PassId::DotCanonicalizer);
-  p.Add(PassId::ConvolutionCanonicalizer);
-  p.Add(PassId::Dce);
+  p.AddRepeated(kSettle, rounds);
 }
 
 }  // namespace strop

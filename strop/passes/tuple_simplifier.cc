@@ -4,11 +4,22 @@
 //   %a = get-tuple-element(%t), index=0  %b = get-tuple-element(%t), index=1
 //   %u = tuple(%a, %b)                                                             uses of %u use %t
 //
+// The state that a loop starts with, and the one that its body returns, stay spelled out, as while-simplifier wants
+// them: an element can then be removed or replaced without the others.
+//
 // One walk in list order: what an element stands for has been simplified before its users are seen.
+#include <unordered_set>
+
 #include "strop/passes/pass.h"
 
 namespace strop {
 namespace {
+
+bool IsLoopState(const Instruction& tuple) {
+  for (const Use& use : tuple.uses())
+    if (use.user->op() == Op::While) return true;
+  return false;
+}
 
 // The tuple that `i` puts together again, or null.
 Instruction* Reassembled(const Instruction& i) {
@@ -23,6 +34,14 @@ Instruction* Reassembled(const Instruction& i) {
   return whole;
 }
 
+std::unordered_set<const Computation*> LoopBodies(const Module& module) {
+  std::unordered_set<const Computation*> bodies;
+  for (const Computation* c : module.computations())
+    for (const Instruction* i : c->instructions())
+      if (i->op() == Op::While) bodies.insert(i->body());
+  return bodies;
+}
+
 bool HasControlEdges(const Instruction& i) {
   return !i.control_predecessors().empty() || !i.control_successors().empty();
 }
@@ -30,13 +49,14 @@ bool HasControlEdges(const Instruction& i) {
 struct TupleSimplifier final : Pass {
   Result<bool> Run(Module& module, PassContext& context) override {
     int64_t removed = 0;
+    const std::unordered_set<const Computation*> bodies = LoopBodies(module);
     for (Computation* c : module.computations()) {
       for (Instruction* i : c->instructions()) {
         if (HasControlEdges(*i)) continue;
         Instruction* value = nullptr;
         if (i->op() == Op::GetTupleElement && i->operand(0)->op() == Op::Tuple)
           value = i->operand(0)->operand(i->tuple_index());
-        else
+        else if (!IsLoopState(*i) && !(i->IsRoot() && bodies.contains(c)))
           value = Reassembled(*i);
         if (!value || value->shape() != i->shape()) continue;
         i->ReplaceAllUsesWith(value);

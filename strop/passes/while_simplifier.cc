@@ -92,10 +92,12 @@ class Simplifier {
       if (l.next->op() != Op::Tuple) {
         l.next = Explicit(l.next, nullptr, l.body());
         l.body()->set_root(l.next);
+        Count("while-simplifier.spelled-out");
       }
       if (l.init->op() != Op::Tuple) {
         l.init = Explicit(l.init, loop, loop->parent());
         loop->SetOperand(0, l.init);
+        Count("while-simplifier.spelled-out");
       }
       Sink(l);
       Shrink(l);
