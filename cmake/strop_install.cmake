@@ -8,7 +8,6 @@ function(strop_install)
   add_library(strop_strop INTERFACE)
   set_target_properties(strop_strop PROPERTIES EXPORT_NAME strop)
   target_link_libraries(strop_strop INTERFACE strop_capi)
-  target_compile_features(strop_strop INTERFACE cxx_std_20)
   install(TARGETS ${rooms} strop_strop strop_wire EXPORT strop-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
           INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
   install(EXPORT strop-targets NAMESPACE strop:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/strop)

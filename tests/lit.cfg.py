@@ -19,6 +19,9 @@ for name, value in os.environ.items():
     if name.startswith("STROP_"):
         config.environment[name] = value
 
+# Shared objects with passes (tests/pass_libraries).
+config.substitutions.append(("%passes", config.strop_passes_dir))
+
 # Programs are written as one would type them: `strop opt %s --passes=dce | FileCheck %s`. A path that ends in one of the words is left alone.
 for word, program in (("strop", config.strop_program), ("FileCheck", config.filecheck_program), ("not", config.not_program)):
     config.substitutions.append((r"(?<![-\w/.])" + word + r"(?=\s)", program))

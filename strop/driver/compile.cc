@@ -83,10 +83,10 @@ Result<std::shared_ptr<const CompiledProgram>> Compile(std::unique_ptr<Module> m
   PassContext context(pass_options);
   PassPipeline pipeline = CompilePipeline(backend, options);
   if (dump.on() || xla_dump.on())
-    pipeline.set_observer([&](std::string_view pass, const Module& m, bool changed) {
+    pipeline.set_observer([&](std::string_view name, std::string_view pass, const Module& m, bool changed) {
       // A dump that fails here must not stop the compilation: the first file has reported the folder already.
       if (changed) (void)dump.Module(pass, m).ok();
-      (void)xla_dump.AfterPass(pass, m).ok();
+      (void)xla_dump.AfterPass(name, pass, m).ok();
     });
   STROP_TRY(pipeline.Run(*module, context));
   module->set_stage(Stage::LaidOut);  // from here on every array is row-major

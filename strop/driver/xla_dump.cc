@@ -87,22 +87,25 @@ Status XlaDump::BeforeOptimizations(const Module& module) {
   return Write("before_optimizations", last_);
 }
 
-Status XlaDump::AfterPass(std::string_view pass, const Module& module) {
+Status XlaDump::AfterPass(std::string_view pipeline, std::string_view pass, const Module& module) {
   if (!on_ || options_.pass_re.empty()) return OkStatus();
   const std::string name(pass);
   if (WantsPass(last_pass_) || WantsPass(name)) {
     char step[16];
     std::snprintf(step, sizeof step, "%04d", step_++);
-    STROP_TRY(Write(StrCat(step, ".compile.after_", DumpFileName(last_pass_), ".before_", DumpFileName(name)), last_));
+    STROP_TRY(Write(
+        StrCat(step, ".", DumpFileName(pipeline), ".after_", DumpFileName(last_pass_), ".before_", DumpFileName(name)),
+        last_));
   }
   STROP_ASSIGN(last_, Print(module));
   last_pass_ = name;
+  last_pipeline_ = pipeline;
   return OkStatus();
 }
 
 Status XlaDump::AfterOptimizations(const Module& module, std::string_view backend) {
   if (!on_) return OkStatus();
-  STROP_TRY(AfterPass("pipeline-end", module));
+  STROP_TRY(AfterPass(last_pipeline_, "pipeline-end", module));
   STROP_ASSIGN(last_, Print(module));
   return Write(StrCat(backend, "_after_optimizations"), last_);
 }

@@ -2,7 +2,8 @@
 // such folders goes on working:
 //
 //   DIR/module_0001.jit_f.before_optimizations.txt
-//   DIR/module_0001.jit_f.0003.compile.after_simplify.before_cse.txt     with xla_dump_hlo_pass_re
+//   DIR/module_0001.jit_f.0003.compile.after_simplify.before_cse.txt     with xla_dump_hlo_pass_re; "compile" is the
+//                                                                        pipeline
 //   DIR/module_0001.jit_f.cpu_after_optimizations.txt                    and -plan.txt: kernels, order, buffers
 //
 // As proto the ending is .hlo.pb. Strop's own dump (dump.h) shows more of how a program is compiled.
@@ -26,7 +27,7 @@ class XlaDump {
   bool on() const { return on_; }
   Status BeforeOptimizations(const Module& module);
   // Writes what the pass before left, if that one or this one is asked for, and remembers what this one leaves.
-  Status AfterPass(std::string_view pass, const Module& module);
+  Status AfterPass(std::string_view pipeline, std::string_view pass, const Module& module);
   Status AfterOptimizations(const Module& module, std::string_view backend);
   Status Text(const std::string& middle, const std::function<std::string()>& text);
 
@@ -44,7 +45,7 @@ class XlaDump {
   XlaDumpOptions options_;
   std::string prefix_;  // "DIR/module_0001.jit_f."
   // What the pass before left, kept until the next one's name is known.
-  std::string last_pass_;
+  std::string last_pipeline_, last_pass_;
   std::vector<File> last_;
   int step_ = 0;
 };

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -90,8 +91,17 @@ struct PassInfo {
 };
 
 const PassInfo& Info(PassId id);
-// By name; NotFound with the nearest known one.
-Result<PassId> FindPass(std::string_view name);
+// All of them, in the order of passes.def.
+std::span<const PassInfo> AllPasses();
+// XLA's names of passes that are here under another one, or are several here: aliases.def.
+struct PassAlias {
+  std::string_view xla_name;
+  std::string_view names;  // "dot-canonicalizer,convolution-canonicalizer"
+};
+std::span<const PassAlias> PassAliases();
+// By name, by XLA's name (which may stand for several), or by the name of one of `others`; '_' is as good as '-'.
+// NotFound with the nearest known one.
+Result<std::vector<PassInfo>> FindPasses(std::string_view name, std::span<const PassInfo> others = {});
 
 #define PASS(name, ...) std::unique_ptr<Pass> Make##name();
 #include "strop/passes/passes.def"

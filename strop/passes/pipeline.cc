@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 
 #include "strop/base/log.h"
 #include "strop/ir/verifier.h"
@@ -15,6 +16,17 @@ constexpr PassInfo kPasses[] = {
 #undef PASS
 };
 
+constexpr PassAlias kAliases[] = {
+#define ALIAS(xla_name, names) {xla_name, names},
+#include "strop/passes/aliases.def"
+#undef ALIAS
+};
+
+bool SameName(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](char x, char y) { return (x == '_' ? '-' : x) == (y == '_' ? '-' : y); });
+}
+
 double MillisecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
@@ -23,20 +35,42 @@ double MillisecondsSince(std::chrono::steady_clock::time_point start) {
 
 const PassInfo& Info(PassId id) { return kPasses[static_cast<size_t>(id)]; }
 
-Result<PassId> FindPass(std::string_view name) {
+std::span<const PassInfo> AllPasses() { return kPasses; }
+std::span<const PassAlias> PassAliases() { return kAliases; }
+
+Result<std::vector<PassInfo>> FindPasses(std::string_view name, std::span<const PassInfo> others) {
   std::vector<std::string_view> known;
-  for (const PassInfo& info : kPasses) {
-    if (info.name == name) return static_cast<PassId>(&info - kPasses);
-    known.push_back(info.name);
+  for (std::span<const PassInfo> passes : {std::span<const PassInfo>(kPasses), others})
+    for (const PassInfo& info : passes) {
+      if (SameName(info.name, name)) return std::vector<PassInfo>{info};
+      known.push_back(info.name);
+    }
+  for (const PassAlias& alias : kAliases) {
+    known.push_back(alias.xla_name);
+    if (!SameName(alias.xla_name, name)) continue;
+    std::vector<PassInfo> passes;
+    for (std::string_view one : Split(alias.names, ',')) {
+      STROP_ASSIGN(const std::vector<PassInfo> found, FindPasses(one));
+      passes.insert(passes.end(), found.begin(), found.end());
+    }
+    return passes;
   }
   const std::string_view nearest = Nearest(name, known);
-  return NotFound("there is no pass '", name, "'", nearest.empty() ? "" : StrCat("; did you mean '", nearest, "'?"));
+  return NotFound("there is no pass '", CEscape(name), "'",
+                  nearest.empty() ? "" : StrCat("; did you mean '", nearest, "'?"),
+                  "; strop opt --list-passes lists them");
 }
 
 PassPipeline& PassPipeline::Add(PassId pass) { return Add(Info(pass)); }
 
 PassPipeline& PassPipeline::Add(const PassInfo& pass) {
-  groups_.push_back({{pass}, 1});
+  groups_.push_back({{pass}, 1, name_});
+  return *this;
+}
+
+PassPipeline& PassPipeline::Add(const PassPipeline& pipeline) {
+  const std::vector<Group> groups = pipeline.groups_;  // a copy: it may be this one
+  groups_.insert(groups_.end(), groups.begin(), groups.end());
   return *this;
 }
 
@@ -44,16 +78,18 @@ PassPipeline& PassPipeline::AddRepeated(std::span<const PassId> passes, int roun
   Group group;
   for (PassId pass : passes) group.passes.push_back(Info(pass));
   group.rounds = rounds;
+  group.pipeline = name_;
   groups_.push_back(std::move(group));
   return *this;
 }
 
-Result<PassPipeline> PassPipeline::FromNames(std::string_view names) {
-  PassPipeline pipeline(std::string{names});
+Result<PassPipeline> PassPipeline::FromNames(std::string_view pipeline_name, std::string_view names,
+                                             std::span<const PassInfo> others) {
+  PassPipeline pipeline(std::string{pipeline_name});
   for (std::string_view name : Split(names, ',')) {
     if (Trim(name).empty()) continue;
-    STROP_ASSIGN(PassId pass, FindPass(Trim(name)));
-    pipeline.Add(pass);
+    STROP_ASSIGN(const std::vector<PassInfo> passes, FindPasses(Trim(name), others));
+    for (const PassInfo& pass : passes) pipeline.Add(pass);
   }
   return pipeline;
 }
@@ -65,7 +101,23 @@ std::vector<std::string_view> PassPipeline::names() const {
   return names;
 }
 
-Result<bool> PassPipeline::RunOne(const PassInfo& info, Module& module, PassContext& context) const {
+namespace {
+
+// Passes of libraries are other people's code: what they throw ends here.
+Result<bool> RunGuarded(const PassInfo& info, Module& module, PassContext& context) {
+  try {
+    return info.make()->Run(module, context);
+  } catch (const std::exception& e) {
+    return Internal("an exception: ", e.what());
+  } catch (...) {
+    return Internal("an exception that is no std::exception");
+  }
+}
+
+}  // namespace
+
+Result<bool> PassPipeline::RunOne(const Group& group, const PassInfo& info, Module& module,
+                                  PassContext& context) const {
   const std::vector<std::string>& disabled = context.options().disabled_passes;
   if (std::find(disabled.begin(), disabled.end(), info.name) != disabled.end()) return false;
   if (module.stage() < info.earliest)
@@ -73,17 +125,18 @@ Result<bool> PassPipeline::RunOne(const PassInfo& info, Module& module, PassCont
                     Name(module.stage()));
   context.current_pass_ = info.name;
   const auto start = std::chrono::steady_clock::now();
-  Result<bool> changed = info.make()->Run(module, context);
-  if (!changed.ok()) return Status(changed.status()).Note(StrCat("in pass ", info.name, " of pipeline ", name_));
+  Result<bool> changed = RunGuarded(info, module, context);
+  if (!changed.ok())
+    return Status(changed.status()).Note(StrCat("in pass ", info.name, " of pipeline ", group.pipeline));
   context.runs_.push_back({info.name, MillisecondsSince(start), *changed, module.instruction_count()});
   if (*changed) STROP_LOG_AT(2, "pass ", info.name, " changed ", module.name());
-  if (observer_) observer_(info.name, module, *changed);
-  if (context.options().verify_each && *changed) {
+  if (observer_) observer_(group.pipeline, info.name, module, *changed);
+  if (context.options().verify_each) {
     Status verified = VerifyModule(module);
     if (!verified.ok())
       return Internal("after pass ", info.name, " the module is not legal: ", verified.message(), " [at ",
                       verified.location(), "]")
-          .Note(StrCat("in pipeline ", name_));
+          .Note(StrCat("in pipeline ", group.pipeline));
   }
   return changed;
 }
@@ -95,7 +148,7 @@ Result<bool> PassPipeline::Run(Module& module, PassContext& context) const {
     for (int round = 0; again && round < group.rounds; ++round) {
       again = false;
       for (const PassInfo& pass : group.passes) {
-        STROP_ASSIGN(bool changed, RunOne(pass, module, context));
+        STROP_ASSIGN(bool changed, RunOne(group, pass, module, context));
         again |= changed;
       }
       any |= again;

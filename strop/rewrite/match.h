@@ -9,8 +9,13 @@
 //   Is(op, &x)              any op of this kind, operands free
 //   Same(x)                 exactly this instruction
 //   Scalar(1.0)             a constant or broadcast of one, all of whose elements equal 1
+//   Splat(&c)               a constant, or a broadcast of a constant of one element; c is that constant
 //   OneUse(pattern)         matched, and used once
-//   Add(p, q)  Negate(p)    ops with sub-patterns
+//   AnyOf(p, q, ...)        the first of these that matches
+//   Where(pattern, holds)   matched, and holds(instruction)
+//   OfType(type, pattern)   matched, an array of this element type
+//   CustomCallTo(target)    a custom call of this target, operands free
+//   Add(p, q)  Negate(p)    ops with sub-patterns, all of ops.def
 #pragma once
 #include <tuple>
 #include <utility>
@@ -91,6 +96,51 @@ struct OneUse {
   bool operator()(Instruction* i) const { return i->use_count() == 1 && pattern(i); }
 };
 
+struct Splat {
+  Instruction** into = nullptr;
+  explicit Splat(Instruction** at = nullptr) : into(at) {}
+  bool operator()(Instruction* i) const {
+    if (i->IsConstant()) return internal::Catch(into, i);
+    if (i->op() != Op::Broadcast || !i->operand(0)->IsConstant() || i->operand(0)->shape().num_elements() != 1)
+      return false;
+    return internal::Catch(into, i->operand(0));
+  }
+};
+
+template <class... Patterns>
+struct AnyOf {
+  std::tuple<Patterns...> patterns;
+  explicit AnyOf(Patterns... p) : patterns(std::move(p)...) {}
+  bool operator()(Instruction* i) const {
+    return std::apply([i](const Patterns&... p) { return (p(i) || ...); }, patterns);
+  }
+};
+
+template <class Pattern, class Holds>
+struct Where {
+  Pattern pattern;
+  Holds holds;
+  Where(Pattern p, Holds h) : pattern(std::move(p)), holds(std::move(h)) {}
+  bool operator()(Instruction* i) const { return pattern(i) && holds(static_cast<const Instruction*>(i)); }
+};
+
+template <class Pattern>
+struct OfType {
+  ElementType type;
+  Pattern pattern;
+  OfType(ElementType t, Pattern p) : type(t), pattern(std::move(p)) {}
+  bool operator()(Instruction* i) const { return i->shape().IsArray() && i->shape().type() == type && pattern(i); }
+};
+
+struct CustomCallTo {
+  std::string_view target;
+  Instruction** into = nullptr;
+  explicit CustomCallTo(std::string_view t, Instruction** at = nullptr) : target(t), into(at) {}
+  bool operator()(Instruction* i) const {
+    return i->op() == Op::CustomCall && i->attrs<CustomCallAttrs>().target == target && internal::Catch(into, i);
+  }
+};
+
 // Op(p...), Op(p..., &i), Op(), Op(&i)
 #define STROP_PATTERN(name)                                                                          \
   inline auto name(Instruction** into = nullptr) { return internal::OpPattern<Op::name>{{}, into}; } \
@@ -110,44 +160,9 @@ struct OneUse {
     return internal::OpPattern<Op::name, A, B, C>{{std::move(a), std::move(b), std::move(c)}, into}; \
   }
 
-STROP_PATTERN(Abs)
-STROP_PATTERN(Add)
-STROP_PATTERN(And)
-STROP_PATTERN(BitcastConvert)
-STROP_PATTERN(Broadcast)
-STROP_PATTERN(Clamp)
-STROP_PATTERN(Compare)
-STROP_PATTERN(Complex)
-STROP_PATTERN(Concatenate)
-STROP_PATTERN(Constant)
-STROP_PATTERN(Convert)
-STROP_PATTERN(Divide)
-STROP_PATTERN(Dot)
-STROP_PATTERN(DynamicSlice)
-STROP_PATTERN(Exp)
-STROP_PATTERN(GetTupleElement)
-STROP_PATTERN(Imag)
-STROP_PATTERN(Iota)
-STROP_PATTERN(Log)
-STROP_PATTERN(Maximum)
-STROP_PATTERN(Minimum)
-STROP_PATTERN(Multiply)
-STROP_PATTERN(Negate)
-STROP_PATTERN(Not)
-STROP_PATTERN(Or)
-STROP_PATTERN(Pad)
-STROP_PATTERN(Parameter)
-STROP_PATTERN(Power)
-STROP_PATTERN(Real)
-STROP_PATTERN(Reshape)
-STROP_PATTERN(Reverse)
-STROP_PATTERN(Select)
-STROP_PATTERN(Slice)
-STROP_PATTERN(Sqrt)
-STROP_PATTERN(Subtract)
-STROP_PATTERN(Transpose)
-STROP_PATTERN(Tuple)
-STROP_PATTERN(Xor)
+#define OP(name, ...) STROP_PATTERN(name)
+#include "strop/ir/ops.def"
+#undef OP
 #undef STROP_PATTERN
 
 }  // namespace strop::match

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "strop/base/version.h"
 #include "strop/tools/command.h"
 
 namespace strop::tools {
@@ -25,13 +26,18 @@ constexpr Flag kRunFlags[] = {
     {"--max-loop-iterations", "N", "With --interpret: a loop that makes more trips is an error."},
 };
 constexpr Flag kOptFlags[] = {
-    {"--passes", "A,B", "These passes, in this order."},
+    {"--passes", "A,B", "These passes, in this order; XLA's names of them are known too (--list-passes)."},
+    {"--load", "LIBRARY", "A shared object with passes of your own; may be given several times."},
     {"--disable-pass", "A,B", "Without these passes."},
     {"--disable-rule", "A,B", "Without these rules of simplify."},
     {"--rule-limit", "N", "Stops after N rewrites, for bisecting."},
     {"--print-changed", "", "Prints the module on stderr after each pass that changed it."},
+    {"--print-after-all", "", "Prints the module on stderr after each pass, changed or not."},
+    {"--compare", "[SEED]",
+     "Evaluates the program before and after on arguments from a seed; a result that differs is an error."},
     {"--verify-each", "", "Verifies after each pass (always so with --passes)."},
     {"--timing", "", "Tells the time of each pass on stderr."},
+    {"--list-passes", "", "Lists the passes, those of --load included, and XLA's names; no file is read."},
     {"--list-rules", "", "Lists the rules of simplify; no file is read."},
     {"--explain", "", "Tells on stderr what the rules did and what passes decided."},
 };
@@ -148,7 +154,7 @@ int Main(int argc, char** argv) {
     return 0;
   }
   if (name == "--version") {
-    std::puts("strop 0.1.0");
+    std::printf("strop %s\n", kVersion);
     return 0;
   }
   std::vector<std::string_view> names;

@@ -1,18 +1,80 @@
 // strop opt: runs passes over a program and prints what becomes of it.
 #include <cstdio>
 
+#include "strop/driver/dump.h"
+#include "strop/driver/pass_libraries.h"
 #include "strop/driver/pipeline.h"
+#include "strop/driver/xla_dump.h"
+#include "strop/ir/verifier.h"
 #include "strop/passes/simplify/simplify.h"
 #include "strop/tools/command.h"
+#include "strop/tools/same_results.h"
 
 namespace strop::tools {
 namespace {
+
+struct OptSettings {
+  std::string passes;  // empty: what compiling runs
+  PassOptions options;
+  PassLibraries libraries;
+  bool print_changed = false, print_after_all = false;
+  bool timing = false, explain = false;
+  bool compare = false;
+  uint64_t seed = 0;
+};
 
 std::vector<std::string> Names(std::string_view text) {
   std::vector<std::string> names;
   for (std::string_view name : Split(text, ','))
     if (!Trim(name).empty()) names.emplace_back(Trim(name));
   return names;
+}
+
+Result<OptSettings> TakeSettings(Arguments& arguments) {
+  OptSettings s;
+  for (;;) {
+    STROP_ASSIGN(const std::string library, arguments.TakeValue("--load"));
+    if (library.empty()) break;
+    STROP_TRY(s.libraries.Load(library));
+  }
+  STROP_ASSIGN(s.passes, arguments.TakeValue("--passes"));
+  STROP_ASSIGN(const std::string disabled_passes, arguments.TakeValue("--disable-pass"));
+  for (const std::string& name : Names(disabled_passes)) {
+    STROP_ASSIGN(const std::vector<PassInfo> passes, FindPasses(name, s.libraries.passes()));
+    for (const PassInfo& pass : passes) s.options.disabled_passes.emplace_back(pass.name);
+  }
+  STROP_ASSIGN(const std::string disabled_rules, arguments.TakeValue("--disable-rule"));
+  s.options.disabled_rules = Names(disabled_rules);
+  for (const std::string& name : s.options.disabled_rules) STROP_TRY(simplify::CheckRuleName(name));
+  STROP_ASSIGN(s.options.rule_limit, arguments.TakeInt("--rule-limit", -1, 0));
+  s.print_changed = arguments.TakeFlag("--print-changed");
+  s.print_after_all = arguments.TakeFlag("--print-after-all");
+  // Passes named one by one are being tested or tried out: what they leave must be legal.
+  s.options.verify_each = arguments.TakeFlag("--verify-each") || !s.passes.empty();
+  s.timing = arguments.TakeFlag("--timing");
+  s.explain = s.options.collect_decisions = arguments.TakeFlag("--explain");
+  s.compare = arguments.TakeFlag("--compare");
+  STROP_ASSIGN(const std::string seed, arguments.TakeValue("--compare"));
+  if (!seed.empty()) {
+    const auto number = ParseNumber<uint64_t>(seed);
+    if (!number) return InvalidArgument("--compare=", seed, " is no seed: expected a whole number");
+    s.compare = true;
+    s.seed = *number;
+  }
+  return s;
+}
+
+std::string PassList(std::span<const PassInfo> loaded) {
+  std::string out;
+  const auto line = [&out](std::string_view name, std::string_view sentence) {
+    std::string padded(name);
+    if (padded.size() < 32) padded.resize(32, ' ');
+    StrAppend(out, padded, " ", sentence, "\n");
+  };
+  for (const PassInfo& pass : AllPasses()) line(pass.name, pass.sentence);
+  for (const PassInfo& pass : loaded) line(pass.name, pass.sentence);
+  for (const PassAlias& alias : PassAliases()) line(alias.xla_name, StrCat("XLA's name of ", alias.names, "."));
+  return out;
 }
 
 void PrintReport(const PassContext& context, bool timing, bool explain) {
@@ -27,50 +89,58 @@ void PrintReport(const PassContext& context, bool timing, bool explain) {
     std::fprintf(stderr, "%s: [%s] %s\n", d.where.c_str(), std::string(d.pass).c_str(), d.text.c_str());
 }
 
+// What is told and written of every step.
+Result<bool> RunObserved(PassPipeline pipeline, const OptSettings& s, const CompileSettings& dumps, Module& module,
+                         PassContext& context) {
+  Dump dump(dumps.dump_dir, module.name());
+  STROP_ASSIGN(XlaDump xla_dump, XlaDump::Create(dumps.xla_dump, module));
+  STROP_TRY(dump.Module("imported", module));
+  STROP_TRY(xla_dump.BeforeOptimizations(module));
+  Status dumped;
+  pipeline.set_observer([&](std::string_view name, std::string_view pass, const Module& m, bool changed) {
+    if (s.print_after_all || (s.print_changed && changed))
+      std::fprintf(stderr, "// after %s%s\n%s\n", std::string(pass).c_str(), changed ? "" : ", which changed nothing",
+                   m.ToString().c_str());
+    if (dumped.ok() && changed) dumped = dump.Module(pass, m);
+    if (dumped.ok()) dumped = xla_dump.AfterPass(name, pass, m);
+  });
+  STROP_ASSIGN(const bool changed, pipeline.Run(module, context));
+  STROP_TRY(std::move(dumped));
+  STROP_TRY(xla_dump.AfterOptimizations(module, pipeline.name()));
+  return changed;
+}
+
 }  // namespace
 
 Status RunOpt(Arguments& arguments) {
-  STROP_ASSIGN(std::string passes, arguments.TakeValue("--passes"));
-  STROP_ASSIGN(std::string disabled_passes, arguments.TakeValue("--disable-pass"));
-  STROP_ASSIGN(std::string disabled_rules, arguments.TakeValue("--disable-rule"));
-  STROP_ASSIGN(int64_t rule_limit, arguments.TakeInt("--rule-limit", -1, 0));
-  const bool print_changed = arguments.TakeFlag("--print-changed");
-  const bool verify_each = arguments.TakeFlag("--verify-each");
-  const bool timing = arguments.TakeFlag("--timing");
-  const bool explain = arguments.TakeFlag("--explain");
+  STROP_ASSIGN(OptSettings s, TakeSettings(arguments));
   if (arguments.TakeFlag("--list-rules")) {
     STROP_TRY(arguments.Files(0, 0));
     std::string names;
     for (std::string_view name : simplify::RuleNames()) names += StrCat(name, "\n");
     return WriteFile("-", names);
   }
+  if (arguments.TakeFlag("--list-passes")) {
+    STROP_TRY(arguments.Files(0, 0));
+    return WriteFile("-", PassList(s.libraries.passes()));
+  }
   STROP_ASSIGN(std::vector<std::string> files, arguments.Files(1, 1));
   STROP_ASSIGN(std::unique_ptr<Module> module, LoadFile(files[0]));
 
-  PassOptions options;
-  options.disabled_passes = Names(disabled_passes);
-  options.disabled_rules = Names(disabled_rules);
-  options.rule_limit = rule_limit;
-  // Passes named one by one are being tested or tried out: what they leave must be legal.
-  options.verify_each = verify_each || !passes.empty();
-  options.collect_decisions = explain;
-  for (const std::string& name : options.disabled_passes) STROP_TRY(FindPass(name));
-  for (const std::string& name : options.disabled_rules) STROP_TRY(simplify::CheckRuleName(name));
   PassPipeline pipeline("opt");
-  if (passes.empty()) {
+  const CompileSettings settings = SettingsFrom(arguments.options());
+  if (s.passes.empty()) {
     STROP_ASSIGN(const Backend* backend, FindBackend(arguments.options().backend));
-    pipeline = CompilePipeline(*backend, SettingsFrom(arguments.options()));
+    pipeline = CompilePipeline(*backend, settings);
   } else {
-    STROP_ASSIGN(pipeline, PassPipeline::FromNames(passes));
+    STROP_ASSIGN(pipeline, PassPipeline::FromNames("opt", s.passes, s.libraries.passes()));
   }
-  if (print_changed)
-    pipeline.set_observer([](std::string_view pass, const Module& m, bool changed) {
-      if (changed) std::fprintf(stderr, "// after %s\n%s\n", std::string(pass).c_str(), m.ToString().c_str());
-    });
-  PassContext context(options);
-  Result<bool> changed = pipeline.Run(*module, context);
-  PrintReport(context, timing, explain);
+  const std::unique_ptr<Module> before = s.compare ? module->Clone() : nullptr;
+  PassContext context(s.options);
+  Result<bool> changed = RunObserved(std::move(pipeline), s, settings, *module, context);
+  PrintReport(context, s.timing, s.explain);
   STROP_TRY(changed);
+  if (s.compare) STROP_TRY(CheckSameResults(*before, *module, s.seed));
   return WriteFile("-", module->ToString() + "\n");
 }
 

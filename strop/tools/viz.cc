@@ -21,7 +21,7 @@ struct Shown {
 // Runs the pipeline over a copy; what each pass that changed it leaves is another module to show.
 Status AppendPasses(PassPipeline pipeline, std::vector<Shown>& shown) {
   std::unique_ptr<Module> module = shown.back().module->Clone();
-  pipeline.set_observer([&](std::string_view pass, const Module& m, bool changed) {
+  pipeline.set_observer([&](std::string_view, std::string_view pass, const Module& m, bool changed) {
     if (changed) shown.push_back({StrCat(shown.size(), " after ", pass), m.Clone()});
   });
   PassContext context;
@@ -57,7 +57,7 @@ Status RunViz(Arguments& arguments) {
     return WriteFile(out, svg);
   }
   if (!passes.empty()) {
-    STROP_ASSIGN(PassPipeline pipeline, PassPipeline::FromNames(passes));
+    STROP_ASSIGN(PassPipeline pipeline, PassPipeline::FromNames("viz", passes));
     STROP_TRY(AppendPasses(std::move(pipeline), shown));
   } else if (compile) {
     STROP_ASSIGN(const Backend* backend, FindBackend(arguments.options().backend));

@@ -1,0 +1,12 @@
+# Installs the build, builds the passes of examples/out_of_tree_pass with find_package(strop), and runs them with the installed `strop`.
+include(${CMAKE_CURRENT_LIST_DIR}/install_step.cmake)
+build_example(out_of_tree_pass)
+set(example ${SOURCE}/examples/out_of_tree_pass)
+step(${prefix}/bin/strop opt ${example}/doubled.hlo --load=${BUILD}/embed/out_of_tree_pass/libdoubling.so --passes=doubling,op-census --explain --compare)
+foreach(expected "ROOT %add = f32[4] add(%x, %x), metadata={op_name=\"jit(f)/mul\"" "1  multiply-by-two" "1  parameter")
+  string(FIND "${output}" "${expected}" at)
+  if(at EQUAL -1)
+    message(FATAL_ERROR "no '${expected}' in what strop opt printed:\n${output}")
+  endif()
+endforeach()
+message(STATUS "examples/out_of_tree_pass:\n${output}")
