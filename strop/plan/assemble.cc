@@ -160,16 +160,32 @@ void MatchDonors(const Module& module, const EntryLayout& layout, const std::vec
   }
 }
 
+namespace {
+
+Donations DonationsOf(const Module& module, const EntryLayout& layout, const std::vector<Shape>& outputs) {
+  Donations donated;
+  for (const InputOutputAlias& a : module.config().input_output_alias)
+    donated[FlatLeaf(layout.result, a.output_index)] = {FlatParameter(layout, a.parameter, a.parameter_index),
+                                                        a.must_alias};
+  MatchDonors(module, layout, outputs, donated);
+  return donated;
+}
+
+}  // namespace
+
+std::map<int64_t, int64_t> DonatedParameters(const Module& module) {
+  const EntryLayout layout = module.EffectiveEntryLayout();
+  std::map<int64_t, int64_t> out;
+  for (auto [output, parameter] : DonationsOf(module, layout, layout.result.Leaves())) out[output] = parameter.first;
+  return out;
+}
+
 // An output gets memory of its own before anything is merged, so that whatever computes it writes there directly.
 void PlaceOutputs(const Module& module, Graph& g, Plan& plan) {
   const EntryLayout layout = module.EffectiveEntryLayout();
   std::vector<Shape> shapes = layout.result.Leaves();
   const auto& kinds = module.config().result_memory_kinds;
-  Donations donated;
-  for (const InputOutputAlias& a : module.config().input_output_alias)
-    donated[FlatLeaf(layout.result, a.output_index)] = {FlatParameter(layout, a.parameter, a.parameter_index),
-                                                        a.must_alias};
-  MatchDonors(module, layout, shapes, donated);
+  Donations donated = DonationsOf(module, layout, shapes);
   for (size_t o = 0; o < g.outputs.size(); ++o) {
     OutputSpec spec;
     spec.shape = o < shapes.size() ? shapes[o] : Shape();

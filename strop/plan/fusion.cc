@@ -19,6 +19,7 @@
 
 #include "strop/ir/contraction.h"
 #include "strop/plan/plan.h"
+#include "strop/plan/values.h"
 
 namespace strop {
 namespace {
@@ -71,6 +72,17 @@ bool IsInlinable(const Instruction& i) {
     case Op::Gather:
     case Op::BitcastConvert: return true;
     default: return IsElementwise(i.op());
+  }
+}
+
+// Made of constants and positions alone: no kernel reads anything for it, so that any number of them may repeat it.
+bool IsMadeFromNothing(const Instruction& i) {
+  switch (i.op()) {
+    case Op::Constant: return i.shape().IsArray() && i.shape().num_elements() == 1;
+    case Op::Iota: return true;
+    case Op::Broadcast:
+    case Op::Reshape: return IsMadeFromNothing(*i.operand(0));
+    default: return false;
   }
 }
 
@@ -273,6 +285,29 @@ class Fuser {
     return Decision::Yes();
   }
 
+  Decision UserTakesInlined(const Use& use, const Node& at) const {
+    const Instruction& user = *use.user;
+    if (at.inlined) return Decision::Yes();
+    if (IsAlias(user)) return Decision::No("%", user.name(), " passes it on");
+    if (Decision d = TakesInlined(user, use.operand_number); !d)
+      return Decision::No("%", user.name(), ": ", d.why_not());
+    if (target_.supports && !target_.supports(user)) return Decision::No("%", user.name(), " is not compiled");
+    return Decision::Yes();
+  }
+
+  // Into how many kernels, and at how many places of them, does not matter.
+  Decision InlineFromNothing(const Instruction& i) const {
+    if (target_.supports && !target_.supports(i)) return Decision::No("it is not compiled");
+    for (const Use& use : i.uses()) {
+      const Node& at = nodes_[number_.at(use.user)];
+      if (Decision d = UserTakesInlined(use, at); !d) return d;
+      if (!target_.can_fuse) continue;
+      for (int32_t k : at.kernels)
+        if (Decision d = target_.can_fuse(i, *use.user, *order_[k]); !d) return d;
+    }
+    return Decision::Yes();
+  }
+
   Decision Inline(int32_t n, Node& node) {
     Instruction* i = order_[n];
     if (i == computation_.root()) return Decision::No("it is the result");
@@ -280,16 +315,12 @@ class Fuser {
     const bool reduces = IsRowReduce(*i);
     if (!IsInlinable(*i) && !reduces) return Decision::No(Name(i->op()), " is not computed element by element");
     const Cost cost = CostOf(*i);
+    if (IsMadeFromNothing(*i)) return InlineFromNothing(*i);
     const bool scalar = i->shape().num_elements() == 1;
     for (const Use& use : i->uses()) {
       const Instruction& user = *use.user;
       const Node& at = nodes_[number_.at(use.user)];
-      if (!at.inlined) {
-        if (IsAlias(user)) return Decision::No("%", user.name(), " passes it on");
-        if (Decision d = TakesInlined(user, use.operand_number); !d)
-          return Decision::No("%", user.name(), ": ", d.why_not());
-        if (target_.supports && !target_.supports(user)) return Decision::No("%", user.name(), " is not compiled");
-      }
+      if (Decision d = UserTakesInlined(use, at); !d) return d;
       const int64_t row = RowOfUse(*i, user, at);
       node.row = &use == &i->uses().front() || node.row == row ? row : 0;
       const int64_t factor = row > 0 ? 1 : RepeatFactor(user, use.operand_number);
@@ -311,7 +342,7 @@ class Fuser {
         if (node.kernels.size() > 1 && cost == Cost::Expensive)
           return Decision::No("%", order_[node.kernels[0]]->name(), " and %", order_[k]->name(),
                               " would both compute it, and it is expensive");
-        if (node.kernels.size() > kMaxCheapKernels && i->op() != Op::Constant)
+        if (node.kernels.size() > kMaxCheapKernels)
           return Decision::No("more than ", kMaxCheapKernels, " kernels would compute it");
       }
     }
@@ -478,7 +509,10 @@ class Fuser {
   int64_t epoch_ = 0;
 };
 
-// Computations whose instructions become steps: the entry and what control flow reaches from it.
+}  // namespace
+
+namespace plan_internal {
+
 std::vector<Computation*> StepComputations(const Module& module) {
   std::vector<Computation*> out, stack = {module.entry()};
   std::unordered_map<Computation*, bool> seen;
@@ -494,18 +528,11 @@ std::vector<Computation*> StepComputations(const Module& module) {
   return out;
 }
 
-}  // namespace
+}  // namespace plan_internal
 
 Status FuseModule(Module& module, const TargetInfo& target, std::vector<std::string>* why_not) {
-  for (Computation* c : StepComputations(module)) STROP_TRY(Fuser(module, *c, target, why_not).Run());
+  for (Computation* c : plan_internal::StepComputations(module)) STROP_TRY(Fuser(module, *c, target, why_not).Run());
   module.set_stage(Stage::Fused);
-  return OkStatus();
-}
-
-Status ScheduleModule(Module& module) {
-  for (Computation* c : module.computations()) c->SortTopologically();
-  module.config().is_scheduled = true;
-  module.set_stage(Stage::Scheduled);
   return OkStatus();
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "strop/ir/module.h"
@@ -49,8 +50,17 @@ Result<Plan> BuildPlan(const Module& module, const TargetInfo& target);
 // collects a line per edge that could have been fused and was not.
 Status FuseModule(Module& module, const TargetInfo& target, std::vector<std::string>* why_not = nullptr);
 
+enum class ScheduleOrder : uint8_t { kAsWritten, kDepthFirst, kForwards, kBackwards };  // see schedule.cc
+std::string_view Name(ScheduleOrder order);
+
+struct ScheduleDecision {
+  const Computation* computation = nullptr;
+  ScheduleOrder order = ScheduleOrder::kAsWritten;
+  int64_t written_peak = 0, peak = 0;  // estimated bytes of temporaries: in the written order, and in this one
+};
+
 // Orders each computation's list to keep few bytes alive; the module gets Stage::Scheduled and is_scheduled.
-Status ScheduleModule(Module& module);
+Status ScheduleModule(Module& module, std::vector<ScheduleDecision>* decisions = nullptr);
 
 // May the memory of operand `k` serve as that of result leaf `r` of this kernel? Required: it must (the plan copies
 // first if it cannot).

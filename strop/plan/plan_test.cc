@@ -239,6 +239,31 @@ TEST(Fusion, WhatManyPlacesNeedIsComputedOnce) {
   EXPECT_EQ(NegatesInMemory(7, true), 0);
 }
 
+// One broadcast constant serves many kernels: each makes its own, nobody reads it from memory.
+TEST(Fusion, ConstantsAreNeverMaterialised) {
+  Module m("constants");
+  Computation* c = m.AddComputation("main");
+  m.set_entry(c);
+  const Shape s = Shape::Array(kF32, {1000});
+  Instruction* one = c->AddConstant(Literal::Scalar<float>(1));
+  Instruction* ones = c->Add(Op::Broadcast, s, {one}, DimensionsAttrs{});
+  std::vector<Instruction*> results;
+  std::vector<Shape> shapes;
+  for (int64_t k = 0; k < 40; ++k) {
+    Instruction* x = c->AddParameter(k, s);
+    results.push_back(c->Add(Op::Add, s, {x, ones}));
+    shapes.push_back(s);
+  }
+  c->set_root(c->Add(Op::Tuple, Shape::Tuple(shapes), results, NoAttrs{}));
+  ASSERT_TRUE(FuseModule(m, Target()).ok());
+  for (Instruction* i : c->instructions()) {
+    EXPECT_NE(i->op(), Op::Broadcast);
+    if (i->op() == Op::Fusion) {
+      EXPECT_EQ(i->operand_count(), 1) << i->name();
+    }
+  }
+}
+
 TEST(Fusion, PaddingDoesNotNest) {
   Module m("pads");
   Computation* c = m.AddComputation("main");

@@ -5,6 +5,7 @@
 // the end of the loop, since the next trip reads it again.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -111,6 +112,10 @@ std::string LargestTemporaries(const Graph& graph, int64_t arena_bytes);
 // "dot (model.py:12)".
 std::string OriginOf(const Instruction& instruction);
 
+// Computations whose instructions become steps: the entry and what control flow reaches from it.
+std::vector<Computation*> StepComputations(const Module& module);
+// Output leaf -> the parameter leaf whose memory is given to it.
+std::map<int64_t, int64_t> DonatedParameters(const Module& module);
 // Leaves of a tuple before those of `element`.
 int64_t LeafOffset(const Shape& tuple, int64_t element);
 MemoryKind KindOf(const std::string& name);

@@ -40,6 +40,7 @@ constexpr Flag kOptFlags[] = {
     {"--list-passes", "", "Lists the passes, those of --load included, and XLA's names; no file is read."},
     {"--list-rules", "", "Lists the rules of simplify; no file is read."},
     {"--explain", "", "Tells on stderr what the rules did and what passes decided."},
+    {"--schedule", "", "Then orders the instructions for little memory; without --passes that alone."},
 };
 constexpr Flag kReduceFlags[] = {
     {"--check", "CMD",

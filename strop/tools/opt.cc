@@ -7,6 +7,7 @@
 #include "strop/driver/xla_dump.h"
 #include "strop/ir/verifier.h"
 #include "strop/passes/simplify/simplify.h"
+#include "strop/plan/plan.h"
 #include "strop/tools/command.h"
 #include "strop/tools/same_results.h"
 
@@ -19,6 +20,7 @@ struct OptSettings {
   PassLibraries libraries;
   bool print_changed = false, print_after_all = false;
   bool timing = false, explain = false;
+  bool schedule = false;
   bool compare = false;
   uint64_t seed = 0;
 };
@@ -53,6 +55,7 @@ Result<OptSettings> TakeSettings(Arguments& arguments) {
   s.options.verify_each = arguments.TakeFlag("--verify-each") || !s.passes.empty();
   s.timing = arguments.TakeFlag("--timing");
   s.explain = s.options.collect_decisions = arguments.TakeFlag("--explain");
+  s.schedule = arguments.TakeFlag("--schedule");
   s.compare = arguments.TakeFlag("--compare");
   STROP_ASSIGN(const std::string seed, arguments.TakeValue("--compare"));
   if (!seed.empty()) {
@@ -110,6 +113,13 @@ Result<bool> RunObserved(PassPipeline pipeline, const OptSettings& s, const Comp
   return changed;
 }
 
+void PrintSchedule(const std::vector<ScheduleDecision>& decisions) {
+  for (const ScheduleDecision& d : decisions)
+    std::fprintf(stderr, "%%%s: scheduled %s, %lld bytes alive at most (as written %lld)\n",
+                 d.computation->name().c_str(), std::string(Name(d.order)).c_str(), static_cast<long long>(d.peak),
+                 static_cast<long long>(d.written_peak));
+}
+
 }  // namespace
 
 Status RunOpt(Arguments& arguments) {
@@ -129,7 +139,7 @@ Status RunOpt(Arguments& arguments) {
 
   PassPipeline pipeline("opt");
   const CompileSettings settings = SettingsFrom(arguments.options());
-  if (s.passes.empty()) {
+  if (s.passes.empty() && !s.schedule) {
     STROP_ASSIGN(const Backend* backend, FindBackend(arguments.options().backend));
     pipeline = CompilePipeline(*backend, settings);
   } else {
@@ -140,6 +150,11 @@ Status RunOpt(Arguments& arguments) {
   Result<bool> changed = RunObserved(std::move(pipeline), s, settings, *module, context);
   PrintReport(context, s.timing, s.explain);
   STROP_TRY(changed);
+  if (s.schedule) {
+    std::vector<ScheduleDecision> decisions;
+    STROP_TRY(ScheduleModule(*module, &decisions));
+    if (s.explain) PrintSchedule(decisions);
+  }
   if (s.compare) STROP_TRY(CheckSameResults(*before, *module, s.seed));
   return WriteFile("-", module->ToString() + "\n");
 }
