@@ -104,4 +104,13 @@ Result<std::unique_ptr<Module>> LoadFile(const std::string& path) {
   return module;
 }
 
+Result<PassLibraries> TakeLibraries(Arguments& arguments) {
+  PassLibraries libraries;
+  for (;;) {
+    STROP_ASSIGN(const std::string library, arguments.TakeValue("--load"));
+    if (library.empty()) return libraries;
+    STROP_TRY(libraries.Load(library));
+  }
+}
+
 }  // namespace strop::tools

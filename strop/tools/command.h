@@ -9,6 +9,7 @@
 #include "strop/base/options.h"
 #include "strop/base/status.h"
 #include "strop/driver/compile.h"
+#include "strop/driver/pass_libraries.h"
 #include "strop/ir/module.h"
 
 namespace strop::tools {
@@ -57,6 +58,8 @@ Result<std::string> ReadFile(const std::string& path);
 Status WriteFile(const std::string& path, std::string_view contents);
 // Reads, loads and verifies the one program of a file.
 Result<std::unique_ptr<Module>> LoadFile(const std::string& path);
+// The shared objects of all --load flags.
+Result<PassLibraries> TakeLibraries(Arguments& arguments);
 
 Status RunCheck(Arguments& arguments);
 Status RunDevices(Arguments& arguments);

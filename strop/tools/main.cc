@@ -23,6 +23,9 @@ constexpr Flag kRunFlags[] = {
     {"--check", "", "The program must state what it expects (check.expect_*)."},
     {"--time", "", "Tells the time of compiling and running on stderr."},
     {"--runs", "N", "Runs it so often."},
+    {"--compare", "", "Also evaluates the program as it came; a result that differs is an error."},
+    {"--passes", "A,B", "Runs these passes first, as strop opt does."},
+    {"--load", "LIBRARY", "A shared object with passes of your own; may be given several times."},
     {"--max-loop-iterations", "N", "With --interpret: a loop that makes more trips is an error."},
 };
 constexpr Flag kOptFlags[] = {
@@ -44,7 +47,12 @@ constexpr Flag kOptFlags[] = {
 };
 constexpr Flag kReduceFlags[] = {
     {"--check", "CMD",
-     "The command that fails on the program; it gets the file of a smaller one as its last argument."},
+     "The command that fails on the program; it gets the file of a smaller one as its last argument. Kept is what "
+     "gives "
+     "the same exit status; 125 says that it cannot judge."},
+    {"--interesting", "CMD", "The other way round, as of creduce: a command that succeeds on the program."},
+    {"--slow", "SECONDS", "What is looked for is that the command of --check takes so long, whatever its status."},
+    {"-j", "N", "Tries N smaller programs at once (1)."},
     {"-o", "OUT", "The file to write; without it the program goes to standard output."},
     {"--max-checks", "N", "Stops after N smaller programs were tried (2000)."},
 };

@@ -34,11 +34,7 @@ std::vector<std::string> Names(std::string_view text) {
 
 Result<OptSettings> TakeSettings(Arguments& arguments) {
   OptSettings s;
-  for (;;) {
-    STROP_ASSIGN(const std::string library, arguments.TakeValue("--load"));
-    if (library.empty()) break;
-    STROP_TRY(s.libraries.Load(library));
-  }
+  STROP_ASSIGN(s.libraries, TakeLibraries(arguments));
   STROP_ASSIGN(s.passes, arguments.TakeValue("--passes"));
   STROP_ASSIGN(const std::string disabled_passes, arguments.TakeValue("--disable-pass"));
   for (const std::string& name : Names(disabled_passes)) {

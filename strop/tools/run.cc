@@ -8,11 +8,14 @@
 #include <cstdio>
 
 #include "strop/driver/load.h"
+#include "strop/driver/pass_libraries.h"
 #include "strop/interp/interpreter.h"
+#include "strop/passes/pipeline.h"
 #include "strop/tools/checks.h"
 #include "strop/tools/command.h"
 #include "strop/tools/execute.h"
 #include "strop/tools/inputs.h"
+#include "strop/tools/same_results.h"
 
 namespace strop::tools {
 
@@ -26,6 +29,8 @@ struct RunSettings {
   bool time = false;
   int64_t runs = 1;
   int64_t max_loop_iterations = -1;
+  bool compare = false;        // with what the evaluator says of the program as it came
+  PassPipeline passes{"run"};  // run before anything else
   CompileSettings compile;
 };
 
@@ -161,8 +166,28 @@ Result<RunSettings> TakeSettings(Arguments& arguments) {
   if (s.max_loop_iterations >= 0 && s.backend != "interp")
     return InvalidArgument("--max-loop-iterations counts loops of the evaluator: add --interpret");
   if (s.backend != "interp") STROP_TRY(FindBackend(s.backend));
+  s.compare = arguments.TakeFlag("--compare");
+  STROP_ASSIGN(const PassLibraries libraries, TakeLibraries(arguments));
+  STROP_ASSIGN(const std::string passes, arguments.TakeValue("--passes"));
+  STROP_ASSIGN(s.passes, PassPipeline::FromNames("run", passes, libraries.passes()));
   s.compile = SettingsFrom(arguments.options());
   return s;
+}
+
+Status RunPasses(Module& module, const PassPipeline& passes) {
+  PassOptions options;
+  options.verify_each = true;
+  PassContext context(options);
+  return passes.Run(module, context).status();
+}
+
+Status Compare(const Module& original, std::span<const Literal> inputs, const RunSettings& settings,
+               const Literal& value) {
+  Result<RunResult> evaluated = Interpret(original, inputs, settings);
+  if (!evaluated.ok()) return std::move(evaluated).status().Note("while evaluating the program to compare with");
+  const std::string difference = FirstDifference(evaluated->value, value);
+  if (difference.empty()) return OkStatus();
+  return FailedPrecondition("the result differs from what the evaluator gives: ", difference);
 }
 
 // interpreter.run_parallel names programs of several processes, which are no single executable.
@@ -192,10 +217,13 @@ Status RunRun(Arguments& arguments) {
       const bool grid = IsGridProgram(*module);
       if (grid && settings.backend != "interp")
         std::fprintf(stderr, "%s: programs of several processes: evaluated, not compiled\n", name.c_str());
+      const std::unique_ptr<Module> original = settings.compare ? module->Clone() : nullptr;
+      STROP_TRY(RunPasses(*module, settings.passes));
       Result<RunResult> result = grid || settings.backend == "interp"
                                      ? Interpret(*module, inputs, settings)
                                      : CompileAndRun(std::move(module), inputs, settings);
       STROP_TRY(result);
+      if (original) STROP_TRY(Compare(*original, inputs, settings, result->value));
       return Report(*result, layout, settings, name);
     }();
     if (!status.ok() && first.ok()) first = std::move(status).Note(StrCat("while running ", name));
