@@ -121,6 +121,14 @@ int64_t ParameterBytes(const Instruction& parameter) {
   return std::min(n, parameter.shape().byte_size());
 }
 
+// x * x reads x once.
+bool IsRepeated(const Instruction& i, int64_t k) {
+  if (k > 16) return false;  // of a long concatenation nobody looks for two
+  for (int64_t before = 0; before < k; ++before)
+    if (i.operand(before) == i.operand(k)) return true;
+  return false;
+}
+
 }  // namespace
 
 int64_t BytesAccessed(const Instruction& i) {
@@ -155,7 +163,8 @@ int64_t BytesAccessed(const Instruction& i) {
       return most;
     }
     default:
-      for (int64_t k = 0; k < i.operand_count(); ++k) n = SaturatingAdd(n, i.operand(k)->shape().byte_size());
+      for (int64_t k = 0; k < i.operand_count(); ++k)
+        if (!IsRepeated(i, k)) n = SaturatingAdd(n, i.operand(k)->shape().byte_size());
       return n;
   }
 }

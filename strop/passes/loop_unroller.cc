@@ -8,9 +8,9 @@
 //
 // Only bodies whose arrays are computed at one position: with a shifted read of the state (a stencil) a fused chain
 // would compute the neighbourhood of a neighbourhood.
+#include "strop/analysis/trip_count.h"
 #include "strop/passes/inline.h"
 #include "strop/passes/pass.h"
-#include "strop/passes/trip_count.h"
 
 namespace strop {
 namespace {

@@ -15,11 +15,11 @@
 // Each is linear in the loop. Dead loops themselves are dce's.
 #include <algorithm>
 
+#include "strop/analysis/trip_count.h"
 #include "strop/ir/builder.h"
 #include "strop/passes/effects.h"
 #include "strop/passes/inline.h"
 #include "strop/passes/pass.h"
-#include "strop/passes/trip_count.h"
 
 namespace strop {
 namespace {

@@ -44,6 +44,9 @@ constexpr Flag kOptFlags[] = {
     {"--list-rules", "", "Lists the rules of simplify; no file is read."},
     {"--explain", "", "Tells on stderr what the rules did and what passes decided."},
     {"--schedule", "", "Then orders the instructions for little memory; without --passes that alone."},
+    {"--stats", "",
+     "Instead of the module, counts as JSON: instructions that do work, kernels, bytes that they read and write; as "
+     "given, after the passes, and after fusion."},
 };
 constexpr Flag kReduceFlags[] = {
     {"--check", "CMD",

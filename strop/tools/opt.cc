@@ -1,6 +1,7 @@
 // strop opt: runs passes over a program and prints what becomes of it.
 #include <cstdio>
 
+#include "strop/analysis/statistics.h"
 #include "strop/driver/dump.h"
 #include "strop/driver/pass_libraries.h"
 #include "strop/driver/pipeline.h"
@@ -21,7 +22,7 @@ struct OptSettings {
   bool print_changed = false, print_after_all = false;
   bool timing = false, explain = false;
   bool schedule = false;
-  bool compare = false;
+  bool compare = false, stats = false;
   uint64_t seed = 0;
 };
 
@@ -52,6 +53,7 @@ Result<OptSettings> TakeSettings(Arguments& arguments) {
   s.timing = arguments.TakeFlag("--timing");
   s.explain = s.options.collect_decisions = arguments.TakeFlag("--explain");
   s.schedule = arguments.TakeFlag("--schedule");
+  s.stats = arguments.TakeFlag("--stats");
   s.compare = arguments.TakeFlag("--compare");
   STROP_ASSIGN(const std::string seed, arguments.TakeValue("--compare"));
   if (!seed.empty()) {
@@ -86,6 +88,22 @@ void PrintReport(const PassContext& context, bool timing, bool explain) {
     std::fprintf(stderr, "%9lld  %s\n", static_cast<long long>(n), what.c_str());
   for (const PassDecision& d : context.decisions())
     std::fprintf(stderr, "%s: [%s] %s\n", d.where.c_str(), std::string(d.pass).c_str(), d.text.c_str());
+}
+
+std::string StatisticsJson(const Module& module) {
+  const ModuleStatistics s = StatisticsOf(module);
+  std::string by_op;
+  for (const auto& [op, n] : s.by_op) StrAppend(by_op, by_op.empty() ? "" : ", ", "\"", op, "\": ", n);
+  return StrCat("{\"instructions\": ", s.instructions, ", \"distinct\": ", s.distinct, ", \"kernels\": ", s.kernels,
+                ", \"bytes_touched\": ", s.bytes_touched, ", \"by_op\": {", by_op, "}}");
+}
+
+// The module as it came, after the passes, and after the fusion that a plan would start with.
+Status PrintStatistics(const std::string& given, Module& module, const Backend& backend) {
+  const std::string optimized = StatisticsJson(module);
+  STROP_TRY(FuseModule(module, backend.target()));
+  return WriteFile("-", StrCat("{\"given\": ", given, ",\n \"optimized\": ", optimized,
+                               ",\n \"fused\": ", StatisticsJson(module), "}\n"));
 }
 
 // What is told and written of every step.
@@ -135,13 +153,14 @@ Status RunOpt(Arguments& arguments) {
 
   PassPipeline pipeline("opt");
   const CompileSettings settings = SettingsFrom(arguments.options());
+  STROP_ASSIGN(const Backend* backend, FindBackend(arguments.options().backend));
   if (s.passes.empty() && !s.schedule) {
-    STROP_ASSIGN(const Backend* backend, FindBackend(arguments.options().backend));
     pipeline = CompilePipeline(*backend, settings);
   } else {
     STROP_ASSIGN(pipeline, PassPipeline::FromNames("opt", s.passes, s.libraries.passes()));
   }
   const std::unique_ptr<Module> before = s.compare ? module->Clone() : nullptr;
+  const std::string given = s.stats ? StatisticsJson(*module) : "";
   PassContext context(s.options);
   Result<bool> changed = RunObserved(std::move(pipeline), s, settings, *module, context);
   PrintReport(context, s.timing, s.explain);
@@ -152,6 +171,7 @@ Status RunOpt(Arguments& arguments) {
     if (s.explain) PrintSchedule(decisions);
   }
   if (s.compare) STROP_TRY(CheckSameResults(*before, *module, s.seed));
+  if (s.stats) return PrintStatistics(given, *module, *backend);
   return WriteFile("-", module->ToString() + "\n");
 }
 

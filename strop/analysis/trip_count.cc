@@ -1,4 +1,4 @@
-#include "strop/passes/trip_count.h"
+#include "strop/analysis/trip_count.h"
 
 namespace strop {
 namespace {
