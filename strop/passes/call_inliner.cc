@@ -1,4 +1,4 @@
-// Inlines calls (composites too) and maps.
+// Inlines calls (composites too), maps and fusions: which instructions are fused is decided anew.
 //
 //   %c = f32[4] call(%x), to_apply=%f        the instructions of %f with %x for its parameter
 //   %m = f32[4] map(%x, %y), to_apply=%g     %g's scalar instructions, made as wide as the operands
@@ -92,11 +92,16 @@ Status InlineMap(Instruction* map_instruction) {
   return OkStatus();
 }
 
+// Custom ones stay: they are for one who knows them (bounded-outliner, or a library of XLA's).
+bool IsPlainFusion(const Instruction& i) {
+  return i.op() == Op::Fusion && i.attrs<FusionAttrs>().kind != FusionKind::Custom;
+}
+
 struct CallInliner final : Pass {
   Result<bool> Run(Module& module, PassContext& context) override {
     int64_t size = module.instruction_count();
     const int64_t limit = std::max(kGrowthLimit * size, kAlwaysAllowed);
-    int64_t calls = 0, maps = 0;
+    int64_t calls = 0, maps = 0, fusions = 0;
     for (Computation* c : module.PostOrder()) {
       for (Instruction* i : c->instructions()) {
         if (i->op() == Op::Call) {
@@ -115,6 +120,12 @@ struct CallInliner final : Pass {
           size += body;
           InlineInPlaceOf(i, *i->to_apply(), i->operands());
           ++calls;
+        } else if (IsPlainFusion(*i)) {
+          const int64_t body = i->called(0)->instruction_count();
+          if (size + body > limit) continue;
+          size += body;
+          InlineInPlaceOf(i, *i->called(0), i->operands());
+          ++fusions;
         } else if (i->op() == Op::Map && CanWiden(*i)) {
           STROP_TRY(InlineMap(i));
           ++maps;
@@ -123,8 +134,10 @@ struct CallInliner final : Pass {
     }
     context.Count("call-inliner.calls", calls);
     context.Count("call-inliner.maps", maps);
-    if (calls + maps > 0) module.RemoveDeadComputations();
-    return calls + maps > 0;
+    context.Count("call-inliner.fusions", fusions);
+    if (calls + maps + fusions == 0) return false;
+    module.RemoveDeadComputations();
+    return true;
   }
 };
 

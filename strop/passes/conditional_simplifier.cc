@@ -1,15 +1,24 @@
-// Conditionals whose branch is known: a constant index, or a single branch.
+// Conditionals: those whose branch is known, results that nobody reads, and small ones that are cheaper computed both
+// ways.
 //
 //   %c = conditional(constant(true), %x, %y), true_computation=%t, false_computation=%f     the body of %t with %x
+//   (a, b) conditional(...), of which only element 1 is read                                (b) conditional(...)
+//   conditional(%p, ...) of branches of a few elementwise ops on a few elements             select(%p, both bodies)
 //
 // An s32 index outside the branches takes the last one. Callees are visited first: branches may hold conditionals.
 #include <algorithm>
 
+#include "strop/ir/builder.h"
+#include "strop/passes/effects.h"
 #include "strop/passes/inline.h"
 #include "strop/passes/pass.h"
 
 namespace strop {
 namespace {
+
+// Elements that both branches together may compute to become a select: choosing between two kernels costs about as much
+// as a thousand additions.
+constexpr int64_t kMaxSelected = 1024;
 
 // The branch that is taken, or -1.
 int64_t KnownBranch(const Instruction& i) {
@@ -22,23 +31,168 @@ int64_t KnownBranch(const Instruction& i) {
   return value < 0 || value >= branches ? branches - 1 : value;
 }
 
+bool HasControlEdges(const Instruction& i) {
+  return !i.control_predecessors().empty() || !i.control_successors().empty();
+}
+
+// ---- select -------------------------------------------------------------------------------------------------------
+
+// Elements that the branch computes, or more than any limit if it does something that a select should not do in vain.
+int64_t Work(const Computation& branch) {
+  int64_t n = 0;
+  for (const Instruction* i : branch.instructions()) {
+    if (HasControlEdges(*i)) return kMaxSelected + 1;
+    switch (i->op()) {
+      case Op::Parameter:
+      case Op::Constant:
+      case Op::Tuple:
+      case Op::GetTupleElement:
+      case Op::Reshape: continue;
+      case Op::Broadcast:
+      case Op::Iota:
+      case Op::Slice:
+      case Op::Transpose: break;
+      default:
+        if (!IsElementwise(i->op())) return kMaxSelected + 1;
+    }
+    if (!i->shape().IsArray() || !i->shape().IsStatic()) return kMaxSelected + 1;
+    n = SaturatingAdd(n, i->shape().num_elements());
+  }
+  return n;
+}
+
+bool IsArrayOrTupleOfArrays(const Shape& shape) {
+  const auto is_array = [](const Shape& s) { return s.IsArray() && s.IsStatic(); };
+  return shape.IsTuple() ? std::ranges::all_of(shape.elements(), is_array) : is_array(shape);
+}
+
+bool IsBetterSelected(const Instruction& i) {
+  if (i.called().size() != 2 || !IsPred(i.operand(0)->shape().type()) || HasControlEdges(i)) return false;
+  if (!IsArrayOrTupleOfArrays(i.shape())) return false;
+  int64_t n = 0;
+  for (const Shape& leaf : i.shape().Leaves()) n = SaturatingAdd(n, leaf.num_elements());
+  for (const Computation* branch : i.called()) n = SaturatingAdd(n, Work(*branch));
+  return n <= kMaxSelected;
+}
+
+Status ReplaceBySelect(Instruction* i) {
+  Instruction* values[2];
+  for (int64_t k = 0; k < 2; ++k) {
+    Instruction* argument = i->operand(k + 1);
+    values[k] = CloneBodyBefore(*i->called(k), {&argument, 1}, i);
+  }
+  Builder b(i->parent());
+  b.set_insert_before(i);
+  b.set_metadata(i->shared_metadata());
+  Instruction* pred = i->operand(0);
+  const auto select = [&](Instruction* x, Instruction* y) {
+    const auto dims = x->shape().dims();
+    return b.Make(Op::Select, {x->shape().IsScalar() ? pred : b.Broadcast(pred, dims, {}), x, y});
+  };
+  Instruction* value;
+  if (i->shape().IsTuple()) {
+    std::vector<Instruction*> elements;
+    for (int64_t k = 0; k < i->shape().tuple_size(); ++k) {
+      Instruction* x = b.GetTupleElement(values[0], k);
+      Instruction* y = b.GetTupleElement(values[1], k);
+      elements.push_back(select(x, y));
+    }
+    value = b.Tuple(elements);
+  } else {
+    value = select(values[0], values[1]);
+  }
+  STROP_TRY(b.status());
+  if (i->sharding()) value->set_sharding(*i->sharding());
+  i->ReplaceAllUsesWith(value);
+  i->parent()->Remove(i);
+  return OkStatus();
+}
+
+// ---- results that nobody reads --------------------------------------------------------------------------------------
+
+std::vector<bool> LiveResults(const Instruction& i) {
+  std::vector<bool> live(i.shape().tuple_size(), false);
+  for (const Use& use : i.uses()) {
+    if (use.user->op() != Op::GetTupleElement) return std::vector<bool>(live.size(), true);
+    if (use.user->use_count() > 0 || use.user->IsRoot() || HasControlEdges(*use.user))
+      live[use.user->tuple_index()] = true;
+  }
+  return live;
+}
+
 struct ConditionalSimplifier final : Pass {
   Result<bool> Run(Module& module, PassContext& context) override {
-    int64_t inlined = 0;
+    callers_ = CallerCounts(module);
+    Effects effects(module);
+    int64_t inlined = 0, selected = 0, dead = 0;
     for (Computation* c : module.PostOrder()) {
-      for (Instruction* i : c->instructions()) {
-        if (i->op() != Op::Conditional) continue;
+      std::vector<Instruction*> conditionals;
+      for (Instruction* i : c->instructions())
+        if (i->op() == Op::Conditional) conditionals.push_back(i);
+      for (Instruction* i : conditionals) {
         const int64_t branch = KnownBranch(*i);
-        if (branch < 0) continue;
-        Instruction* argument = i->operand(branch + 1);
-        InlineInPlaceOf(i, *i->called(branch), {&argument, 1});
-        ++inlined;
+        if (branch >= 0) {
+          Instruction* argument = i->operand(branch + 1);
+          InlineInPlaceOf(i, *i->called(branch), {&argument, 1});
+          ++inlined;
+        } else if (IsBetterSelected(*i)) {
+          STROP_TRY(ReplaceBySelect(i));
+          ++selected;
+        } else {
+          STROP_ASSIGN(int64_t removed, RemoveDeadResults(i, effects));
+          dead += removed;
+        }
       }
     }
     context.Count("conditional-simplifier.inlined", inlined);
-    if (inlined) module.RemoveDeadComputations();
-    return inlined > 0;
+    context.Count("conditional-simplifier.selected", selected);
+    context.Count("conditional-simplifier.dead-results", dead);
+    if (inlined + selected + dead == 0) return false;
+    module.RemoveDeadComputations();
+    return true;
   }
+
+ private:
+  // Branches return what is read only. One result stays in any case.
+  Result<int64_t> RemoveDeadResults(Instruction* i, Effects& effects) {
+    if (!i->shape().IsTuple() || i->IsRoot() || HasControlEdges(*i)) return 0;
+    const std::vector<bool> live = LiveResults(*i);
+    const int64_t kept = std::count(live.begin(), live.end(), true);
+    if (kept == 0 || kept == i->shape().tuple_size()) return 0;
+    Shape shape;
+    for (int64_t k = 0; k < static_cast<int64_t>(i->called().size()); ++k) {
+      OwnCallee(i, k, callers_, effects);
+      Computation* branch = i->called(k);
+      Instruction* root = branch->root();
+      Builder b(branch);
+      b.set_metadata(root->shared_metadata());
+      std::vector<Instruction*> elements;
+      for (size_t e = 0; e < live.size(); ++e)
+        if (live[e]) elements.push_back(root->op() == Op::Tuple ? root->operand(e) : b.GetTupleElement(root, e));
+      Instruction* smaller = b.Tuple(elements);
+      STROP_TRY(b.status());
+      branch->set_root(smaller);
+      shape = smaller->shape();
+    }
+    Instruction* smaller = i->parent()->AddClone(*i, shape, i->operands(), nullptr, i);
+    smaller->clear_sharding();
+    std::vector<int64_t> new_index(live.size(), -1);
+    for (size_t e = 0, n = 0; e < live.size(); ++e)
+      if (live[e]) new_index[e] = static_cast<int64_t>(n++);
+    for (const Use& use : std::vector<Use>(i->uses().begin(), i->uses().end())) {
+      const int64_t k = new_index[use.user->tuple_index()];
+      if (k < 0) {
+        use.user->parent()->Remove(use.user);
+        continue;
+      }
+      use.user->SetOperand(0, smaller);
+      use.user->set_attrs(GetTupleElementAttrs{k});
+    }
+    i->parent()->Remove(i);
+    return static_cast<int64_t>(live.size()) - kept;
+  }
+
+  std::vector<int32_t> callers_;
 };
 
 }  // namespace

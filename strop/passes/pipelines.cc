@@ -11,6 +11,7 @@ constexpr PassId kSimplify[] = {
     PassId::ConstantFolding,
     PassId::WhileSimplifier,
     PassId::ConditionalSimplifier,
+    PassId::CallInliner,  // a map of branches is one of selects now
     PassId::Cse,
     PassId::Dce,
 };
@@ -23,6 +24,7 @@ constexpr PassId kSettle[] = {
     PassId::ConstantFolding,
     PassId::WhileSimplifier,
     PassId::ConditionalSimplifier,
+    PassId::CallInliner,
     PassId::Cse,
     PassId::Dce,
 };

@@ -11,9 +11,13 @@
 //   that is a
 //              constant (or a broadcast of one, or an iota), users inside read a copy of it
 //   3. shrink  elements that neither the condition nor anything after the loop nor a live element needs are removed
-//   4. count   the trip count is recorded; none: the loop is its initial state; one: the body stands in its place
+//   4. count   the trip count is recorded; none: the loop is its initial state; one: the body stands in its place; the
+//              value of the counter after the loop is a constant
+// A loop whose state is used as a whole, and of which 2 or 4 know an element, has its state put together again after
+// it, element by element.
 // Each is linear in the loop. Dead loops themselves are dce's.
 #include <algorithm>
+#include <unordered_set>
 
 #include "strop/analysis/trip_count.h"
 #include "strop/ir/builder.h"
@@ -65,6 +69,9 @@ class Simplifier {
 
   Result<bool> Run() {
     callers_ = CallerCounts(module_);
+    for (const Computation* c : module_.computations())
+      for (const Instruction* i : c->instructions())
+        if (i->op() == Op::Fusion) fused_.insert(i->called(0));
     for (Computation* c : module_.PostOrder()) {
       std::vector<Instruction*> loops;
       for (Instruction* i : c->instructions())
@@ -99,10 +106,35 @@ class Simplifier {
         loop->SetOperand(0, l.init);
         Count("while-simplifier.spelled-out");
       }
+      SpellOutResult(l);
       Sink(l);
       Shrink(l);
     }
     CountTrips(loop);
+  }
+
+  // Whole uses of a loop become uses of a tuple of its elements, if some element will not be read from the loop then.
+  void SpellOutResult(const Loop& l) {
+    if (ReadsElementsOnly(*l.loop) && !l.loop->IsRoot()) return;
+    if (fused_.contains(l.loop->parent())) return;  // what left it whole when it fused knows why
+    const std::optional<Counter> counter = FindCounter(*l.loop);
+    bool known = counter && counter->trips > 1;
+    for (int64_t k = 0; k < l.size(); ++k) known |= StateRead(*l.next->operand(k)) == k;
+    if (!known) return;
+    std::vector<Use> whole;
+    for (const Use& use : l.loop->uses())
+      if (use.user->op() != Op::GetTupleElement) whole.push_back(use);
+    Builder b(l.loop->parent());
+    b.set_insert_before(l.loop->next());
+    b.set_metadata(l.loop->shared_metadata());
+    std::vector<Instruction*> elements;
+    for (int64_t k = 0; k < l.size(); ++k) elements.push_back(b.GetTupleElement(l.loop, k));
+    Instruction* state = b.Tuple(elements);
+    const bool was_root = l.loop->IsRoot();
+    for (const Use& use : whole) use.user->SetOperand(use.operand_number, state);
+    if (was_root) l.loop->parent()->set_root(state);
+    if (l.loop->sharding()) state->set_sharding(*l.loop->sharding());
+    Count("while-simplifier.spelled-out");
   }
 
   // ---- sink ---------------------------------------------------------------------------------------------------------
@@ -306,9 +338,28 @@ class Simplifier {
       Count("while-simplifier.one-trip");
       Instruction* state = loop->operand(0);
       InlineInPlaceOf(loop, *loop->body(), {&state, 1});
-    } else if (loop->backend_config().empty()) {
-      RecordTripCount(loop, counter->trips);
-      Count("while-simplifier.trip-counts");
+    } else {
+      if (loop->backend_config().empty()) {
+        RecordTripCount(loop, counter->trips);
+        Count("while-simplifier.trip-counts");
+      }
+      FinalCounter(loop, *counter);
+    }
+  }
+
+  void FinalCounter(Instruction* loop, const Counter& counter) {
+    const Shape& state = loop->shape();
+    const ElementType type = (state.IsTuple() ? state.element(counter.element) : state).type();
+    const auto steps = static_cast<uint64_t>(counter.trips) * static_cast<uint64_t>(counter.step);
+    const auto last = static_cast<int64_t>(static_cast<uint64_t>(counter.init) + steps);
+    for (const Use& use : std::vector<Use>(loop->uses().begin(), loop->uses().end())) {
+      Instruction* read = use.user;
+      if (!state.IsTuple() || read->op() != Op::GetTupleElement || read->tuple_index() != counter.element) continue;
+      if (HasControlEdges(*read) || (read->use_count() == 0 && !read->IsRoot())) continue;
+      Builder b(loop->parent());
+      b.set_insert_before(read);
+      read->ReplaceAllUsesWith(b.Constant(Literal::ScalarOfInt(type, last)));
+      Count("while-simplifier.final-counters");
     }
   }
 
@@ -316,6 +367,7 @@ class Simplifier {
   PassContext& context_;
   Effects effects_;
   std::vector<int32_t> callers_;
+  std::unordered_set<const Computation*> fused_;
   Instruction* replaced_by_ = nullptr;
   bool changed_ = false;
 };

@@ -159,11 +159,32 @@ Instruction* NegatedConstant(Builder& b, const Instruction* i) {
   return i->shape().IsScalar() ? minus : b.Broadcast(minus, i->shape().dims(), {});
 }
 
+// x + y - y, x + y - x, x - (x - y), for integers
+Instruction* SubtractWhatWasAdded(Instruction* i, Builder&) {
+  if (!IsInt(i)) return nullptr;
+  Instruction *x = i->operand(0), *y = i->operand(1);
+  if (x->op() == Op::Add && x->operand(1) == y) return x->operand(0);
+  if (x->op() == Op::Add && x->operand(0) == y) return x->operand(1);
+  return y->op() == Op::Subtract && y->operand(0) == x ? y->operand(1) : nullptr;
+}
+
+// x - y + y for integers
+Instruction* AddWhatWasSubtracted(Instruction* i, Builder&) {
+  if (!IsInt(i)) return nullptr;
+  for (int64_t k = 0; k < 2; ++k) {
+    Instruction *difference = i->operand(k), *y = i->operand(1 - k);
+    if (difference->op() == Op::Subtract && difference->operand(1) == y) return difference->operand(0);
+  }
+  return nullptr;
+}
+
 // x - c -> x + -c for integers, so that constants meet in sums.
 Instruction* SubtractConstant(Instruction* i, Builder& b) {
   if (!IsInt(i) || !Splat(i->operand(1)) || Splat(i->operand(0))) return nullptr;
   return b.Make(Op::Add, {i->operand(0), NegatedConstant(b, i->operand(1))});
 }
+
+bool IsConstant(const Instruction* i) { return Splat(i) || (i->IsConstant() && i->literal().has_values()); }
 
 // (x + c) + d -> x + (c + d): integers wrap, so that it is exact; so for multiply, and, or, xor, minimum and maximum.
 Instruction* ConstantsMeet(Instruction* i, Builder& b) {
@@ -172,9 +193,9 @@ Instruction* ConstantsMeet(Instruction* i, Builder& b) {
     return nullptr;
   for (int64_t k = 0; k < 2; ++k) {
     Instruction *d = i->operand(k), *inner = i->operand(1 - k);
-    if (!Splat(d) || inner->op() != i->op() || inner->use_count() != 1) continue;
+    if (!IsConstant(d) || inner->op() != i->op() || inner->use_count() != 1) continue;
     for (int64_t n = 0; n < 2; ++n)
-      if (Splat(inner->operand(n)) && !Splat(inner->operand(1 - n)))
+      if (IsConstant(inner->operand(n)) && !IsConstant(inner->operand(1 - n)))
         return b.Make(i->op(), {inner->operand(1 - n), b.Make(i->op(), {inner->operand(n), d})});
   }
   return nullptr;
@@ -215,7 +236,7 @@ Instruction* SquareOfAbs(Instruction* i, Builder& b) {
   return b.Make(Op::Multiply, {x->operand(0), x->operand(0)});
 }
 
-// |e^x|, |x * x| of floats, |logistic(x)| and of what was unsigned: nothing to do.
+// |e^x|, |x * x| of floats, |logistic(x)|, of an iota and of what was unsigned: nothing to do.
 Instruction* AbsOfPositive(Instruction* i, Builder&) {
   Instruction* x = i->operand(0);
   if (Type(x) != Type(i)) return nullptr;  // of a complex number
@@ -223,6 +244,10 @@ Instruction* AbsOfPositive(Instruction* i, Builder&) {
   if (x->op() == Op::Convert && Bits(Type(x->operand(0))) < Bits(Type(x)) &&
       (IsUnsigned(Type(x->operand(0))) || IsPred(Type(x->operand(0)))))
     return x;
+  if (x->op() == Op::Iota) {
+    const int64_t last = x->shape().dim(x->attrs<IotaAttrs>().dimension) - 1;
+    return IsFloat(Type(x)) || Bits(Type(x)) == 64 || last < (int64_t{1} << (Bits(Type(x)) - 1)) ? x : nullptr;
+  }
   if (!IsFloat(Type(x))) return nullptr;
   const bool square = x->op() == Op::Multiply && x->operand(0) == x->operand(1);
   return square || x->op() == Op::Exp || x->op() == Op::Logistic ? x : nullptr;
@@ -252,6 +277,7 @@ constexpr Rule kRules[] = {
     {"add-zero", Op::Add, &AddZero},
     {"add-negate", Op::Add, &AddNegate},
     {"add-constants", Op::Add, &ConstantsMeet},
+    {"add-subtracted", Op::Add, &AddWhatWasSubtracted},
     {"subtract-zero", Op::Subtract, &SubtractZero},
     {"subtract-self", Op::Subtract, &SubtractSelf},
     {"subtract-negate", Op::Subtract, &SubtractNegate},
@@ -271,6 +297,7 @@ constexpr Rule kRules[] = {
     {"power-small-integer", Op::Power, &PowerOfSmallInteger},
     {"maximum-self", Op::Maximum, &OfItself},
     {"minimum-self", Op::Minimum, &OfItself},
+    {"subtract-added", Op::Subtract, &SubtractWhatWasAdded},
     {"subtract-constant", Op::Subtract, &SubtractConstant},
     {"multiply-constants", Op::Multiply, &ConstantsMeet},
     {"maximum-constants", Op::Maximum, &ConstantsMeet},

@@ -71,6 +71,32 @@ Instruction* ElementwiseOfScalars(Instruction* i, Builder& b) {
   return b.Broadcast(b.Make(i->op(), scalars, i->any_attrs(), {}, &scalar), i->shape().dims(), {});
 }
 
+// f(transpose(x), transpose(y)) -> transpose(f(x, y)); scalars that are spread stay so.
+Instruction* ElementwiseOfTransposes(Instruction* i, Builder& b) {
+  const Instruction* first = nullptr;
+  int64_t transposes = 0;
+  for (int64_t k = 0; k < i->operand_count(); ++k) {
+    const Instruction* x = i->operand(k);
+    if (SpreadScalar(i->operand(k))) continue;
+    if (x->op() != Op::Transpose || x->use_count() != 1 || (first && first->dimensions() != x->dimensions()))
+      return nullptr;
+    first = x;
+    ++transposes;
+  }
+  if (transposes < 2) return nullptr;
+  std::vector<Instruction*> operands;
+  const auto dims = first->operand(0)->shape().dims();
+  for (int64_t k = 0; k < i->operand_count(); ++k) {
+    Instruction* x = i->operand(k);
+    if (Instruction* scalar = SpreadScalar(x))
+      operands.push_back(x->shape().IsScalar() ? x : b.Broadcast(scalar, dims, {}));
+    else
+      operands.push_back(x->operand(0));
+  }
+  const Shape shape = first->operand(0)->shape().WithType(Type(i));
+  return b.Transpose(b.Make(i->op(), operands, i->any_attrs(), {}, &shape), first->dimensions());
+}
+
 constexpr Rule kRules[] = {
     {"constant-splat", Op::Constant, &ConstantSplat},
     {"iota-of-one", Op::Iota, &IotaOfOne},
@@ -85,12 +111,15 @@ constexpr size_t CountElementwise() {
   return n;
 }
 
-// The same rule for every elementwise op.
+// The same rules for every elementwise op.
 constexpr auto kElementwiseRules = [] {
-  std::array<Rule, CountElementwise()> rules{};
+  std::array<Rule, 2 * CountElementwise()> rules{};
   size_t n = 0;
-  for (const OpInfo& info : kOps)
-    if (info.traits & kElementwise) rules[n++] = {"elementwise-of-scalars", info.op, &ElementwiseOfScalars};
+  for (const OpInfo& info : kOps) {
+    if (!(info.traits & kElementwise)) continue;
+    rules[n++] = {"elementwise-of-scalars", info.op, &ElementwiseOfScalars};
+    rules[n++] = {"elementwise-of-transposes", info.op, &ElementwiseOfTransposes};
+  }
   return rules;
 }();
 
