@@ -44,6 +44,19 @@ struct CompiledKernel {
   StepBody body;
   int64_t flops = 0;
   int64_t bytes = 0;
+  // For reports: the way in which it is computed ("gemm", "loop"), and how it was cut ("blocks of 96x512, k by 256").
+  std::string family = {}, tiles = {};
+};
+
+// What the machine can do at best, for estimates of what a kernel should take. Empty: not known.
+struct MachinePeaks {
+  struct Bandwidth {
+    int64_t footprint = 0;  // bytes that are touched again and again
+    double bytes_per_second = 0;
+  };
+  double flops_per_second = 0;
+  std::vector<Bandwidth> bandwidths;  // the smallest footprint first
+  std::string how;                    // "measured: ...", for people
 };
 
 struct CompiledKernels {
@@ -77,6 +90,8 @@ class Backend {
   virtual Result<std::unique_ptr<DeviceSet>> OpenDevices(int count) const = 0;
   virtual std::vector<std::string> MemorySpaces() const = 0;  // "device", "pinned_host", ...
   virtual std::string Describe() const = 0;                   // for `strop devices`
+  // Measured when asked, in some ten milliseconds.
+  virtual MachinePeaks MeasurePeaks() const { return {}; }
 };
 
 // A kernel that the evaluator runs: the fallback of any backend, and all of `null`.

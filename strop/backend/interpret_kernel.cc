@@ -100,6 +100,7 @@ CompiledKernel InterpretKernel(const KernelSpec& spec) {
   step.interpreted = true;
   CompiledKernel kernel;
   kernel.body = std::move(step);
+  kernel.family = "evaluator";
   return kernel;
 }
 

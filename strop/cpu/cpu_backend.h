@@ -20,6 +20,7 @@ class CpuBackend final : public Backend {
   Result<std::unique_ptr<DeviceSet>> OpenDevices(int count) const override;
   std::vector<std::string> MemorySpaces() const override { return {"device", "pinned_host", "unpinned_host"}; }
   std::string Describe() const override;
+  MachinePeaks MeasurePeaks() const override;
 
  private:
   TargetInfo target_;

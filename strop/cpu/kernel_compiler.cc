@@ -185,6 +185,8 @@ void KernelCompiler::CompileGroup(std::span<Job* const> jobs, const KernelCompil
       compiled.code = *code;
       compiled.code_bytes = (*code)->bytes() / static_cast<int64_t>(members.size());
       compiled.step = MakeStep(*m.job->spec, m.family, m.emitted, address);
+      compiled.family = m.family ? m.family->name : "region";
+      compiled.tiles = m.emitted.tiles;
     }
     m.job->compiled = std::make_shared<const Compiled>(std::move(compiled));
   }
@@ -259,7 +261,7 @@ Result<CompiledKernels> KernelCompiler::Compile(std::span<const KernelSpec> spec
   for (size_t k = 0; k < specs.size(); ++k) {
     const Compiled& compiled = *jobs[job_of[k]].compiled;
     if (compiled.status.ok()) {
-      out.kernels.push_back(CompiledKernel{.body = compiled.step});
+      out.kernels.push_back({.body = compiled.step, .family = compiled.family, .tiles = compiled.tiles});
     } else if (compiled.status.code() == StatusCode::kUnimplemented && !specs[k].region) {
       out.kernels.push_back(InterpretKernel(specs[k]));
     } else {

@@ -28,6 +28,7 @@ class KernelCompiler {
     std::shared_ptr<const LoadedCode> code;  // of the whole group; null: `status` says why
     int64_t code_bytes = 0;                  // this kernel's share
     StepBody step;
+    std::string family, tiles;  // for reports
     Status status;
   };
   struct Job;

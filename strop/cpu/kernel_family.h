@@ -5,6 +5,7 @@
 // To add one: a file in families/ that defines a KernelFamily, its row in families.cc, a test beside it.
 #pragma once
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "strop/backend/backend.h"
@@ -30,6 +31,7 @@ struct EmitContext {
 struct EmittedKernel {
   int64_t num_tasks = 1;
   int64_t scratch_bytes = 0;
+  std::string tiles = {};  // for reports
 };
 
 inline constexpr std::string_view kOtherOp = "another op";

@@ -18,6 +18,7 @@ Status BindKernels(Plan& plan, const Backend& backend, const CompileSettings& op
     return Internal("backend ", backend.name(), " returned ", compiled.kernels.size(), " kernels for ", specs.size());
   plan.spec.code = std::move(compiled.code);
   plan.spec.code_bytes = compiled.code_bytes;
+  explanation.kernels.clear();
   for (size_t n = 0; n < specs.size(); ++n) {
     const PlannedKernel& planned = plan.kernels[n];
     Step& step = plan.spec.programs[planned.program].steps[planned.step];
@@ -30,6 +31,9 @@ Status BindKernels(Plan& plan, const Backend& backend, const CompileSettings& op
                                                i.Where(), "): ", backend.Supports(i).why_not()));
     }
     step.body = std::move(kernel.body);
+    if (options.explain)
+      explanation.kernels.push_back(
+          {planned.instruction, planned.program, planned.step, std::move(kernel.family), std::move(kernel.tiles)});
   }
   return OkStatus();
 }

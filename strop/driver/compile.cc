@@ -93,12 +93,12 @@ Result<std::shared_ptr<const CompiledProgram>> Compile(std::unique_ptr<Module> m
   clock.Lap("passes");
 
   // ---- plan: from here on instructions are only grouped and ordered
-  STROP_TRY(FuseModule(*module, backend.target(), options.explain ? &explanation.not_fused : nullptr));
-  STROP_TRY(ScheduleModule(*module));
+  STROP_TRY(FuseModule(*module, backend.target(), options.explain ? &explanation.fusion_limits : nullptr));
+  STROP_TRY(ScheduleModule(*module, options.explain ? &explanation.schedule : nullptr));
   if (options.verify_each) STROP_TRY(VerifyModule(*module));
   STROP_TRY(dump.Module("scheduled", *module));
   STROP_TRY(xla_dump.AfterOptimizations(*module, backend.name()));
-  STROP_ASSIGN(Plan plan, BuildPlan(*module, backend.target()));
+  STROP_ASSIGN(Plan plan, BuildPlan(*module, backend.target(), options.explain));
   STROP_TRY(dump.Text("plan.txt", [&] { return plan.ToString(); }));
   STROP_TRY(xla_dump.Text(StrCat(backend.name(), "_after_optimizations-plan"), [&] { return plan.ToString(); }));
   clock.Lap("plan");
@@ -109,14 +109,17 @@ Result<std::shared_ptr<const CompiledProgram>> Compile(std::unique_ptr<Module> m
   Status bound = BindKernels(plan, backend, options, explanation);
   if (bound.code() == StatusCode::kUnimplemented && plan.has_regions()) {
     // A region that is too much for the backend as a whole: its steps run one by one.
-    STROP_ASSIGN(plan, BuildPlan(*module, WithoutRegions(backend.target())));
+    STROP_ASSIGN(plan, BuildPlan(*module, WithoutRegions(backend.target()), options.explain));
     STROP_TRY(dump.Text("plan.txt", [&] { return plan.ToString(); }));
     STROP_TRY(BindCustomCalls(plan, options));
     bound = BindKernels(plan, backend, options, explanation);
   }
   STROP_TRY(std::move(bound));
-  explanation.copies = plan.copy_reasons;
-  if (options.explain) program->plan_text = plan.ToString();
+  if (options.explain) {
+    program->plan_text = plan.ToString();
+    explanation.copies = std::move(plan.copies);
+    explanation.memory = std::move(plan.memory);
+  }
   STROP_ASSIGN(program->executable, Executable::Create(std::move(plan.spec)));
   program->module = std::move(module);
   clock.Lap("codegen");

@@ -9,6 +9,7 @@
 #include "strop/backend/backend.h"
 #include "strop/base/options.h"
 #include "strop/ir/module.h"
+#include "strop/plan/plan.h"
 #include "strop/runtime/custom_call.h"
 #include "strop/runtime/executable.h"
 
@@ -32,11 +33,22 @@ struct CompileSettings {
   bool explain = false;                              // collect the reasons below
 };
 
-// Why something is not as fast as it might be; for `strop explain` and STROP_LOG=1.
+// How the backend made a kernel of the plan.
+struct KernelNote {
+  const Instruction* instruction = nullptr;
+  int32_t program = 0, step = 0;  // of the executable
+  std::string family, tiles;
+};
+
+// Why something is not as fast as it might be; for `strop explain` and STROP_LOG=1. All but `interpreted` is filled if
+// CompileSettings::explain.
 struct Explanation {
   std::vector<std::string> interpreted;  // "%x (sort, model.py:3): comparator ... is not compiled"
-  std::vector<std::string> not_fused;
-  std::vector<std::string> copies;
+  std::vector<FusionLimit> fusion_limits;
+  std::vector<ScheduleDecision> schedule;
+  std::vector<PlannedCopy> copies;
+  std::vector<KernelNote> kernels;
+  MemoryProfile memory;
 };
 
 struct Timing {

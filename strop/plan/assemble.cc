@@ -34,17 +34,35 @@ class Assembler {
                      [](const ProtoStep& a, const ProtoStep& b) { return a.position < b.position; });
     for (const std::string& name : graph_.programs) plan_.spec.programs.push_back(Program{name, {}});
     for (ProtoStep& proto : graph_.steps)
-      if (!CopiesNothing(proto)) Add(proto);
+      if (!CopiesNothing(graph_, proto)) Add(proto);
     plan_.spec.entry = 0;
     plan_.spec.time_runs = loops_;
     plan_.spec.run_inline = !loops_ && work_ < target_.inline_cost;
   }
 
  private:
-  bool CopiesNothing(const ProtoStep& proto) const {
-    if (!std::holds_alternative<CopyStep>(proto.body)) return false;
+  // Of a copy that is left after values were merged.
+  std::string WhyCopied(const ProtoStep& proto) const {
     const Value& from = graph_.values[proto.args[0].first];
-    return from.size == 0 || from.group == graph_.values[proto.args[1].first].group;
+    const Base base = graph_.groups[from.group].base;
+    const std::string at = StrCat("%", proto.instruction->name());
+    const char* needed = base == Base::Parameter     ? "it is an argument"
+                         : base == Base::Constant    ? "it is a constant"
+                         : from.end > proto.position ? "it is read later"
+                                                     : "its memory is not free to write";
+    switch (proto.copy_for) {
+      case CopyFor::kNothing: return "";
+      case CopyFor::kResult:
+        return base == Base::Parameter ? "a result has memory of its own, and this is an argument"
+                                       : "a result has memory of its own, and this is another result as well";
+      case CopyFor::kLoopStart: return StrCat("the loop ", at, " rewrites it, and ", needed);
+      case CopyFor::kLoopNext: return StrCat("it is the next value of a carry of ", at, ", and ", needed);
+      case CopyFor::kLoopSwap: return StrCat("it is a carry of ", at, " that becomes another one");
+      case CopyFor::kBranch: return StrCat("a branch of ", at, " hands it on, and ", needed);
+      case CopyFor::kUpdate: return StrCat(at, " updates it, and ", needed);
+      case CopyFor::kUpdated: return StrCat(at, " computes it while its place is in use");
+    }
+    return "";
   }
 
   void Add(ProtoStep& proto) {
@@ -60,7 +78,9 @@ class Assembler {
       step.info.flops = Flops(i);
       step.info.bytes = BytesAccessed(i);
     } else if (std::holds_alternative<CopyStep>(step.body)) {
-      step.info.bytes = 2 * graph_.values[proto.args[0].first].size;
+      const Value& from = graph_.values[proto.args[0].first];
+      step.info.bytes = 2 * from.size;
+      plan_.copies.push_back({from.def, &i, from.size, WhyCopied(proto)});
     }
     work_ += step.info.flops + step.info.bytes;
     loops_ |= std::holds_alternative<WhileStep>(step.body) || proto.region;
@@ -226,6 +246,12 @@ void BindOutputs(const Graph& g, Plan& plan) {
       spec.index = group.index;
     }
   }
+}
+
+bool CopiesNothing(const Graph& graph, const ProtoStep& step) {
+  if (!std::holds_alternative<CopyStep>(step.body)) return false;
+  const Value& from = graph.values[step.args[0].first];
+  return from.size == 0 || from.group == graph.values[step.args[1].first].group;
 }
 
 void Assemble(Graph& graph, const TargetInfo& target, Plan& plan) { Assembler(graph, target, plan).Run(); }

@@ -45,7 +45,7 @@ class PlanBuilder {
  public:
   PlanBuilder(const Module& module, const TargetInfo& target) : module_(module), target_(target) {}
 
-  Result<Plan> Build() {
+  Result<Plan> Build(bool profile_memory) {
     plan_.spec.name = module_.name();
     const Computation& entry = *module_.entry();
     const EntryLayout layout = module_.EffectiveEntryLayout();
@@ -72,7 +72,7 @@ class PlanBuilder {
       const bool taken = std::find(results.begin(), results.begin() + k, value) != results.begin() + k;
       if (!taken && g_.groups[g_.values[value].group].base != Base::Parameter) continue;
       results[k] = Fresh(g_.values[value].size, entry.root());
-      AddCopy(main, entry.root(), value, results[k]);
+      AddCopy(main, entry.root(), value, results[k], CopyFor::kResult);
     }
     position_ += kStepDistance;
     g_.end_position = position_;
@@ -81,11 +81,11 @@ class PlanBuilder {
     PlaceOutputs(module_, g_, plan_);
     FinishLiveness();
     Coalesce(g_);
-    plan_.copy_reasons = std::move(g_.copy_reasons);
     BindOutputs(g_, plan_);
     FormRegions(g_, target_);
     plan_.spec.temp_bytes = AssignArena(g_, target_.buffer_alignment);
     plan_.spec.temp_origin = LargestTemporaries(g_, plan_.spec.temp_bytes);
+    if (profile_memory) plan_.memory = ProfileMemory(g_, plan_);
     Assemble(g_, target_, plan_);
     return std::move(plan_);
   }
@@ -143,7 +143,7 @@ class PlanBuilder {
   }
 
   // to := from, as a step that vanishes if they come to share memory.
-  void AddCopy(int32_t program, const Instruction* i, int32_t from, int32_t to) {
+  void AddCopy(int32_t program, const Instruction* i, int32_t from, int32_t to, CopyFor copy_for) {
     position_ += kStepDistance;
     Read(from);
     ProtoStep step;
@@ -151,6 +151,7 @@ class PlanBuilder {
     step.position = position_;
     step.instruction = i;
     step.body = CopyStep{};
+    step.copy_for = copy_for;
     step.args = {{from, Access::kRead}, {to, Access::kWrite}};
     step.num_operands = 1;
     g_.steps.push_back(std::move(step));
@@ -359,7 +360,7 @@ class PlanBuilder {
         continue;
       }
       carry[k] = g_.NewValue(shapes[k].byte_size(), &i, position_, loop);
-      AddCopy(program, &i, init[k], carry[k]);
+      AddCopy(program, &i, init[k], carry[k], CopyFor::kLoopStart);
       g_.loop_wishes.push_back({init[k], carry[k]});
     }
     loop_ = loop;
@@ -378,7 +379,7 @@ class PlanBuilder {
       const bool is_carry = std::find(carry.begin(), carry.end(), next[k]) != carry.end();
       if (!is_carry) continue;
       int32_t saved = g_.NewValue(shapes[k].byte_size(), &i, position_, loop);
-      AddCopy(body_program, &i, next[k], saved);
+      AddCopy(body_program, &i, next[k], saved, CopyFor::kLoopSwap);
       next[k] = saved;
     }
     Leaves result(n);
@@ -387,7 +388,7 @@ class PlanBuilder {
       if (invariant[k]) continue;
       int32_t tail = g_.NewValue(shapes[k].byte_size(), &i, position_, loop);
       STROP_CHECK(JoinFresh(carry[k], tail));
-      AddCopy(body_program, &i, next[k], tail);
+      AddCopy(body_program, &i, next[k], tail, CopyFor::kLoopNext);
       tails.push_back(tail);
     }
     position_ += kStepDistance;
@@ -461,7 +462,7 @@ class PlanBuilder {
       for (size_t k = 0; k < shapes.size(); ++k) {
         int32_t tail = g_.NewValue(shapes[k].byte_size(), &i, position_, loop_);
         JoinFresh(result[k], tail);
-        AddCopy(branch_program, &i, roots[k], tail);
+        AddCopy(branch_program, &i, roots[k], tail, CopyFor::kBranch);
         wishes.push_back({roots[k], tail});
         written.push_back(tail);
       }
@@ -490,6 +491,8 @@ class PlanBuilder {
 
 }  // namespace
 
-Result<Plan> BuildPlan(const Module& module, const TargetInfo& target) { return PlanBuilder(module, target).Build(); }
+Result<Plan> BuildPlan(const Module& module, const TargetInfo& target, bool profile_memory) {
+  return PlanBuilder(module, target).Build(profile_memory);
+}
 
 }  // namespace strop

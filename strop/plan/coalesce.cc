@@ -68,15 +68,13 @@ void CopyBeforeOverwriting(Graph& g, const Graph::MustShare& m) {
   const Value operand_value = g.values[operand];
   const Value result_value = g.values[result];
   const Instruction* i = g.steps[m.step].instruction;
-  g.copy_reasons.push_back(StrCat("copy of %", operand_value.def ? operand_value.def->name() : "?", " (",
-                                  operand_value.size, " B): %", i->name(), " updates it, and ",
-                                  operand_value.end > at ? "it is read later" : "its memory is not free to write"));
-  auto copy_step = [&](int32_t from, int32_t to, int64_t position) {
+  auto copy_step = [&](int32_t from, int32_t to, int64_t position, CopyFor copy_for) {
     ProtoStep copy;
     copy.program = g.steps[m.step].program;
     copy.position = position;
     copy.instruction = i;
     copy.body = CopyStep{};
+    copy.copy_for = copy_for;
     copy.args = {{from, Access::kRead}, {to, Access::kWrite}};
     copy.num_operands = 1;
     return copy;
@@ -84,7 +82,7 @@ void CopyBeforeOverwriting(Graph& g, const Graph::MustShare& m) {
   int32_t work = g.NewValue(operand_value.size, operand_value.def, at - 2, result_value.loop);
   g.values[work].end = at;
   g.handovers.insert({work, result});
-  ProtoStep before = copy_step(operand, work, at - 2);
+  ProtoStep before = copy_step(operand, work, at - 2, CopyFor::kUpdate);
   g.steps[m.step].args[m.operand_arg].first = work;
   if (!g.Merge(work, result)) {
     // The result's memory is in use at this time: compute next to it, then copy there.
@@ -94,7 +92,7 @@ void CopyBeforeOverwriting(Graph& g, const Graph::MustShare& m) {
     STROP_CHECK(g.Merge(work, computed));
     g.steps[m.step].args[m.result_arg].first = computed;
     g.values[result].begin = at + 1;
-    g.steps.push_back(copy_step(computed, result, at + 1));
+    g.steps.push_back(copy_step(computed, result, at + 1, CopyFor::kUpdated));
   }
   g.steps.push_back(std::move(before));
 }

@@ -189,17 +189,19 @@ struct Place {
 
 class Fuser {
  public:
-  Fuser(Module& module, Computation& computation, const TargetInfo& target, std::vector<std::string>* why_not)
-      : module_(module), computation_(computation), target_(target), why_not_(why_not) {}
+  Fuser(Module& module, Computation& computation, const TargetInfo& target, std::vector<FusionLimit>* limits)
+      : module_(module), computation_(computation), target_(target), limits_(limits) {}
 
   Status Run() {
     order_ = computation_.PostOrder();
     for (size_t n = 0; n < order_.size(); ++n) number_[order_[n]] = static_cast<int32_t>(n);
     nodes_.resize(order_.size());
     kernel_size_.assign(order_.size(), 1);
+    if (limits_) why_.resize(order_.size());
     for (size_t n = order_.size(); n-- > 0;) Decide(static_cast<int32_t>(n));
     DropUselessReshapes();
     for (size_t n = 0; n < order_.size(); ++n) STROP_TRY(Emit(static_cast<int32_t>(n)));
+    if (limits_) TellLimits();
     for (size_t n = order_.size(); n-- > 0;) {
       Instruction* i = order_[n];
       if (nodes_[n].inlined && i->use_count() == 0 && i != computation_.root()) computation_.Remove(i);
@@ -218,8 +220,7 @@ class Fuser {
       node.places = {static_cast<int32_t>(places_.size())};
       places_.push_back({n, nullptr, 0});
       node.repeat = node.padded = 1;
-      if (why_not_ && i->use_count() > 0 && IsInlinable(*i) && !IsAlias(*i) && i->op() != Op::Constant)
-        why_not_->push_back(StrCat("%", i->name(), ": ", decision.why_not()));
+      if (limits_) why_[n] = decision.why_not();
       return;
     }
     if (CostOf(*i) != Cost::Free)
@@ -383,6 +384,13 @@ class Fuser {
     }
   }
 
+  void TellLimits() const {
+    for (size_t n = 0; n < order_.size(); ++n) {
+      const Instruction* i = order_[n];
+      if (!nodes_[n].inlined && !IsAlias(*i) && !i->IsParameter() && !i->IsConstant()) limits_->push_back({i, why_[n]});
+    }
+  }
+
   // Makes the fusion instruction of root n, if anything was inlined into it.
   Status Emit(int32_t n) {
     Instruction* root = order_[n];
@@ -499,7 +507,8 @@ class Fuser {
   Module& module_;
   Computation& computation_;
   const TargetInfo& target_;
-  std::vector<std::string>* why_not_;
+  std::vector<FusionLimit>* limits_;
+  std::vector<std::string> why_;  // by node, if limits_
   std::vector<Instruction*> order_;
   std::unordered_map<const Instruction*, int32_t> number_;
   std::vector<Node> nodes_;
@@ -530,8 +539,8 @@ std::vector<Computation*> StepComputations(const Module& module) {
 
 }  // namespace plan_internal
 
-Status FuseModule(Module& module, const TargetInfo& target, std::vector<std::string>* why_not) {
-  for (Computation* c : plan_internal::StepComputations(module)) STROP_TRY(Fuser(module, *c, target, why_not).Run());
+Status FuseModule(Module& module, const TargetInfo& target, std::vector<FusionLimit>* limits) {
+  for (Computation* c : plan_internal::StepComputations(module)) STROP_TRY(Fuser(module, *c, target, limits).Run());
   module.set_stage(Stage::Fused);
   return OkStatus();
 }

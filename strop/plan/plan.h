@@ -33,22 +33,56 @@ struct PlannedCustomCall {
   const Instruction* instruction = nullptr;
 };
 
+// A copy that could not be avoided.
+struct PlannedCopy {
+  const Instruction* of = nullptr;  // computes the value
+  const Instruction* at = nullptr;  // needs the copy
+  int64_t bytes = 0;
+  std::string why;  // "%dus updates it, and it is read later"
+  std::string ToString() const;
+};
+
+// What a run needs: memory that lives throughout it, and the arena with the values that come and go.
+struct MemoryProfile {
+  struct Value {
+    const Instruction* instruction = nullptr;  // computes it
+    int64_t bytes = 0;
+  };
+  struct Moment {
+    const Instruction* step = nullptr;
+    int64_t live = 0;  // bytes of temporaries while it runs
+  };
+  int64_t arguments = 0, constants = 0;
+  int64_t results = 0;           // of memory of their own
+  int64_t donated = 0;           // results in the memory of arguments
+  int64_t temporaries = 0;       // size of the arena
+  int64_t peak = 0;              // of temporaries alive at a time; what the arena has beyond it is gaps
+  int64_t unshared = 0;          // of all temporaries if each had memory of its own
+  std::vector<Value> at_peak;    // the largest first
+  std::vector<Moment> timeline;  // a step each, in the order of the program
+  const Instruction* peak_step = nullptr;
+};
+
 struct Plan {
   ExecutableSpec spec;
   std::vector<PlannedKernel> kernels;
   std::vector<PlannedCustomCall> custom_calls;
-  // Why values were copied: "copy of %x (400 B): %dus updates it while it is still read by %add" — for explain.
-  std::vector<std::string> copy_reasons;
+  std::vector<PlannedCopy> copies;
+  MemoryProfile memory;  // filled if asked for
   bool has_regions() const;
   std::string ToString() const;
 };
 
 // The module must outlive the plan.
-Result<Plan> BuildPlan(const Module& module, const TargetInfo& target);
+Result<Plan> BuildPlan(const Module& module, const TargetInfo& target, bool profile_memory = false);
 
-// Turns groups of instructions into Op::Fusion instructions; the module gets Stage::Fused. `why_not`, if given,
-// collects a line per edge that could have been fused and was not.
-Status FuseModule(Module& module, const TargetInfo& target, std::vector<std::string>* why_not = nullptr);
+// Why a kernel ends where it does: what forbade to compute it inside the kernels of its users.
+struct FusionLimit {
+  const Instruction* kernel = nullptr;  // a fusion, or an instruction by itself
+  std::string why;
+};
+// Turns groups of instructions into Op::Fusion instructions; the module gets Stage::Fused.
+Status FuseModule(Module& module, const TargetInfo& target, std::vector<FusionLimit>* limits = nullptr);
 
 enum class ScheduleOrder : uint8_t { kAsWritten, kDepthFirst, kForwards, kBackwards };  // see schedule.cc
 std::string_view Name(ScheduleOrder order);

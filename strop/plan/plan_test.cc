@@ -115,7 +115,11 @@ TEST(Plan, UpdateOfAValueThatIsReadLaterCopies) {
   l.body->set_root(l.body->Add(Op::Tuple, l.state, {next, sum}));
   l.Finish(false);
   Plan plan = MakePlan(l.m);
-  EXPECT_EQ(plan.copy_reasons.size(), 1u) << plan.ToString();
+  EXPECT_EQ(plan.copies.size(), static_cast<size_t>(Copies(plan)));
+  const auto read_later = [](const PlannedCopy& c) {
+    return c.why.find("updates it, and it is read later") != c.why.npos;
+  };
+  EXPECT_EQ(std::count_if(plan.copies.begin(), plan.copies.end(), read_later), 1) << plan.ToString();
 }
 
 TEST(Plan, SwappedCarriesGoThroughACopy) {
@@ -203,14 +207,18 @@ TEST(Fusion, CheapIsRepeatedExpensiveIsNot) {
   Instruction* a = c->Add(Op::Sqrt, s, {n}, AccuracyAttrs{});
   Instruction* b = c->Add(Op::Sin, s, {n}, AccuracyAttrs{});
   c->set_root(c->Add(Op::Tuple, Shape::Tuple({s, s}), {a, b}));
-  std::vector<std::string> why_not;
-  ASSERT_TRUE(FuseModule(m, Target(), &why_not).ok());
+  std::vector<FusionLimit> limits;
+  ASSERT_TRUE(FuseModule(m, Target(), &limits).ok());
   std::vector<Op> ops;
   for (Instruction* i : c->instructions()) ops.push_back(i->op());
   // exp stays alone (two kernels need it), negate is computed in both.
   EXPECT_EQ(std::count(ops.begin(), ops.end(), Op::Fusion), 2);
   EXPECT_EQ(std::count(ops.begin(), ops.end(), Op::Exp), 1);
   EXPECT_EQ(std::count(ops.begin(), ops.end(), Op::Negate), 0);
+  ASSERT_EQ(limits.size(), 3u);
+  EXPECT_EQ(limits[0].kernel, e);
+  EXPECT_NE(limits[0].why.find("would both compute it, and it is expensive"), std::string::npos) << limits[0].why;
+  EXPECT_EQ(limits[2].kernel->op(), Op::Fusion);
 }
 
 // The sum of windows of `shifts` slices of negate(x); slices of the same elements are one place.

@@ -19,6 +19,10 @@ std::string SlotText(const ExecutableSpec& spec, const StepArg& arg) {
 
 }  // namespace
 
+std::string PlannedCopy::ToString() const {
+  return StrCat("copy of %", of ? of->name() : "?", " (", bytes, " B): ", why);
+}
+
 bool Plan::has_regions() const {
   return std::any_of(kernels.begin(), kernels.end(), [](const PlannedKernel& k) { return k.region != nullptr; });
 }
@@ -55,7 +59,7 @@ std::string Plan::ToString() const {
     }
     out += '\n';
   }
-  for (const std::string& reason : copy_reasons) StrAppend(out, reason, "\n");
+  for (const PlannedCopy& copy : copies) StrAppend(out, copy.ToString(), "\n");
   return out;
 }
 

@@ -50,6 +50,9 @@ struct Group {
   bool in_region = false;  // memory of the region's own: none of the arena
 };
 
+// What a copy is for.
+enum class CopyFor : uint8_t { kNothing, kResult, kLoopStart, kLoopNext, kLoopSwap, kBranch, kUpdate, kUpdated };
+
 // A step before slots are known: args are values.
 struct ProtoStep {
   int32_t program = 0;
@@ -62,6 +65,7 @@ struct ProtoStep {
   std::vector<std::pair<int32_t, Access>> args;
   int32_t num_operands = 0;              // leading args
   std::shared_ptr<const Region> region;  // body comes from the backend
+  CopyFor copy_for = CopyFor::kNothing;
 };
 
 // Two values that may share memory although one ends where the other begins: an operand overwritten in place, a copy.
@@ -91,7 +95,6 @@ struct Graph {
   std::vector<MustShare> must_share;
   std::vector<int32_t> parameter_values;  // value of each parameter leaf
   std::vector<int32_t> outputs;           // value of each output leaf
-  std::vector<std::string> copy_reasons;
   int64_t end_position = 0;
 
   int32_t NewValue(int64_t size, const Instruction* def, int64_t begin, int32_t loop);
@@ -106,6 +109,11 @@ void Coalesce(Graph& graph);
 void FormRegions(Graph& graph, const TargetInfo& target);
 // Puts groups without a base into the arena; returns its size.
 int64_t AssignArena(Graph& graph, int64_t alignment);
+
+// A copy of a value onto itself: no step.
+bool CopiesNothing(const Graph& graph, const ProtoStep& step);
+// Before the steps' bodies are given up.
+MemoryProfile ProfileMemory(const Graph& graph, const Plan& plan);
 
 // What takes the most of it, for an error when memory runs out; empty for an arena that is small.
 std::string LargestTemporaries(const Graph& graph, int64_t arena_bytes);

@@ -57,14 +57,16 @@ Result<Program> Program::Compile(std::unique_ptr<Module> module, const Backend& 
   return out;
 }
 
-Result<Literal> Program::Run(std::span<const Literal> arguments) const {
+Result<Literal> Program::Run(std::span<const Literal> arguments, std::shared_ptr<StepObserver> observer) const {
   Device& device = devices_->device(0);
   std::vector<Buffer> buffers;
   for (const Literal& argument : arguments) STROP_TRY(AppendBuffers(argument, device, buffers));
   std::vector<Buffer*> inputs;
   for (Buffer& buffer : buffers) inputs.push_back(&buffer);
-  STROP_ASSIGN(Launched launched,
-               Launch(program_->executable, {.inputs = inputs, .devices = devices_.get(), .device = &device}));
+  STROP_ASSIGN(
+      Launched launched,
+      Launch(program_->executable,
+             {.inputs = inputs, .devices = devices_.get(), .device = &device, .observer = std::move(observer)}));
   STROP_TRY(launched.done->Await());
   size_t next = 0;
   return TakeLiteral(result_, launched.outputs, next);

@@ -12,8 +12,10 @@ class Program {
  public:
   // Takes the module over; its entry becomes row-major, as literals are.
   static Result<Program> Compile(std::unique_ptr<Module> module, const Backend& backend, CompileSettings settings);
-  Result<Literal> Run(std::span<const Literal> arguments) const;
+  // `observer`: told about every step.
+  Result<Literal> Run(std::span<const Literal> arguments, std::shared_ptr<StepObserver> observer = nullptr) const;
   const CompiledProgram& compiled() const { return *program_; }
+  const std::shared_ptr<const CompiledProgram>& shared_compiled() const { return program_; }
 
  private:
   Shape result_;

@@ -1,21 +1,116 @@
 // strop explain: compiles a program and says what stands between it and the hardware.
-#include <cstdio>
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <unordered_map>
 
 #include "strop/tools/checks.h"
 #include "strop/tools/command.h"
+#include "strop/tools/execute.h"
+#include "strop/tools/explain_report.h"
+#include "strop/tools/inputs.h"
 
 namespace strop::tools {
 namespace {
 
-void PrintList(const char* title, const std::vector<std::string>& lines) {
-  std::printf("%s: %zu\n", title, lines.size());
-  for (const std::string& line : lines) std::printf("  %s\n", line.c_str());
+constexpr size_t kMostRows = 12;  // of a list without --all
+
+enum class Format : uint8_t { kText, kJson, kHtml };
+
+struct ExplainSettings {
+  Format format = Format::kText;
+  std::string out;
+  bool plan = false, all = false, memory = false;
+  int64_t runs = 0;    // 0: not run
+  MachinePeaks peaks;  // given by the user
+};
+
+// "--peak=GFLOPS,GBPS"
+Result<MachinePeaks> ParsePeaks(const std::string& text) {
+  MachinePeaks peaks;
+  const size_t comma = text.find(',');
+  char* end = nullptr;
+  const double flops = std::strtod(text.c_str(), &end);
+  const bool ok = comma != text.npos && end == text.c_str() + comma;
+  const double bytes = ok ? std::strtod(text.c_str() + comma + 1, &end) : 0;
+  if (!ok || *end != 0 || !(flops > 0) || !(bytes > 0))
+    return InvalidArgument("--peak=", text, " is not accepted: expected GFLOP/s and GB/s, as in --peak=200,20");
+  peaks.flops_per_second = flops * 1e9;
+  peaks.bandwidths.push_back({INT64_MAX, bytes * 1e9});
+  peaks.how = "given by --peak";
+  return peaks;
+}
+
+Result<ExplainSettings> TakeSettings(Arguments& arguments) {
+  ExplainSettings s;
+  s.plan = arguments.TakeFlag("--plan");
+  s.all = arguments.TakeFlag("--all");
+  s.memory = arguments.TakeFlag("--memory");
+  const bool json = arguments.TakeFlag("--json"), html = arguments.TakeFlag("--html");
+  STROP_ASSIGN(s.out, arguments.TakeValue("-o"));
+  STROP_ASSIGN(s.runs, arguments.TakeInt("--profile", 0, 1));
+  STROP_ASSIGN(const std::string peaks, arguments.TakeValue("--peak"));
+  if (!peaks.empty()) {
+    STROP_ASSIGN(s.peaks, ParsePeaks(peaks));
+  }
+  if (json && html) return InvalidArgument("--json and --html are two formats; give one");
+  const auto ends_with = [&](std::string_view ending) {
+    return s.out.size() >= ending.size() && s.out.compare(s.out.size() - ending.size(), ending.size(), ending) == 0;
+  };
+  if (json || (!html && ends_with(".json"))) s.format = Format::kJson;
+  if (html || (!json && ends_with(".html"))) s.format = Format::kHtml;
+  if (s.format != Format::kText && (s.plan || s.memory || s.all))
+    return InvalidArgument("--plan, --memory and --all are of the text; JSON and the page have everything");
+  return s;
+}
+
+// The time of each step, of the run in which they took the least together.
+class StepClock final : public StepObserver {
+ public:
+  void OnBegin(const Step& step) override { begun_[&step] = std::chrono::steady_clock::now(); }
+  void OnEnd(const Step& step) override {
+    StepTime& time = times_[&step];
+    time.step = &step;
+    time.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_[&step]).count();
+    ++time.calls;
+  }
+  // Forgets them.
+  std::vector<StepTime> Take(double& sum) {
+    std::vector<StepTime> out;
+    sum = 0;
+    for (const auto& [step, time] : times_) {
+      out.push_back(time);
+      if (step->kind() != StepKind::kWhile && step->kind() != StepKind::kConditional) sum += time.seconds;
+    }
+    times_.clear();
+    return out;
+  }
+
+ private:
+  std::unordered_map<const Step*, std::chrono::steady_clock::time_point> begun_;
+  std::unordered_map<const Step*, StepTime> times_;
+};
+
+Result<RunProfile> Profile(const Program& program, const std::vector<Literal>& inputs, int64_t runs) {
+  RunProfile profile;
+  profile.runs = runs;
+  auto clock = std::make_shared<StepClock>();
+  double best = 0;
+  for (int64_t run = -1; run < runs; ++run) {  // one to warm up
+    STROP_TRY(program.Run(inputs, clock).status());
+    double sum = 0;
+    std::vector<StepTime> times = clock->Take(sum);
+    if (run < 0 || (run > 0 && sum >= best)) continue;
+    best = sum;
+    profile.steps = std::move(times);
+  }
+  return profile;
 }
 
 }  // namespace
 
 Status RunExplain(Arguments& arguments) {
-  const bool plan = arguments.TakeFlag("--plan");
+  STROP_ASSIGN(ExplainSettings s, TakeSettings(arguments));
   STROP_ASSIGN(std::vector<std::string> files, arguments.Files(1, 1));
   STROP_ASSIGN(const Backend* backend, FindBackend(arguments.options().backend));
   STROP_ASSIGN(std::unique_ptr<Module> module, LoadFile(files[0]));
@@ -23,22 +118,26 @@ Status RunExplain(Arguments& arguments) {
   const int64_t before = module->instruction_count();
   CompileSettings settings = SettingsFrom(arguments.options());
   settings.explain = true;
-  STROP_ASSIGN(std::shared_ptr<const CompiledProgram> program, Compile(std::move(module), *backend, settings));
-  const Executable& e = *program->executable;
-  std::printf("%s on %s: %lld instructions, %lld kernels, %lld copies, %lld bytes of temporaries, %lld bytes of code\n",
-              e.name().c_str(), backend->name().data(), static_cast<long long>(before),
-              static_cast<long long>(e.num_steps(StepKind::kKernel) + e.num_steps(StepKind::kHost)),
-              static_cast<long long>(e.num_steps(StepKind::kCopy)), static_cast<long long>(e.spec().temp_bytes),
-              static_cast<long long>(e.spec().code_bytes));
-  std::printf("work: %lld flops, %lld transcendentals, %lld bytes accessed\n",
-              static_cast<long long>(program->cost.flops), static_cast<long long>(program->cost.transcendentals),
-              static_cast<long long>(program->cost.bytes_accessed));
-  for (const Timing& t : program->timings) std::printf("time: %-8s %8.3f ms\n", t.phase.c_str(), t.milliseconds);
-  PrintList("interpreted", program->explanation.interpreted);
-  PrintList("not fused", program->explanation.not_fused);
-  PrintList("copied", program->explanation.copies);
-  if (plan) std::printf("%s", program->plan_text.c_str());
-  return OkStatus();
+  std::shared_ptr<const CompiledProgram> compiled;
+  RunProfile profile;
+  if (s.runs > 0) {
+    STROP_ASSIGN(const std::vector<Literal> inputs, MakeInputs(*module, {.random = true}));
+    STROP_ASSIGN(const Program program, Program::Compile(std::move(module), *backend, settings));
+    STROP_ASSIGN(profile, Profile(program, inputs, s.runs));
+    compiled = program.shared_compiled();
+  } else {
+    STROP_ASSIGN(compiled, Compile(std::move(module), *backend, settings));
+  }
+  const ExplainReport report =
+      MakeReport(*compiled, *backend, before, s.peaks.how.empty() ? backend->MeasurePeaks() : s.peaks, profile);
+  switch (s.format) {
+    case Format::kJson: return WriteFile(s.out, ReportJson(report));
+    case Format::kHtml: return WriteFile(s.out, ReportHtml(report));
+    case Format::kText: break;
+  }
+  std::string text = ReportText(report, {s.all ? SIZE_MAX : kMostRows, s.memory});
+  if (s.plan) StrAppend(text, "\n", compiled->plan_text);
+  return WriteFile(s.out, text);
 }
 
 }  // namespace strop::tools

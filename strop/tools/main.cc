@@ -9,7 +9,14 @@ namespace strop::tools {
 namespace {
 
 constexpr Flag kExplainFlags[] = {
-    {"--plan", "", "Prints the plan: kernels, steps and buffers."},
+    {"--all", "", "Lists in full."},
+    {"--memory", "", "The memory alone: what is alive at the peak, and while each step runs."},
+    {"--plan", "", "Prints the plan as well: kernels, steps and buffers."},
+    {"--profile", "N", "Runs it so often with random arguments, and tells the time of each kernel in the best run."},
+    {"--peak", "GFLOPS,GBPS", "What the machine can do at best; without it that is measured."},
+    {"--json", "", "Everything as JSON (docs/explain.md)."},
+    {"--html", "", "Everything as a page that needs nothing but a browser."},
+    {"-o", "OUT", "The file to write; .json and .html tell the format."},
 };
 constexpr Flag kParseFlags[] = {
     {"--verbose", "", "Names each module, and counts what it holds."},
@@ -83,7 +90,8 @@ constexpr Flag kVizFlags[] = {
 constexpr Command kCommands[] = {
     {"check", "FILE...", "Reads and verifies programs; says what is wrong, and where.", {}, &RunCheck},
     {"devices", "", "Lists the backends of this build and what they found on this machine.", {}, &RunDevices},
-    {"explain", "FILE", "Says what was interpreted, not fused or copied, and why; cost and time of each phase.",
+    {"explain", "FILE",
+     "Says where time and memory go: kernels and their roofline, what was not fused, copied or interpreted, and why.",
      kExplainFlags, &RunExplain},
     {"parse", "FILE...", "Reads programs, and checks that their text is a fixpoint of printing and reading.",
      kParseFlags, &RunParse},

@@ -25,6 +25,14 @@ int64_t RootElements(const KernelBody& body, size_t r) {
   return (shape.IsTuple() ? shape.element(body.root_leaf[r]) : shape).num_elements();
 }
 
+std::string TilesOf(const LoopSpace& space, const KernelFrame::Cut& cut) {
+  std::string out = StrCat(space.rows, space.rows == 1 ? " row of " : " rows of ", space.row_size);
+  if (space.interleaved > 1) StrAppend(out, " x ", space.interleaved, " interleaved");
+  if (cut.pieces > 1) StrAppend(out, " in pieces of ", cut.piece_size);
+  StrAppend(out, space.uniform ? ", one at a time" : StrCat(", vectors of ", space.lanes));
+  return out;
+}
+
 // Results of one size.
 Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
   const KernelBody& body = frame.body();
@@ -36,12 +44,15 @@ Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
   const BlockSpace blocks = ChooseBlockSpace(body, spec.in_place, vector_bytes);
   if (blocks.lanes > 0) {
     STROP_TRY(WalkBlocks(frame, blocks, cost, point, &emitted.num_tasks));
+    emitted.tiles = StrCat("tiles of ", blocks.tile_across, "x", blocks.tile_along, ", turned in blocks of ",
+                           blocks.lanes, "x", blocks.lanes);
     return emitted;
   }
   space = ChooseLoopSpace(body, vector_bytes);
   const KernelFrame::Cut cut = KernelFrame::CutIntoTasks(space, cost);
   ChooseSplits(frame.b(), body, spec.in_place, cut, space);
   emitted.num_tasks = cut.num_tasks;
+  emitted.tiles = TilesOf(space, cut);
   STROP_TRY(frame.Walk(space, cut, point));
   return emitted;
 }

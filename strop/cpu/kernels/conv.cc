@@ -91,6 +91,8 @@ class GemmConv final : public Conv {
     num_tasks_ = groups_ * outer_ * down_ * across_;
     rows_bytes_ = swapped_ ? 0 : (block_.mb * static_cast<int64_t>(sizeof(int64_t)) + 63) / 64 * 64;
     scratch_bytes_ = rows_bytes_ + BlockScratchBytes(block_, micro_.mr, micro_.nr, sizeof(T));
+    tiles_ = StrCat("implicit product of ", m, "x", n, "x", k_, swapped_ ? ", features down" : "", ", blocks of ",
+                    block_.mb, "x", block_.nb, ", ", micro_.mr, "x", micro_.nr, " in registers");
   }
 
   void Run(const void* input, const void* kernel, void* output, int64_t begin, int64_t end,
@@ -410,6 +412,8 @@ class PhasedConv final : public Conv {
       phased->parts_.push_back({std::move(conv), s.kernel > 0 ? kernel_offset * Bytes(p.kernel_type) : 0,
                                 output_offset * Bytes(p.output_type)});
     }
+    phased->tiles_ = StrCat(phased->parts_.size(), " parts without holes");
+    if (!phased->parts_.empty()) StrAppend(phased->tiles_, ", ", phased->parts_[0].conv->tiles());
     return std::shared_ptr<const Conv>(std::move(phased));
   }
 

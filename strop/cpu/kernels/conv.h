@@ -9,6 +9,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "strop/base/status.h"
@@ -44,12 +45,14 @@ class Conv {
   virtual ~Conv() = default;
   int64_t num_tasks() const { return num_tasks_; }
   int64_t scratch_bytes() const { return scratch_bytes_; }
+  const std::string& tiles() const { return tiles_; }  // how it is cut, for reports
   virtual void Run(const void* input, const void* kernel, void* output, int64_t begin, int64_t end,
                    void* scratch) const = 0;
 
  protected:
   int64_t num_tasks_ = 0;
   int64_t scratch_bytes_ = 0;
+  std::string tiles_;
 };
 
 }  // namespace strop::cpu

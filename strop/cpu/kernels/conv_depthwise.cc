@@ -30,6 +30,8 @@ class DepthwiseConv final : public Conv {
     // Sums, a line of input, and the kernel.
     const int64_t kernel = IsOwn(p.kernel_type) ? 0 : taps_.count * p.out_features;
     scratch_bytes_ = (line_ + input_line_ + kernel) * static_cast<int64_t>(sizeof(T)) + 3 * (64 + kSlack);
+    tiles_ = StrCat("depthwise over ", channels_last_ ? "channels" : "rows", ", ", per_task_, " lines of ", line_,
+                    " a task");
   }
 
   void Run(const void* input, const void* kernel, void* output, int64_t begin, int64_t end,

@@ -279,6 +279,10 @@ class RealGemm final : public Gemm {
     down_ = CeilDiv(p.m, block_.mb);
     across_ = CeilDiv(p.n, block_.nb);
     num_tasks_ = p.batch * down_ * across_;
+    constexpr const char* kHow[] = {"packed", "B where it lies", "dot products"};
+    tiles_ = StrCat(kHow[static_cast<int>(strategy_)], ", blocks of ", block_.mb, "x", block_.nb);
+    if (block_.kb > 0 && block_.kb < p.k) StrAppend(tiles_, ", k by ", block_.kb);
+    if (strategy_ != Strategy::Dots) StrAppend(tiles_, ", ", micro_.mr, "x", micro_.nr, " in registers");
   }
 
   void Run(const void* a, const void* b, void* c, int64_t begin, int64_t end, void* scratch) const override {
@@ -416,6 +420,7 @@ class ComplexGemm final : public Gemm {
         (2 * block_.mb * block_.kb + 2 * RoundUp(block_.nb, micro_.nr) * block_.kb + 4 * micro_.mr * micro_.nr) *
             static_cast<int64_t>(sizeof(T)) +
         6 * kCarverSlack;
+    tiles_ = StrCat("complex, blocks of ", block_.mb, "x", block_.nb);
   }
 
   void Run(const void* a, const void* b, void* c, int64_t begin, int64_t end, void* scratch) const override {
@@ -489,6 +494,7 @@ class SwappedGemm final : public Gemm {
   explicit SwappedGemm(std::shared_ptr<const Gemm> inner) : inner_(std::move(inner)) {
     num_tasks_ = inner_->num_tasks();
     scratch_bytes_ = inner_->scratch_bytes();
+    tiles_ = StrCat("transposed, ", inner_->tiles());
   }
   void Run(const void* a, const void* b, void* c, int64_t begin, int64_t end, void* scratch) const override {
     inner_->Run(b, a, c, begin, end, scratch);

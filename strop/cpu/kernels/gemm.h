@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "strop/base/status.h"
 #include "strop/base/thread_pool.h"
@@ -46,12 +47,14 @@ class Gemm {
 
   int64_t num_tasks() const { return num_tasks_; }
   int64_t scratch_bytes() const { return scratch_bytes_; }  // per thread, 64-byte aligned
+  const std::string& tiles() const { return tiles_; }       // how it is cut, for reports
   // Tasks [begin, end) in any grouping, on any threads.
   virtual void Run(const void* a, const void* b, void* c, int64_t begin, int64_t end, void* scratch) const = 0;
 
  protected:
   int64_t num_tasks_ = 0;
   int64_t scratch_bytes_ = 0;
+  std::string tiles_;
 };
 
 // A product of few elements with long sums leaves no independent blocks to cut, and cutting its columns reads memory in
@@ -64,6 +67,7 @@ class SplitGemm {
                                                          const GemmIsa& isa = BestGemmIsa());
   // ResourceExhausted without memory for the parts.
   Status Run(const void* a, const void* b, void* c, ThreadPool* pool) const;
+  std::string tiles() const { return StrCat(num_parts_, " parts of k ", part_k_); }
 
  private:
   GemmProblem problem_;

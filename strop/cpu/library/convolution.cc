@@ -81,8 +81,9 @@ Result<CompiledKernel> MakeConvolution(const KernelSpec& spec) {
   KernelStep step;
   step.num_tasks = conv->num_tasks();
   step.scratch_bytes = conv->scratch_bytes();
-  step.library = std::make_shared<ConvolutionTasks>(std::move(conv));
   CompiledKernel kernel;
+  kernel.tiles = conv->tiles();
+  step.library = std::make_shared<ConvolutionTasks>(std::move(conv));
   kernel.body = std::move(step);
   return kernel;
 }

@@ -98,10 +98,12 @@ Result<CompiledKernel> MakeDot(const KernelSpec& spec) {
   CompiledKernel kernel;
   if (SplitGemm::Suits(problem)) {
     STROP_ASSIGN(std::shared_ptr<const SplitGemm> split, SplitGemm::Create(problem));
+    const std::string tiles = split->tiles();
     HostStep step;
     step.fn = [split = std::move(split)](const HostCall& call) {
       return split->Run(call.args[0], call.args[1], call.args[2], call.run.pool);
     };
+    kernel.tiles = tiles;
     kernel.body = std::move(step);
     return kernel;
   }
@@ -109,6 +111,7 @@ Result<CompiledKernel> MakeDot(const KernelSpec& spec) {
   KernelStep step;
   step.num_tasks = gemm->num_tasks();
   step.scratch_bytes = gemm->scratch_bytes();
+  kernel.tiles = gemm->tiles();
   step.library = std::make_shared<DotTasks>(std::move(gemm));
   kernel.body = std::move(step);
   return kernel;

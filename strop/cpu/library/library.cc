@@ -7,20 +7,21 @@ namespace {
 
 struct Row {
   Op op;
+  std::string_view family;
   Decision (*supports)(const Instruction&);
   Result<CompiledKernel> (*make)(const KernelSpec&);
 };
 
 constexpr Row kRows[] = {
-    {Op::Dot, &SupportsDot, &MakeDot},
-    {Op::Convolution, &SupportsConvolution, &MakeConvolution},
-    {Op::Cholesky, &SupportsCholesky, &MakeCholesky},
-    {Op::TriangularSolve, &SupportsTriangularSolve, &MakeTriangularSolve},
-    {Op::RngBitGenerator, &SupportsRngBitGenerator, &MakeRngBitGenerator},
-    {Op::ReduceWindow, &SupportsScan, &MakeScan},
-    {Op::Sort, &SupportsSort, &MakeSort},
-    {Op::TopK, &SupportsTopK, &MakeTopK},
-    {Op::Fft, &SupportsFft, &MakeFft},
+    {Op::Dot, "gemm", &SupportsDot, &MakeDot},
+    {Op::Convolution, "convolution", &SupportsConvolution, &MakeConvolution},
+    {Op::Cholesky, "cholesky", &SupportsCholesky, &MakeCholesky},
+    {Op::TriangularSolve, "triangular-solve", &SupportsTriangularSolve, &MakeTriangularSolve},
+    {Op::RngBitGenerator, "random bits", &SupportsRngBitGenerator, &MakeRngBitGenerator},
+    {Op::ReduceWindow, "scan", &SupportsScan, &MakeScan},
+    {Op::Sort, "sort", &SupportsSort, &MakeSort},
+    {Op::TopK, "top-k", &SupportsTopK, &MakeTopK},
+    {Op::Fft, "fft", &SupportsFft, &MakeFft},
 };
 
 const Row* Find(Op op) {
@@ -41,6 +42,7 @@ Result<CompiledKernel> MakeLibraryKernel(const KernelSpec& spec) {
   const Row* row = Find(spec.instruction->op());
   if (!row) return Internal("no library kernel for ", Name(spec.instruction->op()));
   STROP_ASSIGN(CompiledKernel kernel, row->make(spec));
+  kernel.family = row->family;
   kernel.flops = Flops(*spec.instruction);
   kernel.bytes = BytesAccessed(*spec.instruction);
   return kernel;
