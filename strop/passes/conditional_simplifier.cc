@@ -120,8 +120,16 @@ std::vector<bool> LiveResults(const Instruction& i) {
   return live;
 }
 
+bool HasConditional(const Module& module) {
+  for (const Computation* c : module.computations())
+    for (const Instruction* i : c->instructions())
+      if (i->op() == Op::Conditional) return true;
+  return false;
+}
+
 struct ConditionalSimplifier final : Pass {
   Result<bool> Run(Module& module, PassContext& context) override {
+    if (!HasConditional(module)) return false;
     callers_ = CallerCounts(module);
     Effects effects(module);
     int64_t inlined = 0, selected = 0, dead = 0;

@@ -48,8 +48,25 @@ bool IsPure(const Instruction& i) {
   }
 }
 
+bool IsArrayOrTupleOfArrays(const Shape& shape) {
+  const auto fits = [](const Shape& s) { return s.IsArray() && s.IsStatic(); };
+  if (!shape.IsTuple()) return fits(shape);
+  return shape.tuple_size() > 0 && std::ranges::all_of(shape.elements(), fits);
+}
+
+Instruction* AddConstants(Computation* c, const Literal& value, Instruction* before) {
+  const Shape shape = before->shape().WithoutLayout();
+  if (!shape.IsTuple()) return c->AddConstant(value.WithShape(shape), before);
+  std::vector<Instruction*> elements;
+  for (int64_t k = 0; k < shape.tuple_size(); ++k)
+    elements.push_back(c->AddConstant(value.element(k).WithShape(shape.element(k)), before));
+  return c->Add(Op::Tuple, shape, elements, NoAttrs{}, "", before);
+}
+
 bool IsWorthwhile(const Instruction& i) {
-  const int64_t result = i.shape().num_elements(), operands = OperandElements(i);
+  int64_t result = 0;
+  for (const Shape& leaf : i.shape().Leaves()) result = SaturatingAdd(result, leaf.num_elements());
+  const int64_t operands = OperandElements(i);
   if (result > kMaxMoved || operands > kMaxMoved) return false;
   if (Is(i.op(), kDataMovement)) return result <= std::max<int64_t>(operands, 64);
   if (IsElementwise(i.op())) return result <= kMaxElements;
@@ -64,7 +81,7 @@ struct ConstantFolding final : Pass {
     int64_t folded = 0;
     for (Computation* c : module.computations()) {
       for (Instruction* i : c->instructions()) {  // list order: what is folded feeds what comes after
-        if (i->operand_count() == 0 || !IsPure(*i) || !i->shape().IsArray() || !i->shape().IsStatic()) continue;
+        if (i->operand_count() == 0 || !IsPure(*i) || !IsArrayOrTupleOfArrays(i->shape())) continue;
         if (!i->control_predecessors().empty() || !i->control_successors().empty()) continue;
         std::vector<Literal> operands;
         for (int64_t k = 0; k < i->operand_count(); ++k) {
@@ -78,8 +95,7 @@ struct ConstantFolding final : Pass {
           context.Decide(*i, "not folded: ", value.ok() ? "the value has another shape" : value.status().message());
           continue;
         }
-        Instruction* constant = c->AddConstant(value->WithShape(i->shape().WithoutLayout()), i);
-        c->Replace(i, constant);
+        c->Replace(i, AddConstants(c, *value, i));
         ++folded;
       }
     }

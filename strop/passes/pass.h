@@ -63,6 +63,8 @@ class PassContext {
   PassOptions options_;
   int64_t rule_limit_ = -1;
   std::string_view current_pass_;
+  int64_t changes_ = 0;                          // of the module, so far
+  std::map<std::string_view, int64_t> settled_;  // what `changes_` was when a pass found nothing to do
   std::map<std::string, int64_t> counters_;
   std::vector<PassDecision> decisions_;
   std::vector<PassRun> runs_;

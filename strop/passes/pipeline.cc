@@ -128,6 +128,10 @@ Result<bool> PassPipeline::RunOne(const Group& group, const PassInfo& info, Modu
   Result<bool> changed = RunGuarded(info, module, context);
   if (!changed.ok())
     return Status(changed.status()).Note(StrCat("in pass ", info.name, " of pipeline ", group.pipeline));
+  if (*changed)
+    ++context.changes_;
+  else
+    context.settled_[info.name] = context.changes_;
   context.runs_.push_back({info.name, MillisecondsSince(start), *changed, module.instruction_count()});
   if (*changed) STROP_LOG_AT(2, "pass ", info.name, " changed ", module.name());
   if (observer_) observer_(group.pipeline, info.name, module, *changed);
@@ -148,6 +152,9 @@ Result<bool> PassPipeline::Run(Module& module, PassContext& context) const {
     for (int round = 0; again && round < group.rounds; ++round) {
       again = false;
       for (const PassInfo& pass : group.passes) {
+        // It found nothing to do in the very same module.
+        const auto settled = context.settled_.find(pass.name);
+        if (group.rounds > 1 && settled != context.settled_.end() && settled->second == context.changes_) continue;
         STROP_ASSIGN(bool changed, RunOne(group, pass, module, context));
         again |= changed;
       }

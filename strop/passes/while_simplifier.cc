@@ -372,8 +372,17 @@ class Simplifier {
   bool changed_ = false;
 };
 
+bool HasLoop(const Module& module) {
+  for (const Computation* c : module.computations())
+    for (const Instruction* i : c->instructions())
+      if (i->op() == Op::While) return true;
+  return false;
+}
+
 struct WhileSimplifier final : Pass {
-  Result<bool> Run(Module& module, PassContext& context) override { return Simplifier(module, context).Run(); }
+  Result<bool> Run(Module& module, PassContext& context) override {
+    return HasLoop(module) ? Simplifier(module, context).Run() : Result<bool>(false);
+  }
 };
 
 }  // namespace

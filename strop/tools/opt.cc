@@ -6,6 +6,7 @@
 #include "strop/driver/pass_libraries.h"
 #include "strop/driver/pipeline.h"
 #include "strop/driver/xla_dump.h"
+#include "strop/ir/physical_shape.h"
 #include "strop/ir/verifier.h"
 #include "strop/passes/simplify/simplify.h"
 #include "strop/plan/plan.h"
@@ -170,7 +171,16 @@ Status RunOpt(Arguments& arguments) {
     STROP_TRY(ScheduleModule(*module, &decisions));
     if (s.explain) PrintSchedule(decisions);
   }
-  if (s.compare) STROP_TRY(CheckSameResults(*before, *module, s.seed));
+  if (s.compare) {
+    // Arguments and results of both in the layouts of the entry.
+    if (HasPhysicalEntry(*module) && !HasPhysicalEntry(*before)) {
+      PassPipeline layouts("compare");
+      layouts.Add(PassId::LayoutNormalization);
+      PassContext alone;
+      STROP_TRY(layouts.Run(*before, alone));
+    }
+    STROP_TRY(CheckSameResults(*before, *module, s.seed));
+  }
   if (s.stats) return PrintStatistics(given, *module, *backend);
   return WriteFile("-", module->ToString() + "\n");
 }

@@ -71,6 +71,33 @@ Instruction* ElementwiseOfScalars(Instruction* i, Builder& b) {
   return b.Broadcast(b.Make(i->op(), scalars, i->any_attrs(), {}, &scalar), i->shape().dims(), {});
 }
 
+// f(broadcast(x), broadcast(y)) -> broadcast(f(x, y)), where both are spread in the same way: f is computed once
+// instead of for each copy. Scalars that are spread are spread less.
+Instruction* ElementwiseOfBroadcasts(Instruction* i, Builder& b) {
+  const Instruction* first = nullptr;
+  for (int64_t k = 0; k < i->operand_count(); ++k) {
+    Instruction* x = i->operand(k);
+    if (SpreadScalar(x)) continue;
+    if (x->op() != Op::Broadcast) return nullptr;
+    if (first &&
+        (first->dimensions() != x->dimensions() || !first->operand(0)->shape().SameDims(x->operand(0)->shape())))
+      return nullptr;
+    first = x;
+  }
+  if (!first || first->operand(0)->shape().num_elements() >= i->shape().num_elements()) return nullptr;
+  const Shape& narrow = first->operand(0)->shape();
+  std::vector<Instruction*> operands;
+  for (int64_t k = 0; k < i->operand_count(); ++k) {
+    Instruction* x = i->operand(k);
+    if (Instruction* scalar = SpreadScalar(x))
+      operands.push_back(x->shape().IsScalar() ? x : b.Broadcast(scalar, narrow.dims(), {}));
+    else
+      operands.push_back(x->operand(0));
+  }
+  const Shape shape = narrow.WithType(Type(i));
+  return b.Broadcast(b.Make(i->op(), operands, i->any_attrs(), {}, &shape), i->shape().dims(), first->dimensions());
+}
+
 // f(transpose(x), transpose(y)) -> transpose(f(x, y)); scalars that are spread stay so.
 Instruction* ElementwiseOfTransposes(Instruction* i, Builder& b) {
   const Instruction* first = nullptr;
@@ -113,11 +140,12 @@ constexpr size_t CountElementwise() {
 
 // The same rules for every elementwise op.
 constexpr auto kElementwiseRules = [] {
-  std::array<Rule, 2 * CountElementwise()> rules{};
+  std::array<Rule, 3 * CountElementwise()> rules{};
   size_t n = 0;
   for (const OpInfo& info : kOps) {
     if (!(info.traits & kElementwise)) continue;
     rules[n++] = {"elementwise-of-scalars", info.op, &ElementwiseOfScalars};
+    rules[n++] = {"elementwise-of-broadcasts", info.op, &ElementwiseOfBroadcasts};
     rules[n++] = {"elementwise-of-transposes", info.op, &ElementwiseOfTransposes};
   }
   return rules;
