@@ -16,10 +16,13 @@ namespace strop {
 namespace {
 
 RuleTable Rules(const std::vector<std::string>& disabled) {
-  using namespace simplify;
-  return RuleTable({ArithmeticRules(), LogicRules(), ConvertRules(), BroadcastRules(), ElementwiseRules(),
-                    ReshapeRules(), SliceRules(), DynamicSliceRules(), GatherRules(), ReductionRules()},
-                   disabled);
+  return RuleTable(
+      {
+#define RULES(name) simplify::name##Rules(),
+#include "strop/passes/simplify/sets.def"
+#undef RULES
+      },
+      disabled);
 }
 
 struct Simplify final : Pass {

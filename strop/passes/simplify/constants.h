@@ -5,7 +5,7 @@
 #include <bit>
 #include <cmath>
 
-#include "strop/ir/module.h"
+#include "strop/ir/builder.h"
 
 namespace strop::simplify {
 
@@ -71,5 +71,64 @@ inline int PowerOfTwo(const Instruction* i) {
   if (v == 0 || (v & (v - 1)) != 0 || (IsSigned(s->type()) && s->GetInt(0) < 0)) return -1;
   return std::countr_zero(v);
 }
+
+// ---- what several roots ask ----
+
+inline bool IsInt(const Instruction* i) { return IsInteger(Type(i)); }
+
+inline bool IsIntOrFloat(const Instruction* i) { return IsInt(i) || IsFloat(Type(i)); }
+
+// Is -x a number of the type? Not of f8e8m0fnu, where it is NaN.
+inline bool HasNegatives(const Instruction* i) { return !IsFloat(Type(i)) || FormatOf(Type(i)).has_sign; }
+
+inline bool NegatesExactly(const Instruction* i) { return IsIntOrFloat(i) && HasNegatives(i); }
+
+inline Instruction* Like(Builder& b, const Instruction* i, double value) {
+  return b.Splat(Type(i), value, i->shape().dims());
+}
+
+// The operand beside one that fits, or null.
+template <class Predicate>
+Instruction* Other(Instruction* i, Predicate fits) {
+  if (fits(i->operand(1))) return i->operand(0);
+  return fits(i->operand(0)) ? i->operand(1) : nullptr;
+}
+
+// The constant that `i` is a splat of, negated; integers wrap.
+inline Instruction* NegatedConstant(Builder& b, const Instruction* i) {
+  const Literal& c = *Splat(i);
+  Instruction* minus = b.Constant(
+      IsInteger(c.type()) ? Literal::ScalarOfInt(c.type(), static_cast<int64_t>(-static_cast<uint64_t>(c.GetInt(0))))
+                          : Literal::ScalarOf(c.type(), -c.GetDouble(0)));
+  return i->shape().IsScalar() ? minus : b.Broadcast(minus, i->shape().dims(), {});
+}
+
+inline Instruction* SameType(Instruction* i, Builder&) {
+  return Type(i->operand(0)) == Type(i) ? i->operand(0) : nullptr;
+}
+
+// Start index `d` if it is constant, put where the slice fits; -1 if unknown. An index of no consequence is 0.
+inline int64_t ConstantStart(const Instruction* i, int64_t first, int64_t d, int64_t size, int64_t slice) {
+  if (size == slice) return 0;
+  if (i->operand_count() - first == 1 && i->operand(first)->shape().rank() == 1) return -1;
+  const Literal* index = Splat(i->operand(first + d));
+  if (!index) return -1;
+  const int64_t value = index->GetInt(0);
+  const bool huge = index->type() == ElementType::U64 && value < 0;
+  return huge ? size - slice : std::clamp<int64_t>(value, 0, size - slice);
+}
+
+inline bool SameStarts(const Instruction* x, int64_t first_x, const Instruction* y, int64_t first_y) {
+  if (x->operand_count() - first_x != y->operand_count() - first_y) return false;
+  for (int64_t k = 0; k < x->operand_count() - first_x; ++k)
+    if (x->operand(first_x + k) != y->operand(first_y + k)) return false;
+  return true;
+}
+
+inline Instruction* Bool(Builder& b, const Instruction* like, bool value) {
+  return b.Splat(ElementType::Pred, value, like->shape().dims());
+}
+
+inline bool IsEquality(CompareDirection d) { return d == CompareDirection::Eq || d == CompareDirection::Ne; }
 
 }  // namespace strop::simplify

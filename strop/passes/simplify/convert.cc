@@ -1,6 +1,5 @@
-// Rules of conversions. A chain a -> b -> c is a -> c if every value of a is one of b, and if the last step does the
-// same to the value whichever type it comes from: integers wrap into smaller integers, floats are cut off at their
-// ends.
+// Rules of convert. A chain a -> b -> c is a -> c if every value of a is one of b, and if the last step does the same
+// to the value whichever type it comes from: integers wrap into smaller integers, floats are cut off at their ends.
 #include "strop/passes/simplify/constants.h"
 #include "strop/passes/simplify/simplify.h"
 #include "strop/rewrite/match.h"
@@ -14,6 +13,7 @@ using namespace match;
 struct IntegerRange {
   int negative, positive;
 };
+
 IntegerRange RangeOf(ElementType t) {
   if (IsPred(t)) return {-1, 1};
   return IsSigned(t) ? IntegerRange{Bits(t) - 1, Bits(t) - 1} : IntegerRange{-1, Bits(t)};
@@ -50,8 +50,6 @@ bool SameEnding(ElementType a, ElementType b, ElementType to) {
   return a_integer == b_integer || (a_integer && IsExact(a, to));
 }
 
-Instruction* SameType(Instruction* i, Builder&) { return Type(i->operand(0)) == Type(i) ? i->operand(0) : nullptr; }
-
 Instruction* ConvertConvert(Instruction* i, Builder& b) {
   Instruction* x;
   if (!Match(i, Convert(Convert(Any(&x))))) return nullptr;
@@ -60,49 +58,9 @@ Instruction* ConvertConvert(Instruction* i, Builder& b) {
   return b.Convert(x, to);
 }
 
-Instruction* BitcastBitcast(Instruction* i, Builder& b) {
-  Instruction* x;
-  if (!Match(i, BitcastConvert(BitcastConvert(Any(&x))))) return nullptr;
-  if (x->shape().Compatible(i->shape())) return x;
-  if (Bits(Type(x)) != Bits(Type(i)) || !x->shape().SameDims(i->shape())) return nullptr;
-  return b.BitcastConvert(x, Type(i));
-}
-
-// Not that of a bf16 product: it says that the product is to be rounded (JAX's remat does), which is asked by
-// product-widening.
-Instruction* ReducePrecisionToSelf(Instruction* i, Builder&) {
-  const Op of = i->operand(0)->op();
-  if (Type(i) == ElementType::BF16 && (of == Op::Dot || of == Op::Convolution)) return nullptr;
-  const auto& attrs = i->attrs<ReducePrecisionAttrs>();
-  const FloatFormat& format = FormatOf(Type(i));
-  const bool ieee = format.has_infinity && format.has_nan && format.has_negative_zero;
-  const bool same = attrs.exponent_bits == format.exponent_bits && attrs.mantissa_bits == format.mantissa_bits;
-  return ieee && same ? i->operand(0) : nullptr;
-}
-
-Instruction* PartOfComplex(Instruction* i, Builder& b) {
-  Instruction* x = i->operand(0);
-  if (x->op() == Op::Complex) return x->operand(i->op() == Op::Real ? 0 : 1);
-  if (IsComplex(Type(x))) return nullptr;
-  return i->op() == Op::Real ? x : b.Splat(Type(i), 0, i->shape().dims());
-}
-
-// complex(real(x), imag(x)) -> x
-Instruction* ComplexOfParts(Instruction* i, Builder&) {
-  Instruction *x, *y;
-  if (!Match(i, Complex(Real(Any(&x)), Imag(Any(&y)))) || x != y || !IsComplex(Type(x))) return nullptr;
-  return x;
-}
-
 constexpr Rule kRules[] = {
     {"convert-same-type", Op::Convert, &SameType},
     {"convert-convert", Op::Convert, &ConvertConvert},
-    {"bitcast-convert-same-type", Op::BitcastConvert, &SameType},
-    {"bitcast-convert-chain", Op::BitcastConvert, &BitcastBitcast},
-    {"reduce-precision-to-self", Op::ReducePrecision, &ReducePrecisionToSelf},
-    {"part-of-complex", Op::Real, &PartOfComplex},
-    {"part-of-complex", Op::Imag, &PartOfComplex},
-    {"complex-of-parts", Op::Complex, &ComplexOfParts},
 };
 
 }  // namespace

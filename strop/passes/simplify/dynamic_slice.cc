@@ -1,24 +1,10 @@
-// Rules of dynamic-slice and dynamic-update-slice. Starts outside the array move the slice to where it fits, for both
-// alike; so a slice at the very starts of an update is that update.
-#include <algorithm>
-
+// Rules of dynamic-slice.
 #include "strop/passes/simplify/constants.h"
 #include "strop/passes/simplify/reshape_groups.h"
 #include "strop/passes/simplify/simplify.h"
 
 namespace strop::simplify {
 namespace {
-
-// Start index `d` if it is constant, put where the slice fits; -1 if unknown. An index of no consequence is 0.
-int64_t ConstantStart(const Instruction* i, int64_t first, int64_t d, int64_t size, int64_t slice) {
-  if (size == slice) return 0;
-  if (i->operand_count() - first == 1 && i->operand(first)->shape().rank() == 1) return -1;
-  const Literal* index = Splat(i->operand(first + d));
-  if (!index) return -1;
-  const int64_t value = index->GetInt(0);
-  const bool huge = index->type() == ElementType::U64 && value < 0;
-  return huge ? size - slice : std::clamp<int64_t>(value, 0, size - slice);
-}
 
 Instruction* DynamicSliceConstant(Instruction* i, Builder& b) {
   SliceDims slice;
@@ -35,12 +21,6 @@ Instruction* DynamicSliceScalarBroadcast(Instruction* i, Builder& b) {
   Instruction* x = i->operand(0);
   if (x->op() != Op::Broadcast || !x->operand(0)->shape().IsScalar()) return nullptr;
   return b.Broadcast(x->operand(0), i->shape().dims(), {});
-}
-
-// An update as large as its operand replaces it, an empty one changes nothing.
-Instruction* UpdateOfWhole(Instruction* i, Builder&) {
-  if (i->operand(1)->shape().SameDims(i->shape())) return i->operand(1);
-  return i->operand(1)->shape().num_elements() == 0 ? i->operand(0) : nullptr;
 }
 
 // One scalar a dimension, not one list of all
@@ -99,50 +79,11 @@ Instruction* DynamicSliceReshape(Instruction* i, Builder& b) {
   return b.Reshape(Sliced(b, reshape->operand(0), starts, sizes), i->shape().dims());
 }
 
-bool SameStarts(const Instruction* x, int64_t first_x, const Instruction* y, int64_t first_y) {
-  if (x->operand_count() - first_x != y->operand_count() - first_y) return false;
-  for (int64_t k = 0; k < x->operand_count() - first_x; ++k)
-    if (x->operand(first_x + k) != y->operand(first_y + k)) return false;
-  return true;
-}
-
 // What was just written is read.
 Instruction* DynamicSliceOfUpdate(Instruction* i, Builder&) {
   const Instruction* update = i->operand(0);
   if (update->op() != Op::DynamicUpdateSlice || !update->operand(1)->shape().SameDims(i->shape())) return nullptr;
   return SameStarts(i, 1, update, 2) ? update->operand(1) : nullptr;
-}
-
-// What was just read is written back.
-Instruction* UpdateByOwnSlice(Instruction* i, Builder&) {
-  const Instruction* slice = i->operand(1);
-  if (slice->op() != Op::DynamicSlice || slice->operand(0) != i->operand(0)) return nullptr;
-  return SameStarts(slice, 1, i, 2) ? i->operand(0) : nullptr;
-}
-
-// The same place is written twice.
-Instruction* UpdateOfUpdate(Instruction* i, Builder& b) {
-  const Instruction* inner = i->operand(0);
-  if (inner->op() != Op::DynamicUpdateSlice || !inner->operand(1)->shape().SameDims(i->operand(1)->shape()) ||
-      !SameStarts(inner, 2, i, 2))
-    return nullptr;
-  std::vector<Instruction*> operands = i->operands();
-  operands[0] = inner->operand(0);
-  return b.Make(Op::DynamicUpdateSlice, operands, NoAttrs{}, {}, nullptr);
-}
-
-// Into copies of a scalar, at a known place: padding
-Instruction* UpdateOfScalar(Instruction* i, Builder& b) {
-  Instruction* value = SpreadScalar(i->operand(0));
-  if (!value || i->shape().IsScalar()) return nullptr;
-  PaddingConfig padding;
-  for (int64_t d = 0; d < i->shape().rank(); ++d) {
-    const int64_t size = i->shape().dim(d), part = i->operand(1)->shape().dim(d);
-    const int64_t start = ConstantStart(i, 2, d, size, part);
-    if (start < 0) return nullptr;
-    padding.push_back({start, size - start - part, 0});
-  }
-  return b.Make(Op::Pad, {i->operand(1), value}, PadAttrs{padding});
 }
 
 constexpr Rule kRules[] = {
@@ -152,10 +93,6 @@ constexpr Rule kRules[] = {
     {"dynamic-slice-transpose", Op::DynamicSlice, &DynamicSliceTranspose},
     {"dynamic-slice-reshape", Op::DynamicSlice, &DynamicSliceReshape},
     {"dynamic-slice-of-update", Op::DynamicSlice, &DynamicSliceOfUpdate},
-    {"update-of-whole", Op::DynamicUpdateSlice, &UpdateOfWhole},
-    {"update-by-own-slice", Op::DynamicUpdateSlice, &UpdateByOwnSlice},
-    {"update-of-update", Op::DynamicUpdateSlice, &UpdateOfUpdate},
-    {"update-of-scalar", Op::DynamicUpdateSlice, &UpdateOfScalar},
 };
 
 }  // namespace

@@ -1,7 +1,4 @@
-// Rules of gather and scatter: one window is a slice.
-#include <algorithm>
-#include <optional>
-
+// Rules of gather.
 #include "strop/passes/simplify/constants.h"
 #include "strop/passes/simplify/simplify.h"
 
@@ -57,87 +54,9 @@ Instruction* GatherEverything(Instruction* i, Builder& b) {
   return b.Transpose(operand, permutation);
 }
 
-Instruction* ScatterOfNothing(Instruction* i, Builder&) {
-  const bool one = i->operand_count() == 3 && i->shape().Compatible(i->operand(0)->shape());
-  return one && i->operand(2)->shape().num_elements() == 0 ? i->operand(0) : nullptr;
-}
-
-// Element k of a list of integers that is a constant, equal numbers, or such lists one after the other.
-std::optional<int64_t> KnownElement(const Instruction* list, int64_t k) {
-  for (int depth = 0; depth < 8; ++depth) {
-    if (const Literal* splat = Splat(list)) return splat->GetInt(0);
-    if (list->IsConstant()) return list->literal().GetInt(k);
-    if (list->op() == Op::Reshape) {
-      list = list->operand(0);
-    } else if (list->op() == Op::Concatenate &&
-               list->shape().dim(list->dimensions()[0]) == list->shape().num_elements()) {
-      int64_t n = 0;
-      while (k >= list->operand(n)->shape().num_elements()) k -= list->operand(n++)->shape().num_elements();
-      list = list->operand(n);
-    } else {
-      break;
-    }
-  }
-  return std::nullopt;
-}
-
-// The starts and sizes of the one window of a scatter, known here, all inside the operand; false if that is not so.
-bool OneKnownWindow(const Instruction& scatter, Dims& starts, Dims& sizes) {
-  const ScatterAttrs& a = scatter.attrs<ScatterAttrs>();
-  const Instruction* indices = scatter.operand(1);
-  const int64_t components = static_cast<int64_t>(a.scatter_dims_to_operand_dims.size());
-  if (!a.input_batching_dims.empty() || indices->shape().num_elements() != components) return false;
-  const Shape& operand = scatter.operand(0)->shape();
-  const Shape& updates = scatter.operand(2)->shape();
-  size_t next = 0;
-  for (int64_t d = 0; d < operand.rank(); ++d) {
-    sizes.push_back(Contains(a.inserted_window_dims, d) ? 1 : updates.dim(a.update_window_dims[next++]));
-    starts.push_back(0);
-  }
-  // Without components, every window of the updates is at 0.
-  if (updates.num_elements() != Shape::Array(updates.type(), Int64Vector(sizes.begin(), sizes.end())).num_elements())
-    return false;
-  for (int64_t k = 0; k < components; ++k) {
-    const std::optional<int64_t> start = KnownElement(indices, k);
-    if (!start) return false;
-    starts[a.scatter_dims_to_operand_dims[k]] = *start;
-  }
-  for (int64_t d = 0; d < operand.rank(); ++d)
-    if (starts[d] < 0 || starts[d] > operand.dim(d) - sizes[d]) return false;  // it would be skipped
-  return true;
-}
-
-// x.at[1:-1].add(y): one window at a known place is a slice, the combiner, and an update in place.
-Instruction* ScatterOneWindow(Instruction* i, Builder& b) {
-  if (i->operand_count() != 3) return nullptr;
-  const Computation& combiner = *i->called(0);
-  const Instruction* root = combiner.root();
-  const bool replaces = root->IsParameter() && root->parameter_number() == 1;
-  const bool combines = root->operand_count() == 2 && IsElementwise(root->op()) && Type(root) == Type(i) &&
-                        root->operand(0)->IsParameter() && root->operand(1)->IsParameter() &&
-                        root->operand(0) != root->operand(1);
-  Dims starts, sizes;
-  if ((!replaces && !combines) || !OneKnownWindow(*i, starts, sizes)) return nullptr;
-  Instruction* window = b.Reshape(i->operand(2), Int64Vector(sizes.begin(), sizes.end()));
-  if (!replaces) {
-    Dims limits;
-    for (size_t d = 0; d < starts.size(); ++d) limits.push_back(starts[d] + sizes[d]);
-    Instruction* current = b.Slice(i->operand(0), starts, limits, Dims(starts.size(), 1));
-    const bool in_order = root->operand(0)->parameter_number() == 0;
-    window = b.Make(root->op(), {in_order ? current : window, in_order ? window : current}, root->any_attrs());
-  }
-  SmallVector<Instruction*, 8> operands;
-  operands.push_back(i->operand(0));
-  operands.push_back(window);
-  for (int64_t start : starts) operands.push_back(b.Constant(Literal::Scalar(start)));
-  return b.Make(Op::DynamicUpdateSlice, operands, NoAttrs{}, {}, nullptr);
-}
-
 constexpr Rule kRules[] = {
     {"gather-one-window", Op::Gather, &GatherOneWindow},
     {"gather-everything", Op::Gather, &GatherEverything},
-    {"scatter-of-nothing", Op::Scatter, &ScatterOfNothing},
-    {"scatter-one-window", Op::Scatter, &ScatterOneWindow},
 };
 
 }  // namespace

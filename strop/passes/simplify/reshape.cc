@@ -1,17 +1,12 @@
-// Rules of reshape, transpose, reverse and copy.
+// Rules of reshape.
 #include <algorithm>
 
-#include "strop/ir/physical_shape.h"
 #include "strop/passes/simplify/constants.h"
 #include "strop/passes/simplify/reshape_groups.h"
 #include "strop/passes/simplify/simplify.h"
 
 namespace strop::simplify {
 namespace {
-
-Instruction* CopyOfAnything(Instruction* i, Builder&) { return i->operand(0); }
-
-// ---- reshape --------------------------------------------------------------------------------------------------------
 
 Instruction* ReshapeToSelf(Instruction* i, Builder&) {
   return i->operand(0)->shape().SameDims(i->shape()) ? i->operand(0) : nullptr;
@@ -63,163 +58,10 @@ Instruction* ReshapeIota(Instruction* i, Builder& b) {
   return nullptr;
 }
 
-// ---- transpose ------------------------------------------------------------------------------------------------------
-
-Instruction* TransposeTranspose(Instruction* i, Builder& b) {
-  Instruction* inner = i->operand(0);
-  if (inner->op() != Op::Transpose) return nullptr;
-  Dims permutation;
-  for (int64_t d : i->dimensions()) permutation.push_back(inner->dimensions()[d]);
-  return b.Transpose(inner->operand(0), permutation);
-}
-
-// At most dimensions of one element change their place: no element moves.
-Instruction* TransposeIsReshape(Instruction* i, Builder& b) {
-  int64_t last = -1;
-  for (int64_t d : i->dimensions()) {
-    if (i->operand(0)->shape().dim(d) == 1) continue;
-    if (d < last) return nullptr;
-    last = d;
-  }
-  return b.Reshape(i->operand(0), i->shape().dims());
-}
-
-Instruction* TransposeBroadcast(Instruction* i, Builder& b) {
-  Instruction* x = i->operand(0);
-  if (x->op() != Op::Broadcast) return nullptr;
-  const Dims inverse = InversePermutation(i->dimensions());
-  Dims dimensions;
-  for (int64_t d : x->dimensions()) dimensions.push_back(inverse[d]);
-  return b.Broadcast(x->operand(0), i->shape().dims(), dimensions);
-}
-
-Instruction* TransposeIota(Instruction* i, Builder& b) {
-  const Instruction* x = i->operand(0);
-  if (x->op() != Op::Iota) return nullptr;
-  return b.Iota(i->shape().WithoutLayout(), InversePermutation(i->dimensions())[x->attrs<IotaAttrs>().dimension]);
-}
-
-// A tree of elementwise ops above a transpose, each used by the tree only.
-struct TransposedTree {
-  const Dims& permutation;               // of the transpose below
-  std::vector<Instruction*> inner = {};  // operands before their users
-  int64_t gone = 0, made = 0;            // transposes, if the tree is computed in the order of its result
-
-  static constexpr size_t kMaxSize = 16;
-
-  // What costs nothing to have in another order.
-  static bool IsFree(const Instruction* leaf) {
-    return leaf->shape().IsScalar() || leaf->op() == Op::Broadcast || leaf->op() == Op::Iota;
-  }
-  // A transpose that the one below undoes.
-  bool IsUndone(const Instruction* leaf) const {
-    if (leaf->op() != Op::Transpose) return false;
-    for (size_t d = 0; d < permutation.size(); ++d)
-      if (leaf->dimensions()[permutation[d]] != static_cast<int64_t>(d)) return false;
-    return true;
-  }
-
-  bool Collect(Instruction* root) {
-    std::vector<Instruction*> left = {root};
-    while (!left.empty()) {
-      Instruction* i = left.back();
-      left.pop_back();
-      inner.push_back(i);
-      if (inner.size() > kMaxSize) return false;
-      for (int64_t k = 0; k < i->operand_count(); ++k) {
-        Instruction* x = i->operand(k);
-        bool again = false;
-        for (int64_t before = 0; before < k; ++before) again |= i->operand(before) == x;
-        if (again || IsFree(x)) continue;
-        const bool only_here = x->use_count() == 1 || (x->use_count() == 2 && x->uses()[0].user == x->uses()[1].user);
-        if (IsUndone(x))
-          gone += only_here;
-        else if (only_here && IsElementwise(x->op()) && x->shape().SameDims(root->shape()) && NoControl(x))
-          left.push_back(x);
-        else
-          ++made;
-      }
-    }
-    std::reverse(inner.begin(), inner.end());
-    return true;
-  }
-  static bool NoControl(const Instruction* i) {
-    return i->control_predecessors().empty() && i->control_successors().empty();
-  }
-
-  Instruction* Permuted(Builder& b, Instruction* leaf) const {
-    if (leaf->shape().IsScalar()) return leaf;
-    return IsUndone(leaf) ? leaf->operand(0) : b.Transpose(leaf, permutation);
-  }
-
-  Instruction* Rebuild(Builder& b, const Shape& shape) const {
-    std::vector<std::pair<Instruction*, Instruction*>> made_of;  // at most kMaxSize
-    const auto find = [&](Instruction* x) -> Instruction* {
-      for (const auto& [old, fresh] : made_of)
-        if (old == x) return fresh;
-      return Permuted(b, x);
-    };
-    for (Instruction* i : inner) {
-      std::vector<Instruction*> operands;
-      for (int64_t k = 0; k < i->operand_count(); ++k) operands.push_back(find(i->operand(k)));
-      const Shape own = shape.WithType(Type(i));
-      made_of.emplace_back(i, b.Make(i->op(), operands, i->any_attrs(), {}, &own));
-    }
-    return made_of.back().second;
-  }
-};
-
-// transpose(f(transpose(x), y)) -> f(x, transpose(y)), where that leaves fewer transposes
-Instruction* TransposeElementwise(Instruction* i, Builder& b) {
-  Instruction* x = i->operand(0);
-  if (!IsElementwise(x->op()) || x->use_count() != 1 || !TransposedTree::NoControl(x)) return nullptr;
-  TransposedTree tree{i->dimensions()};
-  if (!tree.Collect(x) || tree.made > tree.gone) return nullptr;
-  return tree.Rebuild(b, i->shape().WithoutLayout());
-}
-
-// ---- reverse --------------------------------------------------------------------------------------------------------
-
-// Dimensions of one element, and those along which the operand is the same, need no reversing.
-Instruction* ReverseLess(Instruction* i, Builder& b) {
-  Instruction* x = i->operand(0);
-  Dims kept;
-  for (int64_t d : i->dimensions()) {
-    if (x->shape().dim(d) <= 1) continue;
-    if (x->op() == Op::Broadcast && !Contains(x->dimensions(), d)) continue;
-    kept.push_back(d);
-  }
-  if (kept.size() == i->dimensions().size()) return kept.empty() ? x : nullptr;
-  return kept.empty() ? x : b.Make(Op::Reverse, {x}, DimensionsAttrs{kept});
-}
-
-// Twice: the dimensions that are reversed by one of the two only
-Instruction* ReverseReverse(Instruction* i, Builder& b) {
-  Instruction* inner = i->operand(0);
-  if (inner->op() != Op::Reverse) return nullptr;
-  Dims odd;
-  for (int64_t d = 0; d < i->shape().rank(); ++d) {
-    const Dims &x = i->dimensions(), &y = inner->dimensions();
-    const bool in_x = Contains(x, d), in_y = Contains(y, d);
-    if (in_x != in_y) odd.push_back(d);
-  }
-  return odd.empty() ? inner->operand(0) : b.Make(Op::Reverse, {inner->operand(0)}, DimensionsAttrs{odd});
-}
-
 constexpr Rule kRules[] = {
-    {"copy", Op::Copy, &CopyOfAnything},
-    {"reshape-to-self", Op::Reshape, &ReshapeToSelf},
-    {"reshape-reshape", Op::Reshape, &ReshapeReshape},
-    {"reshape-constant", Op::Reshape, &ReshapeConstant},
-    {"reshape-broadcast", Op::Reshape, &ReshapeBroadcast},
+    {"reshape-to-self", Op::Reshape, &ReshapeToSelf},    {"reshape-reshape", Op::Reshape, &ReshapeReshape},
+    {"reshape-constant", Op::Reshape, &ReshapeConstant}, {"reshape-broadcast", Op::Reshape, &ReshapeBroadcast},
     {"reshape-iota", Op::Reshape, &ReshapeIota},
-    {"transpose-transpose", Op::Transpose, &TransposeTranspose},
-    {"transpose-is-reshape", Op::Transpose, &TransposeIsReshape},
-    {"transpose-broadcast", Op::Transpose, &TransposeBroadcast},
-    {"transpose-iota", Op::Transpose, &TransposeIota},
-    {"transpose-elementwise", Op::Transpose, &TransposeElementwise},
-    {"reverse-less", Op::Reverse, &ReverseLess},
-    {"reverse-reverse", Op::Reverse, &ReverseReverse},
 };
 
 }  // namespace

@@ -1,14 +1,10 @@
-// Rules of slice, pad and concatenate.
-#include <algorithm>
-
+// Rules of slice.
 #include "strop/passes/simplify/constants.h"
 #include "strop/passes/simplify/reshape_groups.h"
 #include "strop/passes/simplify/simplify.h"
 
 namespace strop::simplify {
 namespace {
-
-// ---- slice ----------------------------------------------------------------------------------------------------------
 
 Instruction* SliceOfWhole(Instruction* i, Builder&) {
   return i->operand(0)->shape().SameDims(i->shape()) ? i->operand(0) : nullptr;
@@ -118,142 +114,6 @@ Instruction* SliceReshape(Instruction* i, Builder& b) {
   return b.Reshape(b.Make(Op::Slice, {reshape->operand(0)}, SliceAttrs{slice}), i->shape().dims());
 }
 
-// ---- pad ------------------------------------------------------------------------------------------------------------
-
-Instruction* PadNothing(Instruction* i, Builder&) {
-  const PaddingConfig& padding = i->attrs<PadAttrs>().padding;
-  const bool none = std::all_of(padding.begin(), padding.end(), [](const PaddingDim& p) { return p == PaddingDim{}; });
-  return none ? i->operand(0) : nullptr;
-}
-
-Instruction* PadOfEmpty(Instruction* i, Builder& b) {
-  if (i->operand(0)->shape().num_elements() != 0) return nullptr;
-  return b.Broadcast(i->operand(1), i->shape().dims(), {});
-}
-
-// Negative padding cuts off: pad what is positive, then slice.
-Instruction* PadNegative(Instruction* i, Builder& b) {
-  PaddingConfig padding = i->attrs<PadAttrs>().padding;
-  const bool negative =
-      std::any_of(padding.begin(), padding.end(), [](const PaddingDim& p) { return p.low < 0 || p.high < 0; });
-  if (!negative) return nullptr;
-  SliceDims slice;
-  for (int64_t d = 0; d < i->shape().rank(); ++d) {
-    const int64_t start = std::max<int64_t>(0, -padding[d].low);
-    slice.push_back({start, start + i->shape().dim(d), 1});
-    padding[d].low = std::max<int64_t>(0, padding[d].low);
-    padding[d].high = std::max<int64_t>(0, padding[d].high);
-  }
-  return b.Make(Op::Slice, {b.Make(Op::Pad, {i->operand(0), i->operand(1)}, PadAttrs{padding})}, SliceAttrs{slice});
-}
-
-Instruction* PadPad(Instruction* i, Builder& b) {
-  const Instruction* inner = i->operand(0);
-  if (inner->op() != Op::Pad || inner->operand(1) != i->operand(1)) return nullptr;
-  PaddingConfig both;
-  for (int64_t d = 0; d < i->shape().rank(); ++d) {
-    const PaddingDim &x = inner->attrs<PadAttrs>().padding[d], &y = i->attrs<PadAttrs>().padding[d];
-    if (x.interior || y.interior || x.low < 0 || x.high < 0 || y.low < 0 || y.high < 0) return nullptr;
-    both.push_back({x.low + y.low, x.high + y.high, 0});
-  }
-  return b.Make(Op::Pad, {inner->operand(0), i->operand(1)}, PadAttrs{both});
-}
-
-// Around copies of a scalar, the same scalar
-Instruction* PadScalar(Instruction* i, Builder& b) {
-  Instruction *x = SpreadScalar(i->operand(0)), *value = i->operand(1);
-  if (!x || !SameScalar(x, value)) return nullptr;
-  return b.Broadcast(value, i->shape().dims(), {});
-}
-
-// ---- concatenate ----------------------------------------------------------------------------------------------------
-
-Instruction* Concatenated(Builder& b, const std::vector<Instruction*>& operands, int64_t along) {
-  if (operands.size() == 1) return operands[0];
-  return b.Make(Op::Concatenate, operands, DimensionsAttrs{{along}}, {}, nullptr);
-}
-
-Instruction* ConcatenateOne(Instruction* i, Builder&) { return i->operand_count() == 1 ? i->operand(0) : nullptr; }
-
-Instruction* ConcatenateEmpty(Instruction* i, Builder& b) {
-  const int64_t along = i->dimensions()[0];
-  std::vector<Instruction*> kept;
-  for (Instruction* o : i->operands())
-    if (o->shape().dim(along) != 0) kept.push_back(o);
-  if (kept.empty() || static_cast<int64_t>(kept.size()) == i->operand_count()) return nullptr;
-  return Concatenated(b, kept, along);
-}
-
-Instruction* ConcatenateConcatenate(Instruction* i, Builder& b) {
-  const int64_t along = i->dimensions()[0];
-  std::vector<Instruction*> flat;
-  for (Instruction* o : i->operands()) {
-    if (o->op() == Op::Concatenate && o->dimensions()[0] == along && o->use_count() == 1)
-      for (Instruction* inner : o->operands()) flat.push_back(inner);
-    else
-      flat.push_back(o);
-  }
-  return static_cast<int64_t>(flat.size()) > i->operand_count() ? Concatenated(b, flat, along) : nullptr;
-}
-
-// [0:3] and [3:5] of the same array, side by side -> [0:5]
-Instruction* ConcatenateSlices(Instruction* i, Builder& b) {
-  const int64_t along = i->dimensions()[0];
-  std::vector<Instruction*> merged;
-  for (Instruction* o : i->operands()) {
-    Instruction* last = merged.empty() ? nullptr : merged.back();
-    const bool slices = last && last->op() == Op::Slice && o->op() == Op::Slice && last->operand(0) == o->operand(0);
-    bool fits = slices;
-    for (int64_t d = 0; fits && d < i->shape().rank(); ++d) {
-      const SliceDim &x = last->attrs<SliceAttrs>().slice[d], &y = o->attrs<SliceAttrs>().slice[d];
-      fits = d == along ? x.stride == 1 && y.stride == 1 && x.limit == y.start : x == y;
-    }
-    if (!fits) {
-      merged.push_back(o);
-      continue;
-    }
-    SliceDims slice = last->attrs<SliceAttrs>().slice;
-    slice[along].limit = o->attrs<SliceAttrs>().slice[along].limit;
-    merged.back() = b.Make(Op::Slice, {o->operand(0)}, SliceAttrs{slice});
-  }
-  return static_cast<int64_t>(merged.size()) < i->operand_count() ? Concatenated(b, merged, along) : nullptr;
-}
-
-// Neighbours that are copies of one scalar become one.
-Instruction* ConcatenateScalars(Instruction* i, Builder& b) {
-  const int64_t along = i->dimensions()[0];
-  std::vector<Instruction*> merged;
-  for (Instruction* o : i->operands()) {
-    Instruction* last = merged.empty() ? nullptr : merged.back();
-    Instruction *x = last ? SpreadScalar(last) : nullptr, *y = SpreadScalar(o);
-    if (!x || !y || !SameScalar(x, y)) {
-      merged.push_back(o);
-      continue;
-    }
-    Int64Vector dims = o->shape().dims();
-    dims[along] += last->shape().dim(along);
-    merged.back() = b.Broadcast(y, dims, {});
-  }
-  return static_cast<int64_t>(merged.size()) < i->operand_count() ? Concatenated(b, merged, along) : nullptr;
-}
-
-// x, x, x, each of one element along the dimension: a broadcast
-Instruction* ConcatenateRepeated(Instruction* i, Builder& b) {
-  const int64_t along = i->dimensions()[0];
-  Instruction* x = i->operand(0);
-  if (i->operand_count() < 2 || x->shape().dim(along) != 1) return nullptr;
-  for (const Instruction* o : i->operands())
-    if (o != x) return nullptr;
-  Int64Vector dims;
-  Dims dimensions;
-  for (int64_t d = 0; d < x->shape().rank(); ++d) {
-    if (d == along) continue;
-    dims.push_back(x->shape().dim(d));
-    dimensions.push_back(d);
-  }
-  return b.Broadcast(b.Reshape(x, dims), i->shape().dims(), dimensions);
-}
-
 constexpr Rule kRules[] = {
     {"slice-of-whole", Op::Slice, &SliceOfWhole},
     {"slice-slice", Op::Slice, &SliceSlice},
@@ -264,17 +124,6 @@ constexpr Rule kRules[] = {
     {"slice-transpose", Op::Slice, &SliceTranspose},
     {"slice-reverse", Op::Slice, &SliceReverse},
     {"slice-reshape", Op::Slice, &SliceReshape},
-    {"pad-nothing", Op::Pad, &PadNothing},
-    {"pad-of-empty", Op::Pad, &PadOfEmpty},
-    {"pad-negative", Op::Pad, &PadNegative},
-    {"pad-pad", Op::Pad, &PadPad},
-    {"pad-scalar", Op::Pad, &PadScalar},
-    {"concatenate-one", Op::Concatenate, &ConcatenateOne},
-    {"concatenate-empty", Op::Concatenate, &ConcatenateEmpty},
-    {"concatenate-concatenate", Op::Concatenate, &ConcatenateConcatenate},
-    {"concatenate-slices", Op::Concatenate, &ConcatenateSlices},
-    {"concatenate-scalars", Op::Concatenate, &ConcatenateScalars},
-    {"concatenate-repeated", Op::Concatenate, &ConcatenateRepeated},
 };
 
 }  // namespace

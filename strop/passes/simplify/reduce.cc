@@ -1,6 +1,5 @@
-// Rules of reduce, dot, sort and run-time sizes. The order in which a reduction combines its elements is left open.
+// Rules of reduce. The order in which a reduction combines its elements is left open.
 #include <algorithm>
-#include <cmath>
 
 #include "strop/passes/simplify/constants.h"
 #include "strop/passes/simplify/reshape_groups.h"
@@ -8,8 +7,6 @@
 
 namespace strop::simplify {
 namespace {
-
-// ---- reduce ---------------------------------------------------------------------------------------------------------
 
 // op(p0, p1) of a reducer of one value, or Op::kEnd.
 Op ReducerOp(const Computation& c) {
@@ -226,68 +223,15 @@ Instruction* ReduceIsDot(Instruction* i, Builder& b) {
   return b.Transpose(dot, permutation);
 }
 
-// ---- dot ------------------------------------------------------------------------------------------------------------
-
-// Nothing is summed: zero
-Instruction* DotOfEmpty(Instruction* i, Builder& b) {
-  if (i->operand_count() != 2 || i->operand(0)->shape().num_elements() != 0 || IsComplex(Type(i))) return nullptr;
-  return b.Splat(Type(i), 0, i->shape().dims());
-}
-
-// Every sum has one term: an outer product, elementwise
-Instruction* DotIsOuterProduct(Instruction* i, Builder& b) {
-  const auto& a = i->attrs<DotAttrs>();
-  if (i->operand_count() != 2 || Type(i->operand(0)) != Type(i) || Type(i->operand(1)) != Type(i) ||
-      !a.algorithm.empty())
-    return nullptr;
-  for (int64_t d : a.lhs_contracting)
-    if (i->operand(0)->shape().dim(d) != 1) return nullptr;
-  // Result dimensions: batch, those of lhs that are left, those of rhs that are left.
-  int64_t next = static_cast<int64_t>(a.lhs_batch.size());
-  auto spread = [&](Instruction* x, const Dims& batch, const Dims& contracting) {
-    Int64Vector dims;
-    Dims dimensions;
-    for (int64_t d = 0; d < x->shape().rank(); ++d) {
-      if (Contains(contracting, d)) continue;
-      const auto at = std::find(batch.begin(), batch.end(), d);
-      dims.push_back(x->shape().dim(d));
-      dimensions.push_back(at == batch.end() ? next++ : at - batch.begin());
-    }
-    Instruction* reshaped = b.Reshape(x, dims);
-    return i->shape().IsScalar() ? reshaped : b.Broadcast(reshaped, i->shape().dims(), dimensions);
-  };
-  Instruction* lhs = spread(i->operand(0), a.lhs_batch, a.lhs_contracting);
-  Instruction* rhs = spread(i->operand(1), a.rhs_batch, a.rhs_contracting);
-  return b.Make(IsPred(Type(i)) ? Op::And : Op::Multiply, {lhs, rhs});
-}
-
-// ---- sort, sizes ----------------------------------------------------------------------------------------------------
-
-// Along a dimension of at most one element, everything is in order.
-Instruction* SortOfOne(Instruction* i, Builder& b) {
-  const Shape& shape = i->operand(0)->shape();
-  const int64_t along = i->attrs<SortAttrs>().dimensions[0];
-  if (!shape.IsScalar() && shape.dim(along) > 1) return nullptr;
-  if (i->operand_count() == 1) return i->operand(0);
-  return b.Tuple(i->operands());
-}
-
-Instruction* StaticSize(Instruction* i, Builder& b) {
-  const int64_t size = i->operand(0)->shape().dim(i->dimensions()[0]);
-  return size <= INT32_MAX ? b.Constant(Literal::Scalar(static_cast<int32_t>(size))) : nullptr;
-}
-
 constexpr Rule kRules[] = {
     {"reduce-of-one", Op::Reduce, &ReduceOfOne},     {"reduce-less-dims", Op::Reduce, &ReduceLessDims},
     {"reduce-of-empty", Op::Reduce, &ReduceOfEmpty}, {"reduce-transpose", Op::Reduce, &ReduceTranspose},
     {"reduce-reduce", Op::Reduce, &ReduceReduce},    {"reduce-broadcast", Op::Reduce, &ReduceBroadcast},
     {"reduce-reshape", Op::Reduce, &ReduceReshape},  {"reduce-is-dot", Op::Reduce, &ReduceIsDot},
-    {"dot-of-empty", Op::Dot, &DotOfEmpty},          {"dot-is-outer-product", Op::Dot, &DotIsOuterProduct},
-    {"sort-of-one", Op::Sort, &SortOfOne},           {"static-size", Op::GetDimensionSize, &StaticSize},
 };
 
 }  // namespace
 
-RuleSet ReductionRules() { return kRules; }
+RuleSet ReduceRules() { return kRules; }
 
 }  // namespace strop::simplify
