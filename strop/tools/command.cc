@@ -68,10 +68,14 @@ Result<std::vector<std::string>> Arguments::Files(size_t at_least, size_t at_mos
     if (word.empty()) return InvalidArgument("the name of a file is empty");
     files.emplace_back(word);
   }
+  if (files.size() < at_least && at_least > 1)
+    return InvalidArgument(at_least, " files are needed, ", files.size(), " are named");
   if (files.size() < at_least) return InvalidArgument("no file to read is named; - is standard input");
   if (files.size() > at_most)
-    return InvalidArgument("unexpected argument \"", files[at_most],
-                           "\": ", at_most == 0 ? "no file is read" : "one file is read at a time");
+    return InvalidArgument("unexpected argument \"", files[at_most], "\": ",
+                           at_most == 0   ? "no file is read"
+                           : at_most == 1 ? "one file is read at a time"
+                                          : StrCat(at_most, " files are read"));
   return files;
 }
 
@@ -102,6 +106,11 @@ Result<std::unique_ptr<Module>> LoadFile(const std::string& path) {
   STROP_ASSIGN(std::unique_ptr<Module> module, LoadProgram(bytes, path));
   STROP_TRY(VerifyLoaded(*module, bytes, path));
   return module;
+}
+
+Result<std::unique_ptr<Module>> ParseFile(const std::string& path) {
+  STROP_ASSIGN(const std::string bytes, ReadFile(path));
+  return LoadProgram(bytes, path);
 }
 
 Result<PassLibraries> TakeLibraries(Arguments& arguments) {

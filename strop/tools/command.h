@@ -58,14 +58,18 @@ Result<std::string> ReadFile(const std::string& path);
 Status WriteFile(const std::string& path, std::string_view contents);
 // Reads, loads and verifies the one program of a file.
 Result<std::unique_ptr<Module>> LoadFile(const std::string& path);
+// Only reads it: constants may lack their values, as in dumps.
+Result<std::unique_ptr<Module>> ParseFile(const std::string& path);
 // The shared objects of all --load flags.
 Result<PassLibraries> TakeLibraries(Arguments& arguments);
 
 Status RunCheck(Arguments& arguments);
 Status RunDevices(Arguments& arguments);
+Status RunDiffCommand(Arguments& arguments);
 Status RunExplain(Arguments& arguments);
 Status RunParse(Arguments& arguments);
 Status RunReduce(Arguments& arguments);
+Status RunReplay(Arguments& arguments);
 Status RunRun(Arguments& arguments);
 Status RunTranslate(Arguments& arguments);
 Status RunViz(Arguments& arguments);

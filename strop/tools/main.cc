@@ -55,6 +55,10 @@ constexpr Flag kOptFlags[] = {
      "Instead of the module, counts as JSON: instructions that do work, kernels, bytes that they read and write; as "
      "given, after the passes, and after fusion."},
 };
+constexpr Flag kDiffFlags[] = {
+    {"--context", "N", "Shows N unchanged instructions around each difference (2)."},
+    {"--json", "", "Tells everything as JSON."},
+};
 constexpr Flag kReduceFlags[] = {
     {"--check", "CMD",
      "The command that fails on the program; it gets the file of a smaller one as its last argument. Kept is what "
@@ -65,6 +69,11 @@ constexpr Flag kReduceFlags[] = {
     {"-j", "N", "Tries N smaller programs at once (1)."},
     {"-o", "OUT", "The file to write; without it the program goes to standard output."},
     {"--max-checks", "N", "Stops after N smaller programs were tried (2000)."},
+};
+constexpr Flag kReplayFlags[] = {
+    {"--record", "DIR", "Compiles each program and writes its plan there."},
+    {"--check", "DIR", "Compiles each program and compares its plan with the one that was written there."},
+    {"-j", "N", "Compiles N programs at once (1)."},
 };
 constexpr Flag kTranslateFlags[] = {
     {"-o", "OUT", "The file to write; without --to its ending tells the format."},
@@ -90,6 +99,9 @@ constexpr Flag kVizFlags[] = {
 constexpr Command kCommands[] = {
     {"check", "FILE...", "Reads and verifies programs; says what is wrong, and where.", {}, &RunCheck},
     {"devices", "", "Lists the backends of this build and what they found on this machine.", {}, &RunDevices},
+    {"diff", "WAS IS",
+     "Says what two programs do not have in common, or where two compilations (folders of dumps) first differ.",
+     kDiffFlags, &RunDiffCommand},
     {"explain", "FILE",
      "Says where time and memory go: kernels and their roofline, what was not fused, copied or interpreted, and why.",
      kExplainFlags, &RunExplain},
@@ -99,6 +111,9 @@ constexpr Command kCommands[] = {
     {"opt", "FILE", "Runs passes, by default those that compiling runs, and prints the module.", kOptFlags, &RunOpt},
     {"reduce", "FILE", "Makes a program smaller as long as a command fails on it with the same exit status.",
      kReduceFlags, &RunReduce},
+    {"replay", "FILE...",
+     "Records the plans of programs (or of all in a folder), or says which are no longer the same.", kReplayFlags,
+     &RunReplay},
     {"translate", "FILE", "Writes a program as HLO text, proto or picture, or one value out of it.", kTranslateFlags,
      &RunTranslate},
     {"viz", "FILE...", "Draws a program.", kVizFlags, &RunViz},

@@ -12,8 +12,8 @@ ENTRY main {
   ROOT y = f32[2]{0} negate(x)
 }
 """
-COMMANDS = ("check", "devices", "explain", "opt", "parse", "reduce", "run", "translate", "viz")
-READERS = tuple(c for c in COMMANDS if c != "devices")
+COMMANDS = ("check", "devices", "diff", "explain", "opt", "parse", "reduce", "replay", "run", "translate", "viz")
+READERS = tuple(c for c in COMMANDS if c not in ("devices", "diff", "replay"))
 
 # What is typed behind `strop`, exit code, words of the first line of stderr.
 MISTAKES = [
@@ -66,6 +66,18 @@ MISTAKES = [
     ("reduce ok.hlo --check=true", 2, "--check succeeds on ok.hlo, so there is nothing to reduce"),
     ("reduce ok.hlo --check=false --max-checks=0", 2, "expected a whole number of at least 1"),
     ("check cut.hlo", 2, "cut.hlo:"),
+    ("diff ok.hlo", 2, "2 files are needed, 1 are named"),
+    ("diff ok.hlo ok.hlo ok.hlo", 2, 'unexpected argument "ok.hlo": 2 files are read'),
+    ("diff ok.hlo missing.hlo", 2, "cannot read missing.hlo: No such file"),
+    ("diff ok.hlo folder", 2, "but only folder is a folder"),
+    ("diff folder folder", 2, "no dump in folder: expected what STROP_DUMP or --xla_dump_to=folder writes"),
+    ("replay", 2, "no file to read is named"),
+    ("replay ok.hlo", 2, "--record=DIR writes the plans, --check=DIR compares them: give one of the two"),
+    ("replay ok.hlo --check=missing", 2, "missing is no folder; --record=DIR makes one"),
+    ("replay folder --record=plans", 2, "there is no program in folder"),
+    ("replay ok.hlo ok.hlo --record=plans", 2, "two programs would be recorded as ok.hlo.plan"),
+    ("replay ok.hlo --record=ok.hlo", 2, "ok.hlo is no folder and cannot be made"),
+    ("replay ok.hlo --check=folder", 1, "1 of 1 plans differ"),
     ("check ok.hlo missing.hlo", 2, "cannot read missing.hlo"),
     ("check cut.mlirbc", 2, "at byte"),
 ]
