@@ -101,7 +101,14 @@ class GraphMaker {
     std::sort(step.reads.begin(), step.reads.end());
     step.reads.erase(std::unique(step.reads.begin(), step.reads.end()), step.reads.end());
     for (int32_t b : step.reads) graph_.buffers[b].readers.push_back(number);
-    for (Instruction* p : i->control_predecessors()) step.before.push_back(number_.at(p));
+    for (Instruction* p : i->control_predecessors()) {
+      const auto is_step = number_.find(p);
+      if (is_step != number_.end())
+        step.before.push_back(is_step->second);
+      else  // a parameter, a constant, or something that is passed on: what wrote it comes before
+        for (const LeafValue& leaf : of_.at(p))
+          if (leaf.step >= 0) step.before.push_back(leaf.step);
+    }
     if (i->HasSideEffect()) {
       if (last_effect_ >= 0) step.before.push_back(last_effect_);
       last_effect_ = number;
