@@ -38,10 +38,15 @@ void Executable::Flatten() {
         flat.fn = kernel->fn;
         flat.library = kernel->library.get();
         flat.num_tasks = kernel->num_tasks;
+        flat.prepares = kernel->prepare_tasks > 0 || kernel->rounds != 1;
         max_scratch_ = std::max(max_scratch_, kernel->scratch_bytes);
+        max_shared_ = std::max(max_shared_, kernel->shared_bytes);
       }
       if (const RegionStep* region = std::get_if<RegionStep>(&step.body)) {
-        for (const KernelStep& call : region->calls) max_scratch_ = std::max(max_scratch_, call.scratch_bytes);
+        for (const KernelStep& call : region->calls) {
+          max_scratch_ = std::max(max_scratch_, call.scratch_bytes);
+          max_shared_ = std::max(max_shared_, call.shared_bytes);
+        }
       }
       if (const HostStep* host = std::get_if<HostStep>(&step.body)) num_interpreted_ += host->interpreted;
       may_block_ |=
@@ -53,12 +58,13 @@ void Executable::Flatten() {
   }
   constexpr int64_t kLine = kBufferAlignment;
   max_scratch_ = (max_scratch_ + kLine - 1) / kLine * kLine;
+  max_shared_ = (max_shared_ + kLine - 1) / kLine * kLine;
 }
 
 int64_t Executable::arena_bytes(int threads) const {
   constexpr int64_t kLine = kBufferAlignment;
   int64_t temps = SaturatingAdd(spec_.temp_bytes, kLine - 1) / kLine * kLine;
-  return SaturatingAdd(temps, SaturatingMultiply(max_scratch_, std::max(1, threads)));
+  return SaturatingAdd(temps, SaturatingAdd(max_shared_, SaturatingMultiply(max_scratch_, std::max(1, threads))));
 }
 
 std::string Executable::ToString() const {

@@ -61,10 +61,17 @@ struct StepInfo;
 using KernelFn = void (*)(void* const* args, int64_t task_begin, int64_t task_end, void* scratch);
 
 // A kernel of Strop's own library (GEMM, sort, ...), bound to one problem: C++ code with the contract of KernelFn.
+// In each round, memory that its tasks share is filled by `prepare_tasks` before these run.
+struct TaskCall {
+  void* const* args;
+  int64_t round = 0;
+  void* shared = nullptr;  // 64-byte aligned
+};
 class TaskKernel {
  public:
   virtual ~TaskKernel() = default;
-  virtual void Run(void* const* args, int64_t task_begin, int64_t task_end, void* scratch) const = 0;
+  virtual void Prepare(const TaskCall&, int64_t /*task_begin*/, int64_t /*task_end*/) const {}
+  virtual void Run(const TaskCall& call, int64_t task_begin, int64_t task_end, void* scratch) const = 0;
 };
 
 // Machine code: compiled for the program (`fn`) or from the library (`library`, if fn is null). Tasks may run in any
@@ -74,6 +81,7 @@ struct KernelStep {
   int64_t num_tasks = 1;  // > 1: spread over the thread pool
   int64_t scratch_bytes = 0;
   std::shared_ptr<const TaskKernel> library = nullptr;
+  int64_t rounds = 1, prepare_tasks = 0, shared_bytes = 0;  // of a library kernel
 };
 
 // What a region is told and tells besides its arguments.
@@ -82,6 +90,7 @@ struct RegionContext {
   int64_t trips = 0;                             // of all its loops
   const KernelStep* calls = nullptr;             // library kernels that it calls, by number
   void* scratch = nullptr;                       // for those
+  void* shared = nullptr;
 };
 // Machine code for loops and branches of small steps as a whole, on this thread; false: it saw that it was cancelled.
 using RegionFn = bool (*)(void* const* args, RegionContext* context);
@@ -332,6 +341,7 @@ class Executable {
     int64_t num_tasks = 0;
     int32_t first_arg = 0, num_args = 0;  // in arg_slots_
     StepKind kind = StepKind::kKernel;
+    bool prepares = false;  // a library kernel in rounds
   };
   struct FlatProgram {
     int32_t first = 0, count = 0;  // in flat_
@@ -348,7 +358,7 @@ class Executable {
   std::unique_ptr<RngState> rng_;
   int64_t step_counts_[kNumStepKinds] = {};
   int64_t num_interpreted_ = 0;
-  int64_t max_scratch_ = 0;
+  int64_t max_scratch_ = 0, max_shared_ = 0;
   bool may_block_ = false;
   mutable std::atomic<bool> runs_briefly_{false};
 };

@@ -91,15 +91,15 @@ bool SquareThreeTimes(void* const* args, RegionContext* context) {
     if (context->cancelled->load()) return false;
     const KernelStep& square = context->calls[0];
     void* both[] = {args[0], args[0]};
-    square.library->Run(both, 0, square.num_tasks, context->scratch);
+    square.library->Run({both}, 0, square.num_tasks, context->scratch);
   }
   return true;
 }
 
 class Square final : public TaskKernel {
  public:
-  void Run(void* const* args, int64_t begin, int64_t end, void* scratch) const override {
-    SquareThroughScratch(args, begin, end, scratch);
+  void Run(const TaskCall& call, int64_t begin, int64_t end, void* scratch) const override {
+    SquareThroughScratch(call.args, begin, end, scratch);
   }
 };
 
@@ -110,6 +110,43 @@ ExecutableSpec RegionSpec() {
   spec.programs = {{"main", {Step{region, {InOut(2)}, {.name = "region"}}}}};
   spec.time_runs = true;
   return spec;
+}
+
+// out[i] += x[i] + round, by way of memory that Prepare fills.
+class AddRounds final : public TaskKernel {
+ public:
+  void Prepare(const TaskCall& call, int64_t begin, int64_t end) const override {
+    const auto* x = static_cast<const int32_t*>(call.args[0]);
+    for (int64_t i = begin; i < end; ++i) static_cast<int64_t*>(call.shared)[i] = x[i] + call.round;
+  }
+  // Reads what other tasks prepared.
+  void Run(const TaskCall& call, int64_t begin, int64_t end, void*) const override {
+    const auto* shared = static_cast<const int64_t*>(call.shared);
+    for (int64_t i = begin; i < end; ++i) {
+      int32_t& out = static_cast<int32_t*>(call.args[1])[i];
+      out = static_cast<int32_t>((call.round > 0 ? out : 0) + shared[kLength - 1 - i]);
+    }
+  }
+};
+
+TEST_F(ExecutableTest, LibraryKernelsPrepareInEachRound) {
+  KernelStep kernel{.num_tasks = kLength,
+                    .library = std::make_shared<AddRounds>(),
+                    .rounds = 3,
+                    .prepare_tasks = kLength,
+                    .shared_bytes = kLength * static_cast<int64_t>(sizeof(int64_t))};
+  ExecutableSpec spec = AddSpec();
+  spec.parameters.resize(1);
+  spec.slots = {{SlotKind::kParameter, 0, 0, kBytes}, {SlotKind::kOutput, 0, 0, kBytes}};
+  spec.programs = {{"main", {Step{kernel, {In(0), Out(1)}, {.name = "rounds"}}}}};
+  std::vector<int32_t> x = Iota(), out(kLength);
+  for (ThreadPool* pool : {static_cast<ThreadPool*>(nullptr), &pool_}) {
+    args_.pool = pool;
+    ASSERT_TRUE(Run(spec, {x.data()}, {out.data()}).ok());
+    for (int32_t i = 0; i < kLength; ++i) EXPECT_EQ(out[i], 3 * (kLength - 1 - i) + 3);
+  }
+  std::get<KernelStep>(spec.programs[0].steps[0].body).rounds = 0;
+  EXPECT_EQ(Run(spec, {x.data()}, {out.data()}).code(), StatusCode::kInvalidArgument);
 }
 
 TEST_F(ExecutableTest, RegionsCallTheLibraryAndCountTrips) {

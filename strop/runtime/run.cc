@@ -66,7 +66,9 @@ class Runner {
       }
     }
     table_ = small ? small_table : reinterpret_cast<void**>(arena_.data() + arena_bytes);
-    scratch_ = e_.max_scratch_ > 0 ? arena_.data() + arena_bytes - e_.max_scratch_ * threads : nullptr;
+    // temps, scratch of every thread, what threads share
+    shared_ = arena_.data() + arena_bytes - e_.max_shared_;
+    scratch_ = e_.max_scratch_ > 0 ? shared_ - e_.max_scratch_ * threads : nullptr;
     STROP_TRY(Resolve());
     STROP_TRY(RunProgram(spec.entry));
     if (a_.output_dims) ReadDynamicDims();
@@ -167,6 +169,7 @@ class Runner {
 
   void RunKernel(const Executable::FlatStep& step) {
     void* const* args = table_ + step.first_arg;
+    if (step.prepares) return RunRounds(std::get<KernelStep>(step.step->body), args);
     if (step.num_tasks == 1 || !a_.pool) {
       RunTasks(step, args, 0, step.num_tasks, scratch_);
       return;
@@ -180,7 +183,22 @@ class Runner {
     if (step.fn)
       step.fn(args, begin, end, scratch);
     else
-      step.library->Run(args, begin, end, scratch);
+      step.library->Run({args}, begin, end, scratch);
+  }
+
+  void RunRounds(const KernelStep& kernel, void* const* args) {
+    for (TaskCall call{args, 0, shared_}; call.round < kernel.rounds; ++call.round) {
+      if (!a_.pool) {
+        kernel.library->Prepare(call, 0, kernel.prepare_tasks);
+        kernel.library->Run(call, 0, kernel.num_tasks, scratch_);
+        continue;
+      }
+      a_.pool->ParallelForRuns(kernel.prepare_tasks,
+                               [&](int64_t begin, int64_t end, int) { kernel.library->Prepare(call, begin, end); });
+      a_.pool->ParallelForRuns(kernel.num_tasks, [&](int64_t begin, int64_t end, int participant) {
+        kernel.library->Run(call, begin, end, scratch_ ? scratch_ + participant * e_.max_scratch_ : nullptr);
+      });
+    }
   }
 
   Status RunOther(const Executable::FlatStep& flat) {
@@ -241,8 +259,10 @@ class Runner {
 
   Status RunRegion(const RegionStep& step, std::span<void* const> args) {
     static constexpr std::atomic<bool> kNever{false};
-    RegionContext context{
-        .cancelled = a_.cancelled ? a_.cancelled : &kNever, .calls = step.calls.data(), .scratch = scratch_};
+    RegionContext context{.cancelled = a_.cancelled ? a_.cancelled : &kNever,
+                          .calls = step.calls.data(),
+                          .scratch = scratch_,
+                          .shared = shared_};
     const bool ended = step.fn(args.data(), &context);
     if (a_.stats) a_.stats->trips += context.trips;
     return ended ? OkStatus() : MakeError(StatusCode::kCancelled, e_.name(), " was cancelled");
@@ -284,6 +304,7 @@ class Runner {
   Arena arena_;
   void** table_ = nullptr;
   char* scratch_ = nullptr;
+  char* shared_ = nullptr;                   // by all threads
   std::vector<int32_t> alias_of_parameter_;  // output that stands for a parameter; empty if none does (the usual case)
 };
 

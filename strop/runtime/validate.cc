@@ -192,6 +192,10 @@ class Validator {
     if (!s.fn && !s.library) return InvalidArgument("kernel without code");
     if (s.num_tasks < 0 || s.scratch_bytes < 0 || s.scratch_bytes > int64_t{1} << 40)
       return InvalidArgument("bad task count or scratch size");
+    if (s.rounds < 1 || s.prepare_tasks < 0 || s.shared_bytes < 0 || s.shared_bytes > int64_t{1} << 40)
+      return InvalidArgument("bad rounds, or size of what they share");
+    if (!s.library && (s.rounds != 1 || s.prepare_tasks != 0))
+      return InvalidArgument("only library kernels have rounds");
     return OkStatus();
   }
 

@@ -7,6 +7,7 @@
 #include "strop/cpu/kernels/accumulator_type.h"
 #include "strop/cpu/kernels/conv_taps.h"
 #include "strop/cpu/kernels/gemm.h"
+#include "strop/cpu/kernels/rounding.h"
 
 namespace strop::cpu {
 namespace {

@@ -6,8 +6,6 @@
 
 namespace strop::cpu {
 
-inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // Index of the input element that tap `w` of output `o` reads along a dimension, or -1 for padding and dilation holes.
 inline int64_t InputIndex(const ConvSpatialDim& d, int64_t o, int64_t w) {
   const int64_t at = o * d.stride - d.pad_low + (d.reversal ? d.kernel - 1 - w : w) * d.window_dilation;

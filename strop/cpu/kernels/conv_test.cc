@@ -102,7 +102,7 @@ void Check(const Case& t, Order order) {
         }
         want.SetInt(n * p.output_batch_stride + f * p.output_feature_stride + oo, sum);
       }
-  const GemmIsa* isas[4];
+  const GemmIsa* isas[kMostGemmIsas];
   for (int isa = GemmIsas(isas); isa-- > 0;) {
     auto conv = Conv::Create(p, *isas[isa]);
     ASSERT_TRUE(conv.ok()) << conv.status().ToString();

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "strop/cpu/kernels/accumulator_type.h"
+#include "strop/cpu/kernels/gemm_blocks.h"
 
 namespace strop::cpu {
 
@@ -19,43 +19,6 @@ ElementType GemmAccumulator(ElementType a, ElementType b, ElementType c) {
 
 // ---- blocks
 // -----------------------------------------------------------------------------------------------------------
-
-namespace {
-
-int64_t RoundUp(int64_t v, int64_t to) { return (v + to - 1) / to * to; }
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-// Packing may write a vector beyond the end of a panel.
-constexpr int64_t kPanelSlack = 64;
-
-template <class T>
-constexpr ElementType kOwnType = ElementTypeOf<T>();
-
-// Can C keep partial sums?
-template <class T>
-bool HoldsSums(ElementType c) {
-  return c == kOwnType<T> || (kOwnType<T> == ElementType::S32 && c == ElementType::U32) ||
-         (kOwnType<T> == ElementType::S64 && c == ElementType::U64);
-}
-
-// Hands out pieces of scratch memory.
-class Carver {
- public:
-  explicit Carver(void* at) : at_(reinterpret_cast<uintptr_t>(at)) {}
-  template <class T>
-  T* Take(int64_t n) {
-    at_ = (at_ + 63) / 64 * 64;
-    T* taken = reinterpret_cast<T*>(at_);
-    at_ += n * sizeof(T) + kPanelSlack;
-    return taken;
-  }
-
- private:
-  uintptr_t at_;
-};
-constexpr int64_t kCarverSlack = 64 + kPanelSlack;  // a piece, at most
-
-}  // namespace
 
 BlockShape ChooseBlocks(int64_t m, int64_t n, int64_t k, int mr, int nr, int bytes, int64_t batch) {
   // A block of A (mb x kb) and of B (kb x nb) share the L2 cache (1 MB a core on current servers) with room to spare.
@@ -114,29 +77,6 @@ void StoreTile(const StoreTarget& c, int64_t row, int64_t col, int64_t rows, int
     }
   }
 }
-
-namespace {
-
-// The distance of `count` rows of C from `row` on whose columns are contiguous sums, or -1: where inner kernels may
-// write.
-template <class T>
-int64_t DirectStride(const StoreTarget& c, int64_t row, int64_t count) {
-  if (!HoldsSums<T>(c.type) || c.col_stride != 1) return -1;
-  if (!c.rows) return c.row_stride;
-  const int64_t* at = c.rows + (row - c.first_row);
-  if (count < 2) return 0;
-  const int64_t stride = at[1] - at[0];
-  for (int64_t r = 2; r < count; ++r)
-    if (at[r] - at[r - 1] != stride) return -1;
-  return stride;
-}
-
-template <class T>
-T* AddressIn(const StoreTarget& c, int64_t row, int64_t col) {
-  return reinterpret_cast<T*>(c.data) + (c.rows ? c.rows[row - c.first_row] : row * c.row_stride) + col;
-}
-
-}  // namespace
 
 template <class T>
 void RunBlock(const MicroTable<T>& micro, const BlockShape& block, int64_t m0, int64_t rows, int64_t n0, int64_t cols,
@@ -210,25 +150,13 @@ PackSource PackSourceOf(ElementType type) {
 
 namespace {
 
-template <class T>
-void PackStrided(const MicroTable<T>& micro, ElementType type, const uint8_t* data, int64_t offset,
-                 int64_t vector_stride, int64_t k_stride, int64_t count, int64_t kc, int64_t width, T* dst) {
-  if (const PackPanel<T> pack = PackerOf(micro, type))
-    return pack(data + offset * Bytes(type), vector_stride, k_stride, count, kc, width, dst);
-  for (int64_t p = 0; p < RoundUp(kc, micro.group); ++p)
-    for (int64_t v = 0; v < width; ++v) {
-      const bool inside = v < count && p < kc;
-      StoreInPanel(micro, dst, width, p, v,
-                   inside ? LoadAs<T>(type, data, offset + v * vector_stride + p * k_stride) : T(0));
-    }
-}
-
 // How B is read, and with it the rest.
 //   Blocked: A and B are packed in blocks.
 //   Direct: B is read where it lies, a few rows at a time: there are few rows of A, so that packing it would be most of
 //     the work, or B is small enough for the cache. Elements of another type are converted in strips on the way.
 //   Dots: few rows of A, and B is contiguous along k.
-enum class Strategy : uint8_t { Blocked, Direct, Dots };
+//   Small: nothing is packed (but B if its columns are not contiguous), and a task takes many products of a batch.
+enum class Strategy : uint8_t { Blocked, Direct, Dots, Small };
 
 template <class T>
 class RealGemm final : public Gemm {
@@ -236,8 +164,11 @@ class RealGemm final : public Gemm {
   RealGemm(const GemmProblem& p, const GemmIsa& isa) : p_(p), micro_(MicroOf<T>(isa, p.a.type, p.b.type)) {
     const int64_t mr = micro_.mr, nr = micro_.nr;
     const bool has_rows = p.b.col_stride == 1 && p.k > 0;
-    typed_ = p.b.type == kOwnType<T> && micro_.group == 1;
-    if (p.m <= 4 && p.b.row_stride == 1 && p.k > 0 && (p.b.col_stride != 1 || p.n == 1) && DotOf())
+    typed_ = p.b.type == ElementTypeOf<T>() && micro_.group == 1;
+    const bool same = p.a.type == ElementTypeOf<T>() && p.b.type == ElementTypeOf<T>() && HoldsSums<T>(p.c.type);
+    if (same && micro_.group == 1 && p.c.col_stride == 1 && p.m * p.n * p.k <= kSmallProducts && p.n >= 4 && p.k > 0)
+      strategy_ = Strategy::Small;
+    else if (p.m <= 4 && p.b.row_stride == 1 && p.k > 0 && (p.b.col_stride != 1 || p.n == 1) && DotOf())
       strategy_ = Strategy::Dots;
     else if (has_rows && p.m <= mr)
       strategy_ = Strategy::Direct;
@@ -275,6 +206,16 @@ class RealGemm final : public Gemm {
         block_.nb = std::min(RoundUp(std::max<int64_t>(1, (int64_t{1} << 19) / column_bytes), 4), p.n);
         scratch_bytes_ = p.m * (p.k * static_cast<int64_t>(sizeof(T)) + kCarverSlack);
         break;
+      case Strategy::Small:
+        if (p.b.col_stride != 1)
+          scratch_bytes_ = p.k * RoundUp(p.n, micro_.lanes) * static_cast<int64_t>(sizeof(T)) + kCarverSlack;
+        break;
+    }
+    if (strategy_ == Strategy::Small) {
+      products_a_task_ = std::max<int64_t>(kTaskProducts / (p.m * p.n * p.k), 1);
+      num_tasks_ = CeilDiv(p.batch, products_a_task_);
+      tiles_ = StrCat("small, ", products_a_task_, " a task");
+      return;
     }
     down_ = CeilDiv(p.m, block_.mb);
     across_ = CeilDiv(p.n, block_.nb);
@@ -285,13 +226,20 @@ class RealGemm final : public Gemm {
     if (strategy_ != Strategy::Dots) StrAppend(tiles_, ", ", micro_.mr, "x", micro_.nr, " in registers");
   }
 
-  void Run(const void* a, const void* b, void* c, int64_t begin, int64_t end, void* scratch) const override {
+  void Run(const GemmCall& call, int64_t begin, int64_t end, void* scratch) const override {
+    if (strategy_ == Strategy::Small) {
+      for (int64_t i = begin * products_a_task_; i < std::min(end * products_a_task_, p_.batch); ++i)
+        Small(static_cast<const T*>(call.a) + i * p_.a.batch_stride,
+              static_cast<const T*>(call.b) + i * p_.b.batch_stride, static_cast<T*>(call.c) + i * p_.c.batch_stride,
+              scratch);
+      return;
+    }
     for (int64_t task = begin; task < end; ++task) {
       const int64_t batch = task / (down_ * across_);
       const int64_t down = task / across_ % down_, across = task % across_;
-      const uint8_t* pa = static_cast<const uint8_t*>(a) + batch * p_.a.batch_stride * Bytes(p_.a.type);
-      const uint8_t* pb = static_cast<const uint8_t*>(b) + batch * p_.b.batch_stride * Bytes(p_.b.type);
-      StoreTarget target{p_.c.type, static_cast<uint8_t*>(c) + batch * p_.c.batch_stride * Bytes(p_.c.type),
+      const uint8_t* pa = static_cast<const uint8_t*>(call.a) + batch * p_.a.batch_stride * Bytes(p_.a.type);
+      const uint8_t* pb = static_cast<const uint8_t*>(call.b) + batch * p_.b.batch_stride * Bytes(p_.b.type);
+      StoreTarget target{p_.c.type, static_cast<uint8_t*>(call.c) + batch * p_.c.batch_stride * Bytes(p_.c.type),
                          p_.c.row_stride, p_.c.col_stride};
       const int64_t n0 = across * block_.nb, cols = std::min(block_.nb, p_.n - n0);
       const int64_t m0 = down * block_.mb, rows = std::min(block_.mb, p_.m - m0);
@@ -299,13 +247,39 @@ class RealGemm final : public Gemm {
         case Strategy::Blocked: Blocked(pa, pb, target, m0, rows, n0, cols, scratch); break;
         case Strategy::Direct: Direct(pa, pb, target, m0, rows, n0, cols, scratch); break;
         case Strategy::Dots: Dots(pa, pb, target, n0, cols, scratch); break;
+        case Strategy::Small: break;
       }
     }
   }
 
+  // Are both operands packed?
+  bool blocked() const { return strategy_ == Strategy::Blocked; }
+
  private:
   static constexpr int64_t kSmall = 1 << 14;         // elements of a small B
   static constexpr int64_t kDirectPanels = 1 << 15;  // of the rows of A that go with it
+
+  static constexpr int64_t kSmallProducts = 1 << 15;
+  static constexpr int64_t kTaskProducts = 1 << 18;  // of a task of small ones
+
+  void Small(const T* a, const T* b, T* c, void* scratch) const {
+    int64_t b_stride = p_.b.row_stride;
+    if (p_.b.col_stride != 1 && p_.n > 1) {
+      b_stride = RoundUp(p_.n, micro_.lanes);
+      T* packed = Carver(scratch).Take<T>(p_.k * b_stride);
+      PackB(reinterpret_cast<const uint8_t*>(b), 0, p_.n, 0, p_.k, b_stride, packed);
+      b = packed;
+    }
+    for (int64_t j = 0; j < p_.n; j += 2 * micro_.lanes) {
+      const int64_t cols = std::min<int64_t>(p_.n - j, 2 * micro_.lanes);
+      for (int64_t i = 0; i < p_.m; i += kSmallRows) {
+        const int64_t rows = std::min<int64_t>(p_.m - i, kSmallRows);
+        micro_.small[rows - 1][cols > micro_.lanes](p_.k, a + i * p_.a.row_stride, p_.a.row_stride, p_.a.col_stride,
+                                                    b + j, b_stride, cols, c + i * p_.c.row_stride + j,
+                                                    p_.c.row_stride);
+      }
+    }
+  }
 
   DotKernel<T> DotOf() const {
     const PackSource source = PackSourceOf(p_.b.type);
@@ -378,7 +352,7 @@ class RealGemm final : public Gemm {
     const T* x[4];
     Carver carver(scratch);
     for (int64_t i = 0; i < p_.m; ++i) {
-      if (p_.a.type == kOwnType<T> && micro_.group == 1 && p_.a.col_stride == 1) {
+      if (p_.a.type == ElementTypeOf<T>() && micro_.group == 1 && p_.a.col_stride == 1) {
         x[i] = reinterpret_cast<const T*>(a) + i * p_.a.row_stride;
         continue;
       }
@@ -402,6 +376,7 @@ class RealGemm final : public Gemm {
   bool typed_ = false;  // B needs no conversion
   BlockShape block_;
   int64_t down_ = 1, across_ = 1;
+  int64_t products_a_task_ = 1;  // of Small
 };
 
 // Complex products as four real ones on the parts: (ar + i ai)(br + i bi).
@@ -423,13 +398,13 @@ class ComplexGemm final : public Gemm {
     tiles_ = StrCat("complex, blocks of ", block_.mb, "x", block_.nb);
   }
 
-  void Run(const void* a, const void* b, void* c, int64_t begin, int64_t end, void* scratch) const override {
+  void Run(const GemmCall& call, int64_t begin, int64_t end, void* scratch) const override {
     for (int64_t task = begin; task < end; ++task) {
       const int64_t batch = task / (down_ * across_);
       const int64_t m0 = task / across_ % down_ * block_.mb * 4, n0 = task % across_ * block_.nb;
-      Block(static_cast<const uint8_t*>(a) + batch * p_.a.batch_stride * Bytes(p_.a.type),
-            static_cast<const uint8_t*>(b) + batch * p_.b.batch_stride * Bytes(p_.b.type),
-            reinterpret_cast<T*>(c) + 2 * batch * p_.c.batch_stride, m0, n0, scratch);
+      Block(static_cast<const uint8_t*>(call.a) + batch * p_.a.batch_stride * Bytes(p_.a.type),
+            static_cast<const uint8_t*>(call.b) + batch * p_.b.batch_stride * Bytes(p_.b.type),
+            static_cast<T*>(call.c) + 2 * batch * p_.c.batch_stride, m0, n0, scratch);
     }
   }
 
@@ -495,18 +470,43 @@ class SwappedGemm final : public Gemm {
     num_tasks_ = inner_->num_tasks();
     scratch_bytes_ = inner_->scratch_bytes();
     tiles_ = StrCat("transposed, ", inner_->tiles());
+    rounds_ = inner_->rounds();
+    prepare_tasks_ = inner_->prepare_tasks();
+    shared_bytes_ = inner_->shared_bytes();
   }
-  void Run(const void* a, const void* b, void* c, int64_t begin, int64_t end, void* scratch) const override {
-    inner_->Run(b, a, c, begin, end, scratch);
+  void Prepare(const GemmCall& call, int64_t begin, int64_t end) const override {
+    inner_->Prepare(Swapped(call), begin, end);
+  }
+  void Run(const GemmCall& call, int64_t begin, int64_t end, void* scratch) const override {
+    inner_->Run(Swapped(call), begin, end, scratch);
   }
 
  private:
+  static GemmCall Swapped(GemmCall call) {
+    std::swap(call.a, call.b);
+    return call;
+  }
   std::shared_ptr<const Gemm> inner_;
 };
 
+template <class T>
+std::shared_ptr<const Gemm> MakeReal(const GemmProblem& p, const GemmIsa& isa, GemmSharing sharing) {
+  auto alone = std::make_shared<RealGemm<T>>(p, isa);
+  if (sharing == GemmSharing::None || !alone->blocked() || p.k == 0) return alone;
+  std::shared_ptr<const Gemm> shared = MakePanelGemm<T>(p, isa);
+  return shared ? shared : alone;
+}
+
 }  // namespace
 
-Result<std::shared_ptr<const Gemm>> Gemm::Create(const GemmProblem& problem, const GemmIsa& isa) {
+void Gemm::RunAll(const void* a, const void* b, void* c, void* shared, void* scratch) const {
+  for (GemmCall call{a, b, c, 0, shared}; call.round < rounds_; ++call.round) {
+    Prepare(call, 0, prepare_tasks_);
+    Run(call, 0, num_tasks_, scratch);
+  }
+}
+
+Result<std::shared_ptr<const Gemm>> Gemm::Create(const GemmProblem& problem, const GemmIsa& isa, GemmSharing sharing) {
   GemmProblem p = problem;
   const bool swap = p.m > p.n && p.n <= 4;
   if (swap) {  // few columns: compute the transpose, which has few rows
@@ -516,10 +516,10 @@ Result<std::shared_ptr<const Gemm>> Gemm::Create(const GemmProblem& problem, con
   }
   std::shared_ptr<const Gemm> gemm;
   switch (GemmAccumulator(p.a.type, p.b.type, p.c.type)) {
-    case ElementType::F32: gemm = std::make_shared<RealGemm<float>>(p, isa); break;
-    case ElementType::F64: gemm = std::make_shared<RealGemm<double>>(p, isa); break;
-    case ElementType::S32: gemm = std::make_shared<RealGemm<int32_t>>(p, isa); break;
-    case ElementType::S64: gemm = std::make_shared<RealGemm<int64_t>>(p, isa); break;
+    case ElementType::F32: gemm = MakeReal<float>(p, isa, sharing); break;
+    case ElementType::F64: gemm = MakeReal<double>(p, isa, sharing); break;
+    case ElementType::S32: gemm = MakeReal<int32_t>(p, isa, sharing); break;
+    case ElementType::S64: gemm = MakeReal<int64_t>(p, isa, sharing); break;
     case ElementType::C64: gemm = std::make_shared<ComplexGemm<float>>(p, isa); break;
     case ElementType::C128: gemm = std::make_shared<ComplexGemm<double>>(p, isa); break;
     default: return Unimplemented("dot of ", Name(p.a.type), " and ", Name(p.b.type), " to ", Name(p.c.type));

@@ -5,7 +5,8 @@
 // C in registers. Each task owns a block of C and packs for itself, so tasks share nothing; the sum over k runs in the
 // same order whatever the number of tasks or threads. Packing takes any strides, so no operand is ever transposed in
 // memory, and converts elements: f16, bf16 and f8 become f32; integers of up to 16 bits become s16, whose pairs are
-// summed in s32. The processor's own bf16 products are not used: they flush subnormal numbers, and f32 ones are exact.
+// summed in s32. Large products pack each operand once for all tasks (gemm_panels.h); there, those of bytes and of bf16
+// use the processor's own instructions.
 //
 // GemmSource is where packing reads from: a strided matrix here, the patches of an image in conv.h.
 #pragma once
@@ -38,23 +39,44 @@ struct GemmProblem {
 // defined.
 ElementType GemmAccumulator(ElementType a, ElementType b, ElementType c);
 
+struct GemmCall {
+  const void* a;
+  const void* b;
+  void* c;
+  int64_t round = 0;
+  void* shared = nullptr;
+};
+
+// Whether tasks may share what they pack (gemm_panels.h): not where they run beside others.
+enum class GemmSharing : uint8_t { Allowed, None };
+
 // How a problem is cut: fixed by the problem alone.
 class Gemm {
  public:
   // Unimplemented for element types without an accumulator.
-  static Result<std::shared_ptr<const Gemm>> Create(const GemmProblem& problem, const GemmIsa& isa = BestGemmIsa());
+  static Result<std::shared_ptr<const Gemm>> Create(const GemmProblem& problem, const GemmIsa& isa = BestGemmIsa(),
+                                                    GemmSharing sharing = GemmSharing::Allowed);
   virtual ~Gemm() = default;
 
   int64_t num_tasks() const { return num_tasks_; }
   int64_t scratch_bytes() const { return scratch_bytes_; }  // per thread, 64-byte aligned
   const std::string& tiles() const { return tiles_; }       // how it is cut, for reports
+  // What all tasks of a round share, 64-byte aligned, is filled by `prepare_tasks` first.
+  int64_t rounds() const { return rounds_; }
+  int64_t prepare_tasks() const { return prepare_tasks_; }
+  int64_t shared_bytes() const { return shared_bytes_; }
+
   // Tasks [begin, end) in any grouping, on any threads.
-  virtual void Run(const void* a, const void* b, void* c, int64_t begin, int64_t end, void* scratch) const = 0;
+  virtual void Prepare(const GemmCall&, int64_t /*begin*/, int64_t /*end*/) const {}
+  virtual void Run(const GemmCall& call, int64_t begin, int64_t end, void* scratch) const = 0;
+  // All of it on this thread. `shared` and `scratch` as above, null where no bytes are asked for.
+  void RunAll(const void* a, const void* b, void* c, void* shared, void* scratch) const;
 
  protected:
   int64_t num_tasks_ = 0;
   int64_t scratch_bytes_ = 0;
   std::string tiles_;
+  int64_t rounds_ = 1, prepare_tasks_ = 0, shared_bytes_ = 0;
 };
 
 // A product of few elements with long sums leaves no independent blocks to cut, and cutting its columns reads memory in
@@ -116,9 +138,11 @@ int64_t BlockScratchBytes(const BlockShape& block, int mr, int nr, int accumulat
 // What packs elements of this type; None: LoadAs().
 PackSource PackSourceOf(ElementType type);
 template <class T>
-PackPanel<T> PackerOf(const MicroTable<T>& micro, ElementType type) {
+PackPanel<T> PackerOf(const MicroTable<T>& micro, ElementType type, bool of_a = false) {
   const PackSource source = PackSourceOf(type);
-  return source == PackSource::None ? nullptr : micro.pack[static_cast<int>(source)];
+  if (source == PackSource::None) return nullptr;
+  const PackPanel<T> pack_a = micro.pack_a[static_cast<int>(source)];
+  return of_a && pack_a ? pack_a : micro.pack[static_cast<int>(source)];
 }
 // Element (k, vector) of a panel.
 template <class T>

@@ -1,4 +1,5 @@
-// AVX-512 with one instruction for a pair's products and their sum; the rest is gemm_avx512.cc's.
+// AVX-512 with one instruction for the products of a pair, or of four bytes, and their sum; the rest is
+// gemm_avx512.cc's.
 #if defined(__AVX512VNNI__)
 #define STROP_ISA avx512_vnni
 #define STROP_VECTOR_BYTES 64
@@ -12,6 +13,7 @@ const GemmIsa& GemmAvx512Vnni() {
     GemmIsa isa = GemmAvx512();
     isa.name = "avx512_vnni";
     isa.s16 = avx512_vnni::Pairs();
+    isa.quads = avx512_vnni::Quads();
     return isa;
   }();
   return kIsa;

@@ -11,7 +11,7 @@ const GemmIsa& GemmBaseline() {
   return kIsa;
 }
 
-int GemmIsas(const GemmIsa* (&isas)[4]) {
+int GemmIsas(const GemmIsa* (&isas)[kMostGemmIsas]) {
   int n = 0;
   isas[n++] = &GemmBaseline();
 #if defined(__x86_64__)
@@ -21,14 +21,16 @@ int GemmIsas(const GemmIsa* (&isas)[4]) {
                       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
   if (avx2) isas[n++] = &GemmAvx2();
   if (avx512) isas[n++] = &GemmAvx512();
-  if (avx512 && __builtin_cpu_supports("avx512vnni")) isas[n++] = &GemmAvx512Vnni();
+  const bool vnni = avx512 && __builtin_cpu_supports("avx512vnni");
+  if (vnni) isas[n++] = &GemmAvx512Vnni();
+  if (vnni && __builtin_cpu_supports("avx512bf16")) isas[n++] = &GemmAvx512Bf16();
 #endif
   return n;
 }
 
 const GemmIsa& BestGemmIsa() {
   static const GemmIsa& kBest = []() -> const GemmIsa& {
-    const GemmIsa* isas[4];
+    const GemmIsa* isas[kMostGemmIsas];
     const int n = GemmIsas(isas);
     return *isas[n - 1];
   }();

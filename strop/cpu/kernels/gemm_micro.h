@@ -3,7 +3,8 @@
 //
 // Panels consist of units of the size of T, the type of the sums. A unit is one element, or a group of `group`
 // consecutive elements along k: s32 sums of small integers read pairs of s16, which every x86 multiplies and adds in
-// one instruction, exactly (pmaddwd wraps only where the sum itself does).
+// one instruction, exactly (pmaddwd wraps only where the sum itself does). Newer ones do that for four bytes, and for
+// pairs of bf16.
 #pragma once
 #include <cstdint>
 
@@ -30,6 +31,13 @@ using PackPanel = void (*)(const void* from, int64_t vector_stride, int64_t k_st
 template <class T>
 using DotKernel = void (*)(int64_t k, const T* x, const void* rows, int64_t row_stride, int count, T* out);
 
+// c[r][j] = sum over k of a[r * a_row + k * a_k] * b[k * b_stride + j], for `cols` columns: what is too small to pack.
+template <class T>
+using SmallKernel = void (*)(int64_t k, const T* a, int64_t a_row, int64_t a_k, const T* b, int64_t b_stride,
+                             int64_t cols, T* c, int64_t c_stride);
+
+inline constexpr int kSmallRows = 8;
+
 template <class T>
 struct MicroTable {
   int mr = 0, nr = 0;
@@ -38,7 +46,11 @@ struct MicroTable {
   // kernel[i] computes i + 1 rows (a is packed with that many); kernel[mr - 1] is the full one. narrow: nr / 2 columns.
   MicroKernel<T> kernel[16] = {};
   MicroKernel<T> narrow[16] = {};
-  PackPanel<T> pack[kPackSources] = {};  // null: not from this type
+  SmallKernel<T> small[kSmallRows][2] = {};  // by rows, and by vectors in a row of sums; less one
+  PackPanel<T> pack[kPackSources] = {};      // null: not from this type
+  PackPanel<T> pack_a[kPackSources] = {};    // of A, where it is packed in another way
+  // What was added to the elements of A that were packed from S8: C is too large by this times the sums of B's columns.
+  int bias = 0;
   DotKernel<T> dot[kPackSources] = {};
   void (*multiply_add)(int64_t n, const T* x, const T* y, T* sums) = nullptr;  // sums[i] += x[i] * y[i]
   void (*scale_add)(int64_t n, const T* x, T factor, T* sums) = nullptr;       // sums[i] += x[i] * factor
@@ -51,18 +63,25 @@ struct GemmIsa {
   MicroTable<int32_t> s32;
   MicroTable<int64_t> s64;
   MicroTable<int32_t> s16;  // pairs
+  // Only where the processor has them (mr > 0), and only in Panels:
+  MicroTable<float> bf16;     // pairs, whose products and sums flush subnormal numbers to zero
+  MicroTable<int32_t> quads;  // u8 of A by s8 of B
   // Rounded to nearest, ties to even.
   void (*store_bf16)(int64_t n, const float* from, uint16_t* to);
   void (*store_f16)(int64_t n, const float* from, uint16_t* to);
+  // The least exponent field of n bf16 that are not zero; 255 if all are.
+  int (*least_exponent)(int64_t n, const uint16_t* codes);
 };
 
 const GemmIsa& GemmBaseline();
 const GemmIsa& GemmAvx2();        // x86 only
 const GemmIsa& GemmAvx512();      // x86 only
 const GemmIsa& GemmAvx512Vnni();  // x86 only
+const GemmIsa& GemmAvx512Bf16();  // x86 only
 // The best that this processor runs.
 const GemmIsa& BestGemmIsa();
 // All that this processor runs, the best last; returns how many. For tests.
-int GemmIsas(const GemmIsa* (&isas)[4]);
+inline constexpr int kMostGemmIsas = 5;
+int GemmIsas(const GemmIsa* (&isas)[kMostGemmIsas]);
 
 }  // namespace strop::cpu

@@ -35,7 +35,7 @@ void RunTasks(const Gemm& gemm, const uint8_t* a, const uint8_t* b, uint8_t* c, 
   ForEachTask(pool, gemm.num_tasks(), [&](int64_t task) {
     const Scratch<uint8_t> scratch(gemm.scratch_bytes());
     if (!scratch.get()) return memory.store(false, std::memory_order_relaxed);
-    gemm.Run(a, b, c, task, task + 1, scratch.get());
+    gemm.Run({a, b, c}, task, task + 1, scratch.get());
   });
 }
 
@@ -66,11 +66,11 @@ Result<std::shared_ptr<const SplitGemm>> SplitGemm::Create(const GemmProblem& p,
   part.a.batch_stride = part.k * p.a.col_stride;
   part.b.batch_stride = part.k * p.b.row_stride;
   part.c = {sums, p.n, 1, p.m * p.n};
-  STROP_ASSIGN(split->parts_, Gemm::Create(part, isa));
+  STROP_ASSIGN(split->parts_, Gemm::Create(part, isa, GemmSharing::None));
   if (rest > 0) {
     part.batch = 1;
     part.k = rest;
-    STROP_ASSIGN(split->rest_, Gemm::Create(part, isa));
+    STROP_ASSIGN(split->rest_, Gemm::Create(part, isa, GemmSharing::None));
   }
   return std::shared_ptr<const SplitGemm>(std::move(split));
 }

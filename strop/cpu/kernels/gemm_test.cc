@@ -41,7 +41,7 @@ StridedMatrix Strides(ElementType type, int64_t rows, int64_t cols, bool transpo
 }
 
 std::vector<const GemmIsa*> AllIsas() {
-  const GemmIsa* isas[4];
+  const GemmIsa* isas[kMostGemmIsas];
   const int n = GemmIsas(isas);
   return {isas, isas + n};
 }
@@ -76,14 +76,17 @@ void Check(const Case& t) {
   for (const GemmIsa* isa : AllIsas()) {
     auto gemm = Gemm::Create(p, *isa);
     ASSERT_TRUE(gemm.ok()) << gemm.status().ToString();
-    std::vector<uint8_t> scratch((*gemm)->scratch_bytes());
-    (*gemm)->Run(a.bytes().data(), b.bytes().data(), c.mutable_bytes().data(), 0, (*gemm)->num_tasks(), scratch.data());
+    std::vector<uint8_t> scratch((*gemm)->scratch_bytes()), shared((*gemm)->shared_bytes());
+    (*gemm)->RunAll(a.bytes().data(), b.bytes().data(), c.mutable_bytes().data(), shared.data(), scratch.data());
     EXPECT_TRUE(c == want) << isa->name << " " << Name(t.a) << " " << Name(t.b) << " " << Name(t.c) << " " << t.m << "x"
                            << t.n << "x" << t.k << " " << t.ta << t.tb << t.tc;
     // Tasks one by one, backwards.
     Literal again = *Literal::Zeros(c.shape());
-    for (int64_t task = (*gemm)->num_tasks(); task-- > 0;)
-      (*gemm)->Run(a.bytes().data(), b.bytes().data(), again.mutable_bytes().data(), task, task + 1, scratch.data());
+    GemmCall call{a.bytes().data(), b.bytes().data(), again.mutable_bytes().data(), 0, shared.data()};
+    for (; call.round < (*gemm)->rounds(); ++call.round) {
+      for (int64_t task = (*gemm)->prepare_tasks(); task-- > 0;) (*gemm)->Prepare(call, task, task + 1);
+      for (int64_t task = (*gemm)->num_tasks(); task-- > 0;) (*gemm)->Run(call, task, task + 1, scratch.data());
+    }
     EXPECT_TRUE(again == c);
     if (t.batch != 1 || t.k == 0 || IsComplex(t.c)) continue;
     auto split = SplitGemm::Create(p, *isa);
@@ -147,6 +150,31 @@ TEST(Gemm, SkinnyAndSmall) {
         Check({2, m, n, k, a, b, c, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0});
 }
 
+// What is packed once for all tasks: either operand shared, in one round and in several, each layout, ragged ends.
+TEST(Gemm, SharedPanels) {
+  using enum ElementType;
+  int layout = 0;
+  for (auto [a, b, c] : std::vector<std::array<ElementType, 3>>{{F32, F32, F32},
+                                                                {F64, F64, F64},
+                                                                {BF16, BF16, BF16},
+                                                                {F16, F16, F32},
+                                                                {S8, S8, S32},
+                                                                {U8, S8, S32},
+                                                                {S8, U8, F32},
+                                                                {U8, U8, S32},
+                                                                {S32, S32, S32},
+                                                                {S64, S64, S64}})
+    for (auto [m, n, k] : std::vector<std::array<int64_t, 3>>{{165, 163, 157}, {500, 70, 121}, {45, 800, 119}})
+      for (int turn = 0; turn < 2; ++turn, layout += 3)
+        Check({m > 400 ? 2 : 1, m, n, k, a, b, c, (layout & 1) != 0, (layout & 2) != 0, (layout & 4) != 0});
+  Check({1, 20, 64, 4500, BF16, BF16, BF16, false, false, false});  // several blocks of k, sums kept beside C
+  Check({1, 20, 64, 4500, F32, F32, F32, false, true, false});
+  Check({1, 20, 64, 9000, S8, S8, S32, false, true, false});
+  Check({1, 64, 20, 9000, S8, S8, F32, true, false, false});
+  Check({2, 14, 2200, 2100, F32, F32, F32, false, true, false});  // a batch is a round
+  Check({1, 14, 2500, 1700, F32, F32, F32, false, true, false});  // so is a part of B
+}
+
 // Strides with gaps in both directions: nothing is contiguous.
 TEST(Gemm, NothingContiguous) {
   for (ElementType type : {ElementType::F32, ElementType::S8, ElementType::BF16}) {
@@ -166,8 +194,8 @@ TEST(Gemm, NothingContiguous) {
     p.a = {type, 3 * k, 3, 0}, p.b = {type, 2 * 3 * n, 3, 0}, p.c = {out, n, 1, 0};
     for (const GemmIsa* isa : AllIsas()) {
       auto gemm = *Gemm::Create(p, *isa);
-      std::vector<uint8_t> scratch(gemm->scratch_bytes());
-      gemm->Run(a.bytes().data(), b.bytes().data(), c.mutable_bytes().data(), 0, gemm->num_tasks(), scratch.data());
+      std::vector<uint8_t> scratch(gemm->scratch_bytes()), shared(gemm->shared_bytes());
+      gemm->RunAll(a.bytes().data(), b.bytes().data(), c.mutable_bytes().data(), shared.data(), scratch.data());
       EXPECT_TRUE(c == want) << isa->name << " " << Name(type);
     }
   }
@@ -184,8 +212,8 @@ TEST(Gemm, IntegersWrap) {
   p.a = {ElementType::S16, 2, 1, 0}, p.b = {ElementType::S16, 1, 1, 0}, p.c = {ElementType::S32, 1, 1, 0};
   for (const GemmIsa* isa : AllIsas()) {
     auto gemm = *Gemm::Create(p, *isa);
-    std::vector<uint8_t> scratch(gemm->scratch_bytes());
-    gemm->Run(a.bytes().data(), a.bytes().data(), c.mutable_bytes().data(), 0, gemm->num_tasks(), scratch.data());
+    std::vector<uint8_t> scratch(gemm->scratch_bytes()), shared(gemm->shared_bytes());
+    gemm->RunAll(a.bytes().data(), a.bytes().data(), c.mutable_bytes().data(), shared.data(), scratch.data());
     EXPECT_EQ(c.GetInt(0), -2147483648LL) << isa->name;
   }
 }
@@ -199,9 +227,38 @@ TEST(Gemm, KeepsSubnormals) {
   std::vector<float> c(1600);
   for (const GemmIsa* isa : AllIsas()) {
     auto gemm = *Gemm::Create(p, *isa);
-    std::vector<uint8_t> scratch(gemm->scratch_bytes());
-    gemm->Run(a.data(), b.data(), c.data(), 0, gemm->num_tasks(), scratch.data());
+    std::vector<uint8_t> scratch(gemm->scratch_bytes()), shared(gemm->shared_bytes());
+    gemm->RunAll(a.data(), b.data(), c.data(), shared.data(), scratch.data());
     for (float v : c) ASSERT_EQ(v, 0x1p-133f) << isa->name;
+  }
+}
+
+// So they are where bf16 pairs would be multiplied by an instruction that flushes them: as operands, as products, as
+// what is left of a sum; and numbers as small as may be are still right.
+TEST(Gemm, LargeProductsKeepSubnormals) {
+  const int64_t m = 165, n = 163, k = 157;
+  GemmProblem p;
+  p.m = m, p.n = n, p.k = k;
+  p.a = {ElementType::BF16, k, 1, 0}, p.b = {ElementType::BF16, n, 1, 0}, p.c = {ElementType::F32, n, 1, 0};
+  const auto bf16 = [](float v) { return static_cast<uint16_t>(std::bit_cast<uint32_t>(v) >> 16); };
+  struct Values {
+    float a, b;
+  };
+  for (const auto [x, y] : {Values{0x1p-133f, 1}, Values{0x1p-70f, 0x1p-70f}, Values{0x1.02p-60f, 0x1p-64f},
+                            Values{0x1p-60f, 0x1p-52f}, Values{0x1p-60f, 0x1p-66f}}) {
+    std::vector<uint16_t> a(m * k), b(k * n, bf16(y));
+    for (int64_t i = 0; i < m * k; ++i)
+      a[i] = bf16(i % k == 1 || i % k == 5 ? x : i % k == 9 ? -x * 1.9921875f : 0.f);  // nearly cancels
+    const float wanted =
+        static_cast<float>(static_cast<double>(x) * y * 2 -
+                           static_cast<double>(std::bit_cast<float>(uint32_t{bf16(x * 1.9921875f)} << 16)) * y);
+    std::vector<float> c(m * n);
+    for (const GemmIsa* isa : AllIsas()) {
+      auto gemm = *Gemm::Create(p, *isa);
+      std::vector<uint8_t> scratch(gemm->scratch_bytes()), shared(gemm->shared_bytes());
+      gemm->RunAll(a.data(), b.data(), c.data(), shared.data(), scratch.data());
+      for (float v : c) ASSERT_EQ(v, wanted) << isa->name << " " << x << " " << y;
+    }
   }
 }
 

@@ -58,8 +58,8 @@ Result<ConvProblem> ProblemOf(const Instruction& conv) {
 class ConvolutionTasks final : public TaskKernel {
  public:
   explicit ConvolutionTasks(std::shared_ptr<const Conv> conv) : conv_(std::move(conv)) {}
-  void Run(void* const* args, int64_t begin, int64_t end, void* scratch) const override {
-    conv_->Run(args[0], args[1], args[2], begin, end, scratch);
+  void Run(const TaskCall& call, int64_t begin, int64_t end, void* scratch) const override {
+    conv_->Run(call.args[0], call.args[1], call.args[2], begin, end, scratch);
   }
 
  private:

@@ -72,11 +72,17 @@ Result<GemmProblem> ProblemOf(const Instruction& dot) {
 class DotTasks final : public TaskKernel {
  public:
   explicit DotTasks(std::shared_ptr<const Gemm> gemm) : gemm_(std::move(gemm)) {}
-  void Run(void* const* args, int64_t begin, int64_t end, void* scratch) const override {
-    gemm_->Run(args[0], args[1], args[2], begin, end, scratch);
+  void Prepare(const TaskCall& call, int64_t begin, int64_t end) const override {
+    gemm_->Prepare(Bind(call), begin, end);
+  }
+  void Run(const TaskCall& call, int64_t begin, int64_t end, void* scratch) const override {
+    gemm_->Run(Bind(call), begin, end, scratch);
   }
 
  private:
+  static GemmCall Bind(const TaskCall& call) {
+    return {call.args[0], call.args[1], call.args[2], call.round, call.shared};
+  }
   std::shared_ptr<const Gemm> gemm_;
 };
 
@@ -112,6 +118,9 @@ Result<CompiledKernel> MakeDot(const KernelSpec& spec) {
   step.num_tasks = gemm->num_tasks();
   step.scratch_bytes = gemm->scratch_bytes();
   kernel.tiles = gemm->tiles();
+  step.rounds = gemm->rounds();
+  step.prepare_tasks = gemm->prepare_tasks();
+  step.shared_bytes = gemm->shared_bytes();
   step.library = std::make_shared<DotTasks>(std::move(gemm));
   kernel.body = std::move(step);
   return kernel;

@@ -1,13 +1,13 @@
-#include "strop/picture/html.h"
+#include "strop/tools/html.h"
 
 #include <nlohmann/json.hpp>
 
 #include "strop/analysis/cost.h"
 #include "strop/ir/printer.h"
-#include "strop/picture/dot.h"
-#include "strop/picture/viewer_page.h"
+#include "strop/tools/dot.h"
+#include "strop/tools/viewer_page.h"
 
-namespace strop::picture {
+namespace strop::tools {
 namespace {
 
 using Json = nlohmann::json;
@@ -91,4 +91,4 @@ std::string ModulesToHtml(std::span<const TitledModule> modules) {
   return out;
 }
 
-}  // namespace strop::picture
+}  // namespace strop::tools

@@ -1,0 +1,79 @@
+// What the two ways of cutting products into blocks share (gemm.cc, gemm_panels.cc, gemm_panel_products.cc). Internal
+// to GEMM.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+#include "strop/cpu/kernels/accumulator_type.h"
+#include "strop/cpu/kernels/gemm.h"
+#include "strop/cpu/kernels/rounding.h"
+
+namespace strop::cpu {
+
+// Packing may write a vector beyond the end of a panel.
+inline constexpr int64_t kPanelSlack = 64;
+
+// Hands out pieces of scratch memory.
+class Carver {
+ public:
+  explicit Carver(void* at) : at_(reinterpret_cast<uintptr_t>(at)) {}
+  template <class T>
+  T* Take(int64_t n) {
+    at_ = (at_ + 63) / 64 * 64;
+    T* taken = reinterpret_cast<T*>(at_);
+    at_ += n * sizeof(T) + kPanelSlack;
+    return taken;
+  }
+
+ private:
+  uintptr_t at_;
+};
+inline constexpr int64_t kCarverSlack = 64 + kPanelSlack;  // a piece, at most
+
+// Can C keep partial sums?
+template <class T>
+bool HoldsSums(ElementType c) {
+  constexpr ElementType kOwn = ElementTypeOf<T>();
+  return c == kOwn || (kOwn == ElementType::S32 && c == ElementType::U32) ||
+         (kOwn == ElementType::S64 && c == ElementType::U64);
+}
+
+// The distance of `count` rows of C from `row` on whose columns are contiguous sums, or -1: where inner kernels may
+// write.
+template <class T>
+int64_t DirectStride(const StoreTarget& c, int64_t row, int64_t count) {
+  if (!HoldsSums<T>(c.type) || c.col_stride != 1) return -1;
+  if (!c.rows) return c.row_stride;
+  const int64_t* at = c.rows + (row - c.first_row);
+  if (count < 2) return 0;
+  const int64_t stride = at[1] - at[0];
+  for (int64_t r = 2; r < count; ++r)
+    if (at[r] - at[r - 1] != stride) return -1;
+  return stride;
+}
+
+template <class T>
+T* AddressIn(const StoreTarget& c, int64_t row, int64_t col) {
+  return reinterpret_cast<T*>(c.data) + (c.rows ? c.rows[row - c.first_row] : row * c.row_stride) + col;
+}
+
+// Packs a part of a strided matrix; `offset` in elements.
+template <class T>
+void PackStrided(const MicroTable<T>& micro, ElementType type, const uint8_t* data, int64_t offset,
+                 int64_t vector_stride, int64_t k_stride, int64_t count, int64_t kc, int64_t width, T* dst,
+                 bool of_a = false) {
+  if (const PackPanel<T> pack = PackerOf(micro, type, of_a))
+    return pack(data + offset * Bytes(type), vector_stride, k_stride, count, kc, width, dst);
+  for (int64_t p = 0; p < RoundUp(kc, micro.group); ++p)
+    for (int64_t v = 0; v < width; ++v) {
+      const bool inside = v < count && p < kc;
+      StoreInPanel(micro, dst, width, p, v,
+                   inside ? LoadAs<T>(type, data, offset + v * vector_stride + p * k_stride) : T(0));
+    }
+}
+
+// The product by way of panels that all tasks share (gemm_panels.h); null if that does not pay. No dimension is zero.
+template <class T>
+std::shared_ptr<const Gemm> MakePanelGemm(const GemmProblem& problem, const GemmIsa& isa);
+
+}  // namespace strop::cpu

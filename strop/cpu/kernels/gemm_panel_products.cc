@@ -1,0 +1,200 @@
+// Strided matrices multiplied by way of shared panels (gemm_panels.h), with the instruction that suits their types:
+// four bytes at once where A is s8 or u8 and B is s8, pairs of bf16 where no subnormal number can come of it.
+#include <algorithm>
+#include <climits>
+
+#include "strop/cpu/kernels/gemm_blocks.h"
+#include "strop/cpu/kernels/gemm_panels.h"
+
+namespace strop::cpu {
+namespace {
+
+PanelProblem PanelProblemOf(const GemmProblem& p, int bias) {
+  PanelProblem problem;
+  problem.batch = p.batch, problem.m = p.m, problem.n = p.n, problem.k = p.k;
+  problem.c = p.c.type;
+  problem.a_across = p.a.row_stride == 1;
+  problem.b_across = p.b.col_stride == 1;
+  problem.bias = bias;
+  return problem;
+}
+
+template <class T>
+class Operands final : public PanelOperands<T> {
+ public:
+  Operands(const GemmProblem& problem, const MicroTable<T>& micro, const GemmCall& call)
+      : p_(problem), micro_(micro), call_(call) {}
+  void PackA(int64_t batch, int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width,
+             T* dst) const override {
+    const StridedMatrix& a = p_.a;
+    PackStrided<T>(micro_, a.type, static_cast<const uint8_t*>(call_.a),
+                   batch * a.batch_stride + first * a.row_stride + k0 * a.col_stride, a.row_stride, a.col_stride, count,
+                   kc, width, dst, true);
+  }
+  void PackB(int64_t batch, int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width,
+             T* dst) const override {
+    const StridedMatrix& b = p_.b;
+    PackStrided<T>(micro_, b.type, static_cast<const uint8_t*>(call_.b),
+                   batch * b.batch_stride + first * b.col_stride + k0 * b.row_stride, b.col_stride, b.row_stride, count,
+                   kc, width, dst);
+  }
+  StoreTarget Target(int64_t batch, int64_t, int64_t, void*) const override {
+    const StridedMatrix& c = p_.c;
+    return {c.type, static_cast<uint8_t*>(call_.c) + batch * c.batch_stride * Bytes(c.type), c.row_stride,
+            c.col_stride};
+  }
+
+ private:
+  const GemmProblem& p_;
+  const MicroTable<T>& micro_;
+  const GemmCall& call_;
+};
+
+template <class T>
+class PanelGemm final : public Gemm {
+ public:
+  PanelGemm(const GemmProblem& p, const MicroTable<T>& micro, int bias)
+      : p_(p), micro_(micro), panels_(PanelProblemOf(p, bias), micro) {
+    num_tasks_ = panels_.num_tasks();
+    scratch_bytes_ = panels_.scratch_bytes();
+    rounds_ = panels_.rounds();
+    prepare_tasks_ = panels_.prepare_tasks();
+    shared_bytes_ = panels_.shared_bytes();
+    tiles_ = panels_.ToString();
+  }
+  void Prepare(const GemmCall& call, int64_t begin, int64_t end) const override {
+    panels_.Prepare(Operands<T>(p_, micro_, call), call.round, begin, end, call.shared);
+  }
+  void Run(const GemmCall& call, int64_t begin, int64_t end, void* scratch) const override {
+    panels_.Run(Operands<T>(p_, micro_, call), call.round, begin, end, call.shared, scratch);
+  }
+
+ private:
+  GemmProblem p_;
+  const MicroTable<T>& micro_;
+  Panels<T> panels_;
+};
+
+// Products of bf16 pairs flush subnormal numbers, of the operands, the products and the sums. There are none if the
+// least exponents of both operands together are large enough: each element of A is a multiple of 2^(a - 134), where a
+// is its exponent field, and so is B's; every product and sum is a multiple of 2^(a + b - 268), and so zero or at least
+// 2^-126 if a + b >= 142. The first round finds the exponents while it packs. Where they are too small, tasks multiply
+// in f32 instead.
+class Bf16Gemm final : public Gemm {
+ public:
+  Bf16Gemm(const GemmProblem& p, const GemmIsa& isa)
+      : p_(p), isa_(isa), panels_(PanelProblemOf(p, 0), isa.bf16), scan_a_(p.a, p.m, p.k), scan_b_(p.b, p.k, p.n) {
+    num_tasks_ = panels_.num_tasks();
+    rounds_ = panels_.rounds();
+    scans_ = p.batch * (scan_a_.pieces + scan_b_.pieces);
+    prepare_tasks_ = scans_ + panels_.prepare_tasks();
+    shared_bytes_ = ExponentBytes() + panels_.shared_bytes();
+    tiles_ = StrCat("bf16, ", panels_.ToString());
+    block_ = ChooseBlocks(p.m, p.n, p.k, isa.f32.mr, isa.f32.nr, sizeof(float), p.batch);
+    block_.pack_rows = p.b.col_stride == 1 ? 8 : 0;
+    scratch_bytes_ =
+        std::max(panels_.scratch_bytes(), BlockScratchBytes(block_, isa.f32.mr, isa.f32.nr, sizeof(float)));
+  }
+
+  void Prepare(const GemmCall& call, int64_t begin, int64_t end) const override {
+    for (; begin < std::min(end, scans_); ++begin)
+      if (call.round == 0) static_cast<int*>(call.shared)[begin] = Scan(call, begin);
+    if (begin < end)
+      panels_.Prepare(Operands<float>(p_, isa_.bf16, call), call.round, begin - scans_, end - scans_, Panel(call));
+  }
+
+  void Run(const GemmCall& call, int64_t begin, int64_t end, void* scratch) const override {
+    const int* exponents = static_cast<const int*>(call.shared);
+    const int64_t of_a = p_.batch * scan_a_.pieces;
+    const int a = *std::min_element(exponents, exponents + of_a);
+    const int b = *std::min_element(exponents + of_a, exponents + scans_);
+    if (a >= 1 && b >= 1 && a + b >= 142)
+      panels_.Run(Operands<float>(p_, isa_.bf16, call), call.round, begin, end, Panel(call), scratch);
+    else
+      for (; begin < end; ++begin) RunInF32(call, panels_.PartOf(call.round, begin), scratch);
+  }
+
+ private:
+  // How the elements of a matrix are looked through: a piece is some of its longer, contiguous lines.
+  struct Scanned {
+    static constexpr int64_t kPiece = 1 << 16;  // elements
+    Scanned(const StridedMatrix& m, int64_t rows, int64_t cols) {
+      const bool by_rows = m.col_stride == 1 || m.row_stride != 1;
+      lines = by_rows ? rows : cols;
+      length = by_rows ? cols : rows;
+      line_stride = by_rows ? m.row_stride : m.col_stride;
+      stride = by_rows ? m.col_stride : m.row_stride;
+      lines_a_piece = std::max<int64_t>(kPiece / length, 1);
+      pieces = CeilDiv(lines, lines_a_piece);
+    }
+    int64_t lines, length, line_stride, stride, lines_a_piece, pieces;
+  };
+
+  int64_t ExponentBytes() const { return RoundUp(scans_ * static_cast<int64_t>(sizeof(int)), 64); }
+  void* Panel(const GemmCall& call) const { return static_cast<uint8_t*>(call.shared) + ExponentBytes(); }
+
+  int Scan(const GemmCall& call, int64_t task) const {
+    const bool of_b = task >= p_.batch * scan_a_.pieces;
+    if (of_b) task -= p_.batch * scan_a_.pieces;
+    const Scanned& s = of_b ? scan_b_ : scan_a_;
+    const uint16_t* codes =
+        static_cast<const uint16_t*>(of_b ? call.b : call.a) + task / s.pieces * (of_b ? p_.b : p_.a).batch_stride;
+    const int64_t first = task % s.pieces * s.lines_a_piece, end = std::min(first + s.lines_a_piece, s.lines);
+    int least = INT_MAX;
+    for (int64_t line = first; line < end; ++line) {
+      const uint16_t* at = codes + line * s.line_stride;
+      if (s.stride == 1) {
+        least = std::min(least, isa_.least_exponent(s.length, at));
+      } else {
+        for (int64_t i = 0; i < s.length; ++i) least = std::min(least, isa_.least_exponent(1, at + i * s.stride));
+      }
+    }
+    return least;
+  }
+
+  void RunInF32(const GemmCall& call, const Panels<float>::Part& part, void* scratch) const {
+    const Operands<float> operands(p_, isa_.f32, call);
+    const auto pack_a = [&](int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width, float* dst) {
+      operands.PackA(part.product, first, count, k0, kc, width, dst);
+    };
+    const auto pack_b = [&](int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width, float* dst) {
+      operands.PackB(part.product, first, count, k0, kc, width, dst);
+    };
+    for (int64_t i = 0; i < part.rows; i += block_.mb)
+      for (int64_t j = 0; j < part.cols; j += block_.nb)
+        RunBlock<float>(isa_.f32, block_, part.m0 + i, std::min(block_.mb, part.rows - i), part.n0 + j,
+                        std::min(block_.nb, part.cols - j), p_.k, pack_a, pack_b,
+                        operands.Target(part.product, 0, 0, nullptr), scratch);
+  }
+
+  GemmProblem p_;
+  const GemmIsa& isa_;
+  Panels<float> panels_;
+  Scanned scan_a_, scan_b_;
+  int64_t scans_ = 0;  // the first tasks of Prepare
+  BlockShape block_;   // of f32
+};
+
+}  // namespace
+
+template <class T>
+std::shared_ptr<const Gemm> MakePanelGemm(const GemmProblem& p, const GemmIsa& isa) {
+  if (!Panels<T>::Suits(PanelProblemOf(p, 0))) return nullptr;
+  if constexpr (std::is_same_v<T, float>) {
+    if (isa.bf16.mr > 0 && p.a.type == ElementType::BF16 && p.b.type == ElementType::BF16)
+      return std::make_shared<Bf16Gemm>(p, isa);
+  }
+  if constexpr (std::is_same_v<T, int32_t>) {
+    const PackSource a = PackSourceOf(p.a.type), b = PackSourceOf(p.b.type);
+    if (isa.quads.mr > 0 && b == PackSource::S8 && (a == PackSource::S8 || a == PackSource::U8))
+      return std::make_shared<PanelGemm<T>>(p, isa.quads, a == PackSource::S8 ? isa.quads.bias : 0);
+  }
+  return std::make_shared<PanelGemm<T>>(p, MicroOf<T>(isa, p.a.type, p.b.type), 0);
+}
+
+template std::shared_ptr<const Gemm> MakePanelGemm<float>(const GemmProblem&, const GemmIsa&);
+template std::shared_ptr<const Gemm> MakePanelGemm<double>(const GemmProblem&, const GemmIsa&);
+template std::shared_ptr<const Gemm> MakePanelGemm<int32_t>(const GemmProblem&, const GemmIsa&);
+template std::shared_ptr<const Gemm> MakePanelGemm<int64_t>(const GemmProblem&, const GemmIsa&);
+
+}  // namespace strop::cpu

@@ -1,0 +1,258 @@
+#include "strop/cpu/kernels/gemm_panels.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "strop/cpu/kernels/gemm_blocks.h"
+
+namespace strop::cpu {
+namespace {
+
+constexpr int64_t kLeastProducts = int64_t{1} << 22;  // below, waiting for each other costs more than packing twice
+constexpr int64_t kTaskProducts = int64_t{1} << 18;   // of a task, at least
+constexpr int64_t kTasks = 32;                        // enough to be even among threads
+constexpr int64_t kStripRows = 8;                     // along k: what the cache holds at distances of pages
+constexpr int64_t kBlockUnits = 2048;                 // along k
+constexpr int64_t kSumUnits = 256;                    // summed in registers before they are added to what was before
+constexpr int64_t kOwnBytes = 3 << 18;                // a task's panels: most of the second-level cache
+
+// sums = (accumulate ? sums : 0) + seeds; integers wrap.
+template <class T>
+void BeginSums(T* sums, const T* seeds, int64_t n, bool accumulate) {
+  for (int64_t i = 0; i < n; ++i) {
+    if constexpr (std::is_integral_v<T>) {
+      using U = std::make_unsigned_t<T>;
+      sums[i] = static_cast<T>(static_cast<U>(seeds[i]) + (accumulate ? static_cast<U>(sums[i]) : U(0)));
+    } else {
+      sums[i] = seeds[i] + (accumulate ? sums[i] : T(0));
+    }
+  }
+}
+
+}  // namespace
+
+template <class T>
+bool Panels<T>::Suits(const PanelProblem& p) {
+  const int64_t products = p.m * p.n * p.k;
+  return p.m > 1 && p.n > 1 && products >= kLeastProducts && p.batch * p.outer < 16;
+}
+
+template <class T>
+Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(problem), micro_(micro) {
+  const int64_t bytes = sizeof(T), group = micro.group;
+  k_blocks_ = CeilDiv(p_.k, kBlockUnits * group);
+  kb_ = RoundUp(CeilDiv(p_.k, k_blocks_), 4 * group);
+  k_blocks_ = CeilDiv(p_.k, kb_);
+  k_units_ = CeilDiv(p_.k, group);
+  const int64_t a_panels = CeilDiv(p_.m, micro.mr), b_panels = CeilDiv(p_.n, micro.nr);
+  // Rows are dealt out if there are enough of them. Columns go by four panels, a long enough piece of a row of memory.
+  shares_a_ =
+      p_.shared == SharedOperand::A || (p_.shared == SharedOperand::Either && a_panels < 32 && a_panels < b_panels / 4);
+  own_ = shares_a_ ? p_.n : p_.m;
+  own_width_ = shares_a_ ? micro.nr : micro.mr;
+  shared_width_ = shares_a_ ? micro.mr : micro.nr;
+  const int64_t shared = RoundUp(shares_a_ ? p_.m : p_.n, shared_width_);
+  keeps_sums_ = k_blocks_ > 1 && !HoldsSums<T>(p_.c);
+
+  const int64_t vector_bytes = k_units_ * bytes;
+  chunk_ = shared;
+  if (shared * vector_bytes > kSharedBytes)
+    chunk_ = std::max<int64_t>(kSharedBytes / vector_bytes / (16 * shared_width_), 1) * 16 * shared_width_;
+  chunk_ = std::min(chunk_, shared);
+  chunks_ = CeilDiv(shared, chunk_);
+  if (chunks_ == 1) batches_ = std::clamp<int64_t>(kSharedBytes / (shared * vector_bytes), 1, p_.batch);
+  batch_rounds_ = CeilDiv(p_.batch, batches_);
+
+  const bool own_across = shares_a_ ? p_.b_across : p_.a_across;
+  const int64_t panels = CeilDiv(own_, own_width_), least = own_across ? (shares_a_ ? 4 : 8) : 1;
+  const int64_t worth = CeilDiv(kTaskProducts, own_width_ * chunk_ * p_.k);
+  const int64_t held = std::max<int64_t>(kOwnBytes / (own_width_ * CeilDiv(kb_, group) * bytes), 1);
+  const int64_t even = CeilDiv(panels * batches_ * p_.outer, kTasks);
+  per_task_ = std::min(std::max({even, worth, least}), held) * own_width_;
+  blocks_ = CeilDiv(own_, per_task_);
+  piece_ = (shares_a_ ? 8 : 16) * shared_width_;
+  pieces_ = CeilDiv(chunk_, piece_);
+  if (p_.bias != 0) {
+    int32_t bytes = 0x01010101;
+    ones_.assign(CeilDiv(kb_, group), static_cast<T>(bytes));
+  }
+}
+
+template <class T>
+int64_t Panels<T>::shared_bytes() const {
+  const int64_t seeds = p_.bias != 0 && !shares_a_ ? k_blocks_ * RoundUp(chunk_, micro_.nr) : 0;
+  return batches_ * (SharedAt(chunk_, 0) + seeds) * static_cast<int64_t>(sizeof(T)) + kCarverSlack;
+}
+
+template <class T>
+int64_t Panels<T>::scratch_bytes() const {
+  const int64_t own = OwnAt(per_task_, CeilDiv(kb_, micro_.group)), tile = micro_.mr * micro_.nr;
+  const int64_t sums = keeps_sums_ ? RoundUp(per_task_, micro_.nr) * RoundUp(chunk_, micro_.nr) : 0;
+  const int64_t seeds = p_.bias != 0 ? RoundUp(per_task_, micro_.nr) : 0;
+  return (own + tile + sums + seeds) * static_cast<int64_t>(sizeof(T)) +
+         p_.target_bytes_per_row * std::max(per_task_, p_.m) + 5 * kCarverSlack;
+}
+
+template <class T>
+std::string Panels<T>::ToString() const {
+  const char *shared = shares_a_ ? "lhs" : "rhs", *own = shares_a_ ? "columns" : "rows";
+  std::string text = StrCat(shared, " packed for all, ", per_task_, " ", own, " a task");
+  if (kb_ < p_.k) StrAppend(text, ", k by ", kb_);
+  if (rounds() > 1) StrAppend(text, ", ", rounds(), " rounds");
+  StrAppend(text, ", ", micro_.mr, "x", micro_.nr, " in registers");
+  if (micro_.group > 1) StrAppend(text, ", ", micro_.group, " products an instruction");
+  return text;
+}
+
+template <class T>
+typename Panels<T>::Memory Panels<T>::Carve(void* scratch) const {
+  Carver carver(scratch);
+  Memory memory;
+  memory.own = carver.Take<T>(OwnAt(per_task_, CeilDiv(kb_, micro_.group)));
+  memory.tile = carver.Take<T>(micro_.mr * micro_.nr);
+  memory.sums = carver.Take<T>(keeps_sums_ ? RoundUp(per_task_, micro_.nr) * RoundUp(chunk_, micro_.nr) : 0);
+  memory.seeds = carver.Take<T>(p_.bias != 0 ? RoundUp(per_task_, micro_.nr) : 0);
+  memory.target = carver.Take<uint8_t>(0);
+  return memory;
+}
+
+template <class T>
+typename Panels<T>::Round Panels<T>::RoundOf(int64_t round) const {
+  const int64_t batch = round / chunks_ * batches_, begin = round % chunks_ * chunk_;
+  const int64_t shared = shares_a_ ? p_.m : p_.n;
+  return {batch, std::min(batches_, p_.batch - batch), begin, std::min(begin + chunk_, shared)};
+}
+
+// A packed block may be followed by a vector that means nothing: hence the distance after each.
+template <class T>
+int64_t Panels<T>::SharedAt(int64_t vector, int64_t k0) const {
+  const int64_t panel = vector / shared_width_;
+  return vector * k_units_ + k0 / micro_.group * shared_width_ + (panel * k_blocks_ + k0 / kb_) * micro_.lanes;
+}
+
+template <class T>
+T* Panels<T>::SharedSeeds(T* panels, int64_t batch, int64_t k0) const {
+  return panels + batches_ * SharedAt(chunk_, 0) + (batch * k_blocks_ + k0 / kb_) * RoundUp(chunk_, micro_.nr);
+}
+
+template <class T>
+void Panels<T>::Seed(int64_t units, const T* panel, int64_t panel_distance, int64_t count, T* seeds) const {
+  for (int64_t j = 0; j < count; j += micro_.nr, panel += panel_distance, seeds += micro_.nr) {
+    micro_.kernel[0](units, ones_.data(), panel, micro_.nr, seeds, micro_.nr, false);
+    for (int64_t l = 0; l < micro_.nr; ++l) seeds[l] *= static_cast<T>(-p_.bias);
+  }
+}
+
+// Panels of vectors [first, first + count), elements [k0, k0 + kc); that of vector first + v goes to dst + at(v).
+template <class T>
+template <class At>
+void Panels<T>::Pack(const PanelOperands<T>& operands, bool a, int64_t product, int64_t first, int64_t count,
+                     int64_t k0, int64_t kc, T* dst, const At& at) const {
+  const int64_t full = a ? micro_.mr : micro_.nr;
+  const int64_t strip = (a ? p_.a_across : p_.b_across) ? kStripRows : kc;
+  for (int64_t p = 0; p < kc; p += strip) {
+    for (int64_t v = 0; v < count; v += full) {
+      const int64_t vectors = std::min(full, count - v), width = a ? vectors : full;
+      T* to = dst + at(v) + p / micro_.group * width;
+      if (a)
+        operands.PackA(product, first + v, vectors, k0 + p, std::min(strip, kc - p), width, to);
+      else
+        operands.PackB(product, first + v, vectors, k0 + p, std::min(strip, kc - p), width, to);
+    }
+  }
+}
+
+template <class T>
+void Panels<T>::Prepare(const PanelOperands<T>& operands, int64_t number, int64_t begin, int64_t end,
+                        void* shared) const {
+  const Round round = RoundOf(number);
+  T* panels = Carver(shared).Take<T>(0);
+  for (int64_t task = begin; task < end; ++task) {
+    const int64_t k0 = task % k_blocks_ * kb_, from = task / k_blocks_ % pieces_ * piece_;
+    const int64_t batch = task / k_blocks_ / pieces_;
+    if (batch >= round.batches || round.begin + from >= round.end) continue;
+    const int64_t count = std::min(piece_, round.end - round.begin - from), kc = std::min(kb_, p_.k - k0);
+    T* to = panels + batch * SharedAt(chunk_, 0);
+    Pack(operands, shares_a_, (round.batch + batch) * p_.outer, round.begin + from, count, k0, kc, to,
+         [&](int64_t v) { return SharedAt(from + v, k0); });
+    if (p_.bias != 0 && !shares_a_)
+      Seed(CeilDiv(kc, micro_.group), to + SharedAt(from, k0), SharedAt(micro_.nr, 0), count,
+           SharedSeeds(panels, batch, k0) + from);
+  }
+}
+
+template <class T>
+typename Panels<T>::Part Panels<T>::PartOf(int64_t number, int64_t task) const {
+  const Round round = RoundOf(number);
+  if (task / blocks_ / p_.outer >= round.batches) return {};
+  const int64_t product = round.batch * p_.outer + task / blocks_, first = task % blocks_ * per_task_;
+  const int64_t own = std::min(per_task_, own_ - first), shared = round.end - round.begin;
+  if (shares_a_) return {product, round.begin, shared, first, own};
+  return {product, first, own, round.begin, shared};
+}
+
+template <class T>
+void Panels<T>::Run(const PanelOperands<T>& operands, int64_t number, int64_t begin, int64_t end, const void* shared,
+                    void* scratch) const {
+  T* panels = Carver(const_cast<void*>(shared)).Take<T>(0);
+  const Memory memory = Carve(scratch);
+  for (int64_t task = begin; task < end; ++task) {
+    const Part part = PartOf(number, task);
+    const int64_t batch = task / blocks_ / p_.outer;
+    if (part.rows > 0)
+      Block(operands, part, panels + batch * SharedAt(chunk_, 0), SharedSeeds(panels, batch, 0), memory);
+  }
+}
+
+template <class T>
+void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, const T* shared, const T* shared_seeds,
+                      const Memory& memory) const {
+  const int64_t mr = micro_.mr, nr = micro_.nr, group = micro_.group;
+  const auto [product, m0, rows, n0, cols] = part;
+  const StoreTarget c = operands.Target(product, m0, rows, memory.target);
+  const int64_t sums_stride = RoundUp(cols, nr);
+  for (int64_t k0 = 0; k0 < p_.k; k0 += kb_) {
+    const int64_t kc = std::min(kb_, p_.k - k0), units = CeilDiv(kc, group);
+    Pack(operands, !shares_a_, product, shares_a_ ? n0 : m0, shares_a_ ? cols : rows, k0, kc, memory.own,
+         [&](int64_t v) { return OwnAt(v, units); });
+    const T* seeds = shares_a_ ? memory.seeds : shared_seeds + k0 / kb_ * RoundUp(chunk_, nr);
+    if (p_.bias != 0 && shares_a_) Seed(units, memory.own, OwnAt(nr, units), cols, memory.seeds);
+    const auto tile = [&](int64_t i, int64_t j) {
+      const int64_t height = std::min(mr, rows - i), width = std::min(nr, cols - j);
+      const T* a = shares_a_ ? shared + SharedAt(i, k0) : memory.own + OwnAt(i, units);
+      const T* b = shares_a_ ? memory.own + OwnAt(j, units) : shared + SharedAt(j, k0);
+      const MicroKernel<T> kernel = (width <= nr / 2 ? micro_.narrow : micro_.kernel)[height - 1];
+      const int64_t direct = width == nr || width == nr / 2 ? DirectStride<T>(c, m0 + i, height) : -1;
+      T* to = memory.tile;
+      int64_t stride = nr, done = 0;
+      if (keeps_sums_) {
+        to = memory.sums + i * sums_stride + j, stride = sums_stride;
+      } else if (units <= kSumUnits && direct >= 0 && p_.bias == 0) {
+        to = AddressIn<T>(c, m0 + i, n0 + j), stride = direct;
+      }
+      bool accumulate = k0 > 0 && to != memory.tile;
+      if (p_.bias != 0) {
+        for (int64_t r = 0; r < height; ++r) BeginSums(to + r * stride, seeds + j, nr, accumulate);
+        accumulate = true;
+      }
+      for (; done < units; done += kSumUnits, accumulate = true)
+        kernel(std::min(kSumUnits, units - done), a + done * height, b + done * nr, nr, to, stride, accumulate);
+      if (to == memory.tile) StoreTile<T>(c, m0 + i, n0 + j, height, width, memory.tile, nr, k0 > 0);
+    };
+    if (shares_a_) {
+      for (int64_t i = 0; i < rows; i += mr)
+        for (int64_t j = 0; j < cols; j += nr) tile(i, j);
+    } else {
+      for (int64_t j = 0; j < cols; j += nr)
+        for (int64_t i = 0; i < rows; i += mr) tile(i, j);
+    }
+  }
+  if (keeps_sums_) StoreTile<T>(c, m0, n0, rows, cols, memory.sums, sums_stride, false);
+}
+
+template class Panels<float>;
+template class Panels<double>;
+template class Panels<int32_t>;
+template class Panels<int64_t>;
+
+}  // namespace strop::cpu

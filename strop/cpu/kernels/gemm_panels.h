@@ -1,0 +1,107 @@
+// Products whose operands are packed once each, by all threads together.
+//
+// One operand, the shared one, is packed into panels as a whole before anything is multiplied. The vectors of the other
+// one are dealt out: a task packs its own and multiplies them with every shared panel. So no element is packed twice,
+// however fine the tasks, and packing stays a few per cent of the work (in gemm.cc's blocks it is about a sixth). What
+// does not fit into kSharedBytes goes in rounds: parts of the shared operand, or of the batch.
+//
+// The sum over k runs in the same order whatever the rounds and tasks: blocks of k depend on k alone.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "strop/cpu/kernels/gemm.h"
+
+namespace strop::cpu {
+
+// What is multiplied. Products are numbered; `outer` consecutive ones share one operand, that of a batch.
+template <class T>
+class PanelOperands {
+ public:
+  virtual ~PanelOperands() = default;
+  // As PackFn: rows of A, columns of B. The shared operand is asked for by the first product of its batch.
+  virtual void PackA(int64_t product, int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width,
+                     T* dst) const = 0;
+  virtual void PackB(int64_t product, int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width,
+                     T* dst) const = 0;
+  // Where C is; `memory` is what PanelProblem::target_bytes asked for, for the offsets of rows [first, first + count).
+  virtual StoreTarget Target(int64_t product, int64_t first_row, int64_t rows, void* memory) const = 0;
+};
+
+enum class SharedOperand : uint8_t { Either, A, B };
+
+struct PanelProblem {
+  int64_t batch = 1, outer = 1, m = 0, n = 0, k = 0;  // all of them positive
+  ElementType c = ElementType::F32;
+  bool a_across = false, b_across = false;  // neighbouring vectors, not neighbours along k, lie side by side in memory
+  SharedOperand shared = SharedOperand::Either;
+  int64_t target_bytes_per_row = 0;
+  int bias = 0;  // that A is packed with (MicroTable::bias)
+};
+
+template <class T>
+class Panels {
+ public:
+  static constexpr int64_t kSharedBytes = int64_t{1} << 24;
+  // Is packing once worth a wait of all threads for each other?
+  static bool Suits(const PanelProblem& problem);
+
+  Panels(const PanelProblem& problem, const MicroTable<T>& micro);
+  int64_t rounds() const { return batch_rounds_ * chunks_; }
+  int64_t prepare_tasks() const { return batches_ * pieces_ * k_blocks_; }
+  int64_t num_tasks() const { return batches_ * p_.outer * blocks_; }
+  int64_t shared_bytes() const;
+  int64_t scratch_bytes() const;  // per thread, 64-byte aligned
+  // How it is cut, for reports.
+  std::string ToString() const;
+
+  // `shared` and `scratch` are 64-byte aligned. All Prepare tasks of a round have to end before its Run tasks begin.
+  void Prepare(const PanelOperands<T>& operands, int64_t round, int64_t begin, int64_t end, void* shared) const;
+  void Run(const PanelOperands<T>& operands, int64_t round, int64_t begin, int64_t end, const void* shared,
+           void* scratch) const;
+
+  // The block of C that a task makes in a round; none of them if `rows` or `cols` is zero.
+  struct Part {
+    int64_t product, m0, rows, n0, cols;
+  };
+  Part PartOf(int64_t round, int64_t task) const;
+
+ private:
+  // Vectors [begin, end) of the shared operand, in the batches from `batch` on.
+  struct Round {
+    int64_t batch, batches, begin, end;
+  };
+  Round RoundOf(int64_t round) const;
+  struct Memory {
+    T* own;
+    T* tile;
+    T* sums;
+    T* seeds;
+    void* target;
+  };
+  Memory Carve(void* scratch) const;
+  // Where the panel of `vector`, the first of one, begins at k0, in units.
+  int64_t OwnAt(int64_t vector, int64_t units) const { return vector * units + vector / own_width_ * micro_.lanes; }
+  int64_t SharedAt(int64_t vector, int64_t k0) const;
+  template <class At>
+  void Pack(const PanelOperands<T>& operands, bool a, int64_t product, int64_t first, int64_t count, int64_t k0,
+            int64_t kc, T* dst, const At& at) const;
+  void Block(const PanelOperands<T>& operands, const Part& part, const T* shared, const T* shared_seeds,
+             const Memory& memory) const;
+  // What the bias of A makes of `count` columns of B, packed from `panel` on, with a minus: where their sums begin.
+  void Seed(int64_t units, const T* panel, int64_t panel_distance, int64_t count, T* seeds) const;
+  T* SharedSeeds(T* panels, int64_t batch, int64_t k0) const;
+
+  PanelProblem p_;
+  const MicroTable<T>& micro_;
+  bool shares_a_ = false, keeps_sums_ = false;
+  int64_t kb_ = 0, k_blocks_ = 0, k_units_ = 0;
+  int64_t own_width_ = 0, shared_width_ = 0;  // of panels
+  int64_t own_ = 0, per_task_ = 0, blocks_ = 0;
+  int64_t chunk_ = 0, chunks_ = 1, piece_ = 0, pieces_ = 0;  // of shared vectors
+  int64_t batches_ = 1, batch_rounds_ = 1;                   // of a round
+  std::vector<T> ones_;                                      // a row of A, if there is a bias
+};
+
+}  // namespace strop::cpu
