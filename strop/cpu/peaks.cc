@@ -1,5 +1,5 @@
-// What this machine can do at best, as our own code reaches it: the product of two matrices that fit the second cache
-// level, and copies of blocks of some sizes. The best of a few tries each; all of it in some ten milliseconds.
+// What this machine can do at best, as our own code reaches it: the inner kernel of products on what the first cache
+// level holds, and copies of blocks of some sizes. The best of a few tries each; all of it in some ten milliseconds.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -8,12 +8,13 @@
 
 #include "strop/base/thread_pool.h"
 #include "strop/cpu/cpu_backend.h"
-#include "strop/cpu/kernels/gemm.h"
+#include "strop/cpu/kernels/gemm_micro.h"
 
 namespace strop::cpu {
 namespace {
 
-constexpr int64_t kSide = 512;                                     // of the matrices
+constexpr int64_t kPanelLength = 128;  // of what is multiplied
+constexpr int kProducts = 500;
 constexpr int64_t kFootprints[] = {256 << 10, 4 << 20, 32 << 20};  // a core's cache, a shared one, memory
 constexpr int64_t kBytesATry = 32 << 20;                           // copied
 constexpr int kTries = 4;
@@ -36,28 +37,25 @@ std::unique_ptr<uint8_t[]> Touched(int64_t bytes) {
   return memory;
 }
 
+// Of the inner kernel of GEMM on panels that the first cache level holds: nothing but multiply-adds.
 double MeasureFlops(ThreadPool& pool) {
-  GemmProblem problem;
-  problem.m = problem.n = problem.k = kSide;
-  problem.a = problem.b = problem.c = {ElementType::F32, kSide, 1, kSide * kSide};
-  Result<std::shared_ptr<const Gemm>> gemm = Gemm::Create(problem);
-  if (!gemm.ok()) return 0;
-  const int64_t scratch_bytes = ((*gemm)->scratch_bytes() + 63) / 64 * 64;
-  const auto matrices = Touched(3 * kSide * kSide * 4 + 64);
-  const auto scratch = Touched(scratch_bytes * pool.num_threads() + 64);
-  if (!matrices || !scratch) return 0;
-  const auto aligned = [](uint8_t* p) {
-    return reinterpret_cast<uint8_t*>((reinterpret_cast<uintptr_t>(p) + 63) / 64 * 64);
-  };
-  uint8_t* a = aligned(matrices.get());
-  uint8_t* b = a + kSide * kSide * 4;
-  uint8_t* c = b + kSide * kSide * 4;
+  const MicroTable<float>& micro = BestGemmIsa().f32;
+  const int64_t panel_bytes = (micro.mr + micro.nr) * kPanelLength * static_cast<int64_t>(sizeof(float));
+  const int64_t bytes = (panel_bytes + micro.mr * micro.nr * static_cast<int64_t>(sizeof(float)) + 63) / 64 * 64;
+  const int64_t tasks = pool.num_threads();
+  const auto memory = Touched(bytes * tasks + 64);
+  if (!memory) return 0;
+  const uintptr_t first = (reinterpret_cast<uintptr_t>(memory.get()) + 63) / 64 * 64;
   const double seconds = BestSeconds([&] {
-    pool.ParallelForRuns((*gemm)->num_tasks(), [&](int64_t begin, int64_t end, int participant) {
-      (*gemm)->Run(a, b, c, begin, end, aligned(scratch.get()) + participant * scratch_bytes);
+    pool.ParallelFor(tasks, [&](int64_t task) {
+      const float* b = reinterpret_cast<const float*>(first + static_cast<uintptr_t>(task * bytes));
+      const float* a = b + micro.nr * kPanelLength;
+      float* c = const_cast<float*>(a + micro.mr * kPanelLength);
+      for (int n = 0; n < kProducts; ++n) micro.kernel[micro.mr - 1](kPanelLength, a, b, micro.nr, c, micro.nr, false);
     });
   });
-  return 2.0 * kSide * kSide * kSide / seconds;
+  return 2.0 * static_cast<double>(micro.mr * micro.nr * kPanelLength) * kProducts * static_cast<double>(tasks) /
+         seconds;
 }
 
 // Of reading one half of the footprint and writing the other.
@@ -88,8 +86,7 @@ MachinePeaks CpuBackend::MeasurePeaks() const {
   for (size_t k = peaks.bandwidths.size(); k-- > 1;)
     peaks.bandwidths[k - 1].bytes_per_second =
         std::max(peaks.bandwidths[k - 1].bytes_per_second, peaks.bandwidths[k].bytes_per_second);
-  peaks.how = StrCat("measured with ", pool.num_threads(), " threads: a product of ", kSide, "x", kSide,
-                     " matrices of f32, copies of blocks");
+  peaks.how = StrCat("measured with ", pool.num_threads(), " threads: multiply-adds of f32, copies of blocks");
   return peaks;
 }
 
