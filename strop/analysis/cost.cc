@@ -129,6 +129,9 @@ bool IsRepeated(const Instruction& i, int64_t k) {
   return false;
 }
 
+// A number in the code.
+bool IsImmediate(const Instruction& operand) { return operand.IsConstant() && operand.shape().IsScalar(); }
+
 }  // namespace
 
 int64_t BytesAccessed(const Instruction& i) {
@@ -147,11 +150,16 @@ int64_t BytesAccessed(const Instruction& i) {
     case Op::Domain: return 0;
     case Op::Slice:
     case Op::DynamicSlice: return SaturatingMultiply(2, result);
-    case Op::Gather: return SaturatingAdd(SaturatingMultiply(2, result), i.operand(1)->shape().byte_size());
+    case Op::Gather: {
+      const int64_t read = std::min(result, i.operand(0)->shape().byte_size());
+      return SaturatingAdd(SaturatingAdd(result, read), i.operand(1)->shape().byte_size());
+    }
     case Op::DynamicUpdateSlice: return SaturatingMultiply(2, i.operand(1)->shape().byte_size());
     case Op::Fusion: {
       const Computation& fused = *i.called(0);
-      if (fused.root()->op() == Op::DynamicUpdateSlice) n = fused.root()->operand(1)->shape().byte_size();
+      // In place, if what is updated comes from outside.
+      if (fused.root()->op() == Op::DynamicUpdateSlice && fused.root()->operand(0)->IsParameter())
+        n = fused.root()->operand(1)->shape().byte_size();
       for (const Instruction* p : fused.parameters()) n = SaturatingAdd(n, ParameterBytes(*p));
       return n;
     }
@@ -164,7 +172,7 @@ int64_t BytesAccessed(const Instruction& i) {
     }
     default:
       for (int64_t k = 0; k < i.operand_count(); ++k)
-        if (!IsRepeated(i, k)) n = SaturatingAdd(n, i.operand(k)->shape().byte_size());
+        if (!IsRepeated(i, k) && !IsImmediate(*i.operand(k))) n = SaturatingAdd(n, i.operand(k)->shape().byte_size());
       return n;
   }
 }
