@@ -125,4 +125,31 @@ int64_t UsableMemory(const std::string& root) {
   return limit ? static_cast<int64_t>(*limit) : int64_t{1} << 40;
 }
 
+Result<int64_t> ParseMemorySize(std::string_view text) {
+  struct Unit {
+    std::string_view name;
+    double bytes;
+  };
+  constexpr Unit kUnits[] = {{"KiB", 1024}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1024.0 * (1 << 30)},
+                             {"kB", 1e3},   {"KB", 1e3},      {"MB", 1e6},      {"GB", 1e9},
+                             {"TB", 1e12},  {"B", 1}};
+  std::string_view number = Trim(text);
+  double unit = 1;
+  if (!number.empty() && number.back() == '%') {
+    number.remove_suffix(1);
+    unit = static_cast<double>(UsableMemory()) / 100;
+  } else {
+    for (const Unit& u : kUnits) {
+      if (number.size() <= u.name.size() || number.substr(number.size() - u.name.size()) != u.name) continue;
+      number.remove_suffix(u.name.size());
+      unit = u.bytes;
+      break;
+    }
+  }
+  const std::optional<double> value = ParseNumber<double>(Trim(number));
+  if (!value || !(*value > 0) || *value * unit >= 9e18)
+    return InvalidArgument("\"", text, "\" is no size of memory: expected bytes, as 1500000, 64MiB, 2GB or 50%");
+  return static_cast<int64_t>(*value * unit);
+}
+
 }  // namespace strop

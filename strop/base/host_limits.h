@@ -4,6 +4,9 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
+
+#include "strop/base/status.h"
 
 namespace strop {
 
@@ -15,5 +18,7 @@ int CgroupCpus(const std::string& root = "");
 int UsableCpus();
 // Bytes of physical memory, or of the tightest cgroup limit if that is less.
 int64_t UsableMemory(const std::string& root = "");
+// "1500000", "64MiB", "2GB", "50%" (of UsableMemory). InvalidArgument if it is none of these, or nothing.
+Result<int64_t> ParseMemorySize(std::string_view text);
 
 }  // namespace strop

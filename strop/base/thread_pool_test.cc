@@ -156,5 +156,15 @@ TEST(HostLimits, ThisMachine) {
   EXPECT_GT(UsableMemory(), 0);
 }
 
+TEST(HostLimits, SizesOfMemory) {
+  EXPECT_EQ(*ParseMemorySize("1500000"), 1500000);
+  EXPECT_EQ(*ParseMemorySize("64MiB"), 64 << 20);
+  EXPECT_EQ(*ParseMemorySize("1.5 kB"), 1500);
+  EXPECT_EQ(*ParseMemorySize("2GB"), 2000000000);
+  EXPECT_NEAR(static_cast<double>(*ParseMemorySize("50%")), static_cast<double>(UsableMemory()) / 2, 1e9);
+  for (const char* wrong : {"", "much", "MiB", "-1", "0", "1XB", "nan", "inf", "1e300", "5%%", "1 2"})
+    EXPECT_FALSE(ParseMemorySize(wrong).ok()) << wrong;
+}
+
 }  // namespace
 }  // namespace strop

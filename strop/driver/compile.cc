@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "strop/base/host_limits.h"
 #include "strop/base/log.h"
 #include "strop/driver/bind.h"
 #include "strop/driver/dump.h"
@@ -46,6 +47,15 @@ Status RefuseUnbounded(const Module& module) {
   return OkStatus();
 }
 
+Result<Plan> PlanFor(Module& module, const TargetInfo& target, const CompileSettings& options,
+                     Explanation& explanation) {
+  if (options.memory_limit.empty()) return BuildPlan(module, target, options.explain);
+  STROP_ASSIGN(const int64_t limit, ParseMemorySize(options.memory_limit));
+  STROP_ASSIGN(Plan plan, BuildPlanWithin(module, target, limit, options.explain, &explanation.recomputed));
+  for (const Recomputation& r : explanation.recomputed) STROP_LOG_AT(2, "memory limit: ", r.ToString());
+  return plan;
+}
+
 TargetInfo WithoutRegions(TargetInfo target) {
   target.joins_region = nullptr;
   return target;
@@ -59,6 +69,7 @@ CompileSettings SettingsFrom(const Options& options) {
   settings.xla_dump = {options.xla_dump_to, options.xla_dump_hlo_module_re, options.xla_dump_hlo_pass_re,
                        options.xla_dump_hlo_as_text, options.xla_dump_hlo_as_proto};
   settings.lapack_library = options.lapack_library;
+  settings.memory_limit = options.memory_limit;
   settings.pool = &ThreadPool::Default();
   return settings;
 }
@@ -97,8 +108,10 @@ Result<std::shared_ptr<const CompiledProgram>> Compile(std::unique_ptr<Module> m
   STROP_TRY(ScheduleModule(*module, options.explain ? &explanation.schedule : nullptr));
   if (options.verify_each) STROP_TRY(VerifyModule(*module));
   STROP_TRY(dump.Module("scheduled", *module));
+  STROP_ASSIGN(Plan plan, PlanFor(*module, backend.target(), options, explanation));
+  if (options.verify_each) STROP_TRY(VerifyModule(*module));
+  if (!explanation.recomputed.empty()) STROP_TRY(dump.Module("rematerialized", *module));
   STROP_TRY(xla_dump.AfterOptimizations(*module, backend.name()));
-  STROP_ASSIGN(Plan plan, BuildPlan(*module, backend.target(), options.explain));
   STROP_TRY(dump.Text("plan.txt", [&] { return plan.ToString(); }));
   STROP_TRY(xla_dump.Text(StrCat(backend.name(), "_after_optimizations-plan"), [&] { return plan.ToString(); }));
   clock.Lap("plan");
@@ -109,7 +122,7 @@ Result<std::shared_ptr<const CompiledProgram>> Compile(std::unique_ptr<Module> m
   Status bound = BindKernels(plan, backend, options, explanation);
   if (bound.code() == StatusCode::kUnimplemented && plan.has_regions()) {
     // A region that is too much for the backend as a whole: its steps run one by one.
-    STROP_ASSIGN(plan, BuildPlan(*module, WithoutRegions(backend.target()), options.explain));
+    STROP_ASSIGN(plan, PlanFor(*module, WithoutRegions(backend.target()), options, explanation));
     STROP_TRY(dump.Text("plan.txt", [&] { return plan.ToString(); }));
     STROP_TRY(BindCustomCalls(plan, options));
     bound = BindKernels(plan, backend, options, explanation);

@@ -30,6 +30,7 @@ struct CompileSettings {
   const CustomCallRegistry* custom_calls = nullptr;  // null: no targets are known
   std::string lapack_library;                        // option of that name; empty: the usual places
   ThreadPool* pool = nullptr;                        // for code generation; null: the calling thread alone
+  std::string memory_limit;                          // option of that name
   bool explain = false;                              // collect the reasons below
 };
 
@@ -47,6 +48,7 @@ struct Explanation {
   std::vector<FusionLimit> fusion_limits;
   std::vector<ScheduleDecision> schedule;
   std::vector<PlannedCopy> copies;
+  std::vector<Recomputation> recomputed;  // to stay below the memory limit
   std::vector<KernelNote> kernels;
   MemoryProfile memory;
 };

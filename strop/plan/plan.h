@@ -96,6 +96,19 @@ struct ScheduleDecision {
 // Orders each computation's list to keep few bytes alive; the module gets Stage::Scheduled and is_scheduled.
 Status ScheduleModule(Module& module, std::vector<ScheduleDecision>* decisions = nullptr);
 
+// A value that is computed once more, so that it needs no memory in between.
+struct Recomputation {
+  std::string value, again;  // names; no `again`: it is only computed later than before
+  std::string where;
+  int64_t bytes = 0;  // freed at the peak
+  std::string ToString() const;
+};
+// Plans a scheduled module so that a run needs at most `limit` bytes (arguments, results, constants and temporaries):
+// values are computed again near their late users, as few and as cheap ones as will do; what they are is appended to
+// `told`. ResourceExhausted if it cannot be done, naming what is alive at the peak.
+Result<Plan> BuildPlanWithin(Module& module, const TargetInfo& target, int64_t limit, bool profile_memory,
+                             std::vector<Recomputation>* told = nullptr);
+
 // May the memory of operand `k` serve as that of result leaf `r` of this kernel? Required: it must (the plan copies
 // first if it cannot).
 enum class InPlace : uint8_t { No, Allowed, Required };

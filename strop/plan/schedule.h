@@ -49,6 +49,7 @@ ScheduleGraph MakeScheduleGraph(const Computation& computation, const FactsOf& f
 
 struct OrderCost {
   int64_t peak = 0;    // bytes of the arena
+  size_t peak_at = 0;  // number in the order of the step that runs then
   int64_t copied = 0;  // bytes that are copied since an old value is still needed
 };
 // `order`: numbers of steps.

@@ -235,11 +235,14 @@ class Walk {
     for (size_t b = 0; b < g_.buffers.size(); ++b) unread_[b] = static_cast<int32_t>(g_.buffers[b].readers.size());
     members_.assign(g_.buffers.size(), 0);
     int64_t live = 0;
-    for (int32_t s : order) {
+    for (const int32_t& s : order) {
       const ScheduleStep& step = g_.steps[s];
       for (int32_t w : step.writes)
         if (members_[place_[w]]++ == 0 && takes_room_[place_[w]]) live += g_.buffers[w].size;
-      cost_.peak = std::max(cost_.peak, live + step.inner);
+      if (live + step.inner > cost_.peak) {
+        cost_.peak = live + step.inner;
+        cost_.peak_at = static_cast<size_t>(&s - order.data());
+      }
       for (int32_t r : step.reads)
         if (--unread_[r] == 0) Leave(r, live);
       for (int32_t w : step.writes)

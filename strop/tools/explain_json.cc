@@ -77,6 +77,7 @@ Json ToJson(const ExplainReport& r) {
               {"memory", MemoryJson(r)},
               {"schedule", r.schedule},
               {"interpreted", r.interpreted},
+              {"recomputed", r.recomputed},
               {"timings", Json::object()},
               {"kernels", Json::array()},
               {"copies", Json::array()},

@@ -32,6 +32,7 @@ class Reporter {
     r_.cost = program_.cost;
     r_.timings = program_.timings;
     r_.interpreted = program_.explanation.interpreted;
+    for (const Recomputation& again : program_.explanation.recomputed) r_.recomputed.push_back(again.ToString());
     AddKernels();
     AddCopies();
     AddRules();

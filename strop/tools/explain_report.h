@@ -59,7 +59,7 @@ struct ExplainReport {
   std::vector<ExplainedKernel> kernels;  // the most expensive first: as measured, or as estimated
   std::vector<ExplainedCopy> copies;     // the largest first
   std::vector<ExplainedRule> rules;      // by what they cost in bytes
-  std::vector<std::string> interpreted;
+  std::vector<std::string> interpreted, recomputed;
   int64_t arguments = 0, constants = 0, results = 0, donated = 0, temporaries = 0, peak = 0, unshared = 0;
   std::string peak_step;
   std::vector<ExplainedValue> at_peak;

@@ -253,6 +253,14 @@ std::string CopiesText(const ExplainReport& r, size_t most) {
   return out + More(r.copies.size(), shown);
 }
 
+std::string RecomputedText(const ExplainReport& r, size_t most) {
+  if (r.recomputed.empty()) return "";
+  std::string out = StrCat("\ncomputed again, to stay below the memory limit: ", r.recomputed.size(), "\n");
+  const size_t shown = std::min(most, r.recomputed.size());
+  for (size_t n = 0; n < shown; ++n) StrAppend(out, "  ", r.recomputed[n], "\n");
+  return out + More(r.recomputed.size(), shown);
+}
+
 std::string RulesText(const ExplainReport& r, size_t most) {
   int64_t kernels = 0;
   for (const ExplainedRule& rule : r.rules) kernels += rule.kernels;
@@ -272,12 +280,12 @@ std::string ReportText(const ExplainReport& r, const TextStyle& style) {
   std::string out = Summary(r);
   if (style.memory) {
     const size_t all = std::max(r.at_peak.size(), r.copies.size());
-    return out + MemoryText(r, all) + TimelineText(r) + CopiesText(r, all);
+    return out + MemoryText(r, all) + TimelineText(r) + CopiesText(r, all) + RecomputedText(r, r.recomputed.size());
   }
   const std::vector<Group> groups = GroupsOf(r);
   StrAppend(out, KernelsText(r, groups, style.most), FusionsText(groups, style.most / 2));
   StrAppend(out, MemoryText(r, style.most / 2));
-  StrAppend(out, CopiesText(r, style.most), RulesText(r, style.most));
+  StrAppend(out, CopiesText(r, style.most), RecomputedText(r, style.most), RulesText(r, style.most));
   StrAppend(out, "\ninterpreted: ", r.interpreted.size(), "\n");
   for (const std::string& line : r.interpreted) StrAppend(out, "  ", line, "\n");
   return out;
