@@ -1,7 +1,8 @@
 """./dev optimizer: what the passes make of a folder of HLO files.
 
   idempotence FILES   another run changes nothing, and no group of passes is stopped by its limit of rounds
-  equal FILES         the evaluator computes the same of the program before and after the passes; what holds rng cannot be told
+  equal FILES         the evaluator computes the same of the program before and after the passes; of what holds rng, and of what is
+                      partitioned (whose arguments become shards), it cannot be told
   xla FILES --out=D   XLA:CPU's own optimised modules, D/NAME.pb, by jaxlib
   counts FILES --xla=D
                       instructions and bytes touched beside XLA:CPU's, as `strop opt --stats` counts both (strop/analysis/statistics.h)
@@ -113,9 +114,10 @@ def equal(options, files):
             strop("opt", path, "--compare", "--disable-pass=product-widening")
             same += 1
         except Refused as reason:
-            random = " rng(" in path.read_text()
-            (different if DIFFERENT in str(reason) and not random else without).append((path.name, str(reason)))
-            print(f"{path.name}: {reason}", flush=True)
+            text = path.read_text()
+            differs = DIFFERENT in str(reason) and " rng(" not in text and "num_partitions=" not in text
+            (different if differs else without).append((path.name, str(reason)))
+            print(f"{path.name}: {reason}" if differs else f"{path.name}: cannot be told: {reason}", flush=True)
     keep(options, {"same": same, "different": different, "without": without, "refused": refused})
     print(f"equal: {same} files have the same results, {len(different)} do not; {len(without)} cannot be evaluated, {refused_line(refused)}")
     return 1 if different else 0
