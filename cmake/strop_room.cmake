@@ -103,3 +103,20 @@ function(strop_plugin name room)
     install(TARGETS ${name}_plugin LIBRARY DESTINATION strop/lib COMPONENT python EXCLUDE_FROM_ALL)  # where python/strop looks
   endif()
 endfunction()
+
+# strop_page(<room> <name>): strop/<room>/<name>.html as the string k<Name>Page in strop/<room>/<name>_page.h.
+function(strop_page room name)
+  set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS strop/${room}/${name}.html)
+  file(READ strop/${room}/${name}.html STROP_PAGE)
+  string(SUBSTRING ${name} 0 1 initial)
+  string(SUBSTRING ${name} 1 -1 rest)
+  string(TOUPPER ${initial} initial)
+  set(constant ${initial}${rest})
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/strop/${room}/${name}_page.h @ONLY CONTENT
+"#pragma once
+namespace strop::@room@ {
+inline constexpr char k@constant@Page[] = R\"page(@STROP_PAGE@)page\";
+}  // namespace strop::@room@
+")
+  target_include_directories(strop_${room} PRIVATE ${PROJECT_BINARY_DIR}/generated)
+endfunction()

@@ -35,11 +35,11 @@ constexpr Row kRows[] = {
 
 // Flags of XLA_FLAGS that mean the same here.
 constexpr std::pair<std::string_view, std::string_view> kXlaFlags[] = {
-    {"xla_dump_hlo_as_proto", "xla_dump_hlo_as_proto"},
-    {"xla_dump_hlo_as_text", "xla_dump_hlo_as_text"},
-    {"xla_dump_hlo_module_re", "xla_dump_hlo_module_re"},
-    {"xla_dump_hlo_pass_re", "xla_dump_hlo_pass_re"},
-    {"xla_dump_to", "xla_dump_to"},
+    {"xla_dump_hlo_as_dot", "xla_dump_hlo_as_dot"},           {"xla_dump_hlo_as_html", "xla_dump_hlo_as_html"},
+    {"xla_dump_hlo_as_proto", "xla_dump_hlo_as_proto"},       {"xla_dump_hlo_as_text", "xla_dump_hlo_as_text"},
+    {"xla_dump_hlo_as_url", "xla_dump_hlo_as_url"},           {"xla_dump_hlo_module_re", "xla_dump_hlo_module_re"},
+    {"xla_dump_hlo_pass_re", "xla_dump_hlo_pass_re"},         {"xla_dump_hlo_snapshots", "xla_dump_hlo_snapshots"},
+    {"xla_dump_large_constants", "xla_dump_large_constants"}, {"xla_dump_to", "xla_dump_to"},
     {"xla_force_host_platform_device_count", "num_devices"},
 };
 
@@ -166,6 +166,26 @@ Status TakeOptions(Options& options, std::vector<std::string_view>& arguments) {
   }
   arguments = std::move(rest);
   return OkStatus();
+}
+
+// Options that do not change what a compilation does.
+constexpr std::string_view kElsewhere[] = {"log",      "backend",    "platform_name", "num_devices",
+                                           "xla_dump", "reproducer", "dump"};
+
+std::vector<std::string> FlagsOf(const Options& options) {
+  std::vector<std::string> flags;
+  const Options defaults;
+  for (const Row& row : kRows) {
+    const auto starts = [&row](std::string_view word) { return row.name.starts_with(word); };
+    const bool elsewhere = std::any_of(std::begin(kElsewhere), std::end(kElsewhere), starts);
+    if (elsewhere) continue;
+    std::visit(
+        [&](auto field) {
+          if (options.*field != defaults.*field) flags.push_back(StrCat(row.Flag(), "=", options.*field));
+        },
+        row.field);
+  }
+  return flags;
 }
 
 std::string OptionsMarkdown() {

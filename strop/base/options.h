@@ -48,6 +48,10 @@ struct OptionFlag {
 };
 std::vector<OptionFlag> OptionFlags();
 
+// "--num-threads=4": the options that differ from their defaults and matter to what a program computes and how it is
+// compiled; not where dumps go and what is told.
+std::vector<std::string> FlagsOf(const Options& options);
+
 // docs/options.md.
 std::string OptionsMarkdown();
 

@@ -67,6 +67,7 @@ Result<Function> Function::Compile(std::string_view program, std::string_view ba
   STROP_ASSIGN(state->devices, backend->OpenDevices(1));
   CompileSettings settings = SettingsFrom(options);
   settings.pool = &state->devices->pool();
+  settings.reload = [program] { return LoadProgram(program, "program"); };
   STROP_ASSIGN(state->program, strop::Compile(std::move(module), *backend, settings));
   return Function(std::move(state));
 }

@@ -9,6 +9,7 @@
 #include "strop/driver/bind.h"
 #include "strop/driver/dump.h"
 #include "strop/driver/pipeline.h"
+#include "strop/driver/reproducer.h"
 #include "strop/driver/xla_dump.h"
 #include "strop/ir/verifier.h"
 #include "strop/plan/plan.h"
@@ -61,21 +62,8 @@ TargetInfo WithoutRegions(TargetInfo target) {
   return target;
 }
 
-}  // namespace
-
-CompileSettings SettingsFrom(const Options& options) {
-  CompileSettings settings;
-  settings.dump_dir = options.dump;
-  settings.xla_dump = {options.xla_dump_to, options.xla_dump_hlo_module_re, options.xla_dump_hlo_pass_re,
-                       options.xla_dump_hlo_as_text, options.xla_dump_hlo_as_proto};
-  settings.lapack_library = options.lapack_library;
-  settings.memory_limit = options.memory_limit;
-  settings.pool = &ThreadPool::Default();
-  return settings;
-}
-
-Result<std::shared_ptr<const CompiledProgram>> Compile(std::unique_ptr<Module> module, const Backend& backend,
-                                                       const CompileSettings& options) {
+Result<std::shared_ptr<const CompiledProgram>> RunPhases(std::unique_ptr<Module> module, const Backend& backend,
+                                                         const CompileSettings& options) {
   auto program = std::make_shared<CompiledProgram>();
   Clock clock(program->timings);
   Dump dump(options.dump_dir, module->name());
@@ -86,6 +74,7 @@ Result<std::shared_ptr<const CompiledProgram>> Compile(std::unique_ptr<Module> m
   STROP_TRY(RefuseUnbounded(*module));
   STROP_TRY(dump.Module("imported", *module));
   STROP_TRY(xla_dump.BeforeOptimizations(*module));
+  STROP_ASSIGN(program->snapshots, xla_dump.MakeSnapshots(*module, backend.name()));
 
   // ---- optimise: the same program, in fewer and simpler instructions
   PassOptions pass_options;
@@ -139,6 +128,52 @@ Result<std::shared_ptr<const CompiledProgram>> Compile(std::unique_ptr<Module> m
 
   for (const std::string& line : explanation.interpreted) STROP_LOG_AT(1, "interpreted: ", line);
   return std::shared_ptr<const CompiledProgram>(std::move(program));
+}
+
+// Leaves a reproducer where one is wanted, and returns what the error then says; whatever goes wrong with it is not the
+// program's fault.
+Status Reproduce(const CompileSettings& options, const Backend& backend, Status status, double milliseconds) {
+  if (!options.reload || !WantsReproducer(options.reproducers, status, milliseconds)) return status;
+  const Result<std::unique_ptr<Module>> module = options.reload();
+  if (!module.ok()) return status;
+  std::string why = status.ok() ? StrCat("compiling took ", milliseconds, " ms") : status.ToString();
+  if (!options.disabled_passes.empty()) StrAppend(why, "\nwithout the passes ", Join(options.disabled_passes, ", "));
+  const std::string path = WriteReproducer(options.reproducers, **module, backend.name(), why);
+  if (path.empty()) return status;
+  STROP_LOG_AT(1, "a program to repeat this is in ", path);
+  return status.ok() ? status : std::move(status).Note(StrCat("a program to repeat this is in ", path));
+}
+
+}  // namespace
+
+CompileSettings SettingsFrom(const Options& options) {
+  CompileSettings settings;
+  settings.dump_dir = options.dump;
+  settings.xla_dump = {.to = options.xla_dump_to,
+                       .module_re = options.xla_dump_hlo_module_re,
+                       .pass_re = options.xla_dump_hlo_pass_re,
+                       .as_text = options.xla_dump_hlo_as_text,
+                       .as_proto = options.xla_dump_hlo_as_proto,
+                       .as_dot = options.xla_dump_hlo_as_dot,
+                       .as_html = options.xla_dump_hlo_as_html,
+                       .as_url = options.xla_dump_hlo_as_url,
+                       .large_constants = options.xla_dump_large_constants,
+                       .snapshots = options.xla_dump_hlo_snapshots};
+  settings.reproducers = ReproducersFrom(options);
+  settings.lapack_library = options.lapack_library;
+  settings.memory_limit = options.memory_limit;
+  settings.pool = &ThreadPool::Default();
+  return settings;
+}
+
+Result<std::shared_ptr<const CompiledProgram>> Compile(std::unique_ptr<Module> module, const Backend& backend,
+                                                       const CompileSettings& options) {
+  const auto start = std::chrono::steady_clock::now();
+  Result<std::shared_ptr<const CompiledProgram>> program = RunPhases(std::move(module), backend, options);
+  const auto took = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start);
+  Status status = Reproduce(options, backend, program.status(), took.count());
+  if (!status.ok()) return status;
+  return program;
 }
 
 }  // namespace strop

@@ -1,5 +1,6 @@
 // Compile(): the way of a program through the rooms, from a verified module to an executable.
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -18,7 +19,16 @@ namespace strop {
 // XLA's dump flags (driver/xla_dump.h).
 struct XlaDumpOptions {
   std::string to, module_re, pass_re;  // xla_dump_to, xla_dump_hlo_module_re, xla_dump_hlo_pass_re
-  bool as_text = false, as_proto = false;
+  bool as_text = false, as_proto = false, as_dot = false, as_html = false, as_url = false;
+  bool large_constants = false, snapshots = false;
+};
+
+// Programs whose compilation failed or was slow (driver/reproducer.h).
+struct ReproducerSettings {
+  std::string folder;      // empty: none are written
+  bool automatic = false;  // nobody named the folder: mistakes of Strop and slow compilations only
+  int64_t slow_milliseconds = 0, most_files = 0, most_bytes = 0;
+  std::vector<std::string> flags;  // of the command that repeats it
 };
 
 struct CompileSettings {
@@ -32,6 +42,9 @@ struct CompileSettings {
   ThreadPool* pool = nullptr;                        // for code generation; null: the calling thread alone
   std::string memory_limit;                          // option of that name
   bool explain = false;                              // collect the reasons below
+  ReproducerSettings reproducers;
+  // The program once more, as it was before compiling; a compilation that is given none leaves no reproducer.
+  std::function<Result<std::unique_ptr<Module>>()> reload;
 };
 
 // How the backend made a kernel of the plan.
@@ -64,7 +77,8 @@ struct CompiledProgram {
   ModuleCost cost;
   Explanation explanation;
   std::vector<Timing> timings;
-  std::string plan_text;  // filled if `explain`
+  std::string plan_text;                             // filled if `explain`
+  std::shared_ptr<const class Snapshots> snapshots;  // not null: each execution is to be written (driver/xla_dump.h)
 };
 
 // Takes the module over. Errors: InvalidArgument (the program), Unimplemented (op, types, reason), Internal (stage and

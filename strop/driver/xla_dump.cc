@@ -4,9 +4,12 @@
 
 #include <atomic>
 #include <cstdio>
+#include <filesystem>
 
 #include "strop/driver/dump.h"
 #include "strop/ir/printer.h"
+#include "strop/picture/dot.h"
+#include "strop/picture/html.h"
 #include "strop/proto/module_proto.h"
 
 namespace strop {
@@ -46,6 +49,21 @@ std::string NextNumber() {
   return text;
 }
 
+// What a browser opens: everything but letters, digits and a few marks is written as %XX.
+std::string FileUrl(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path whole = std::filesystem::absolute(path, error);
+  std::string url = "file://";
+  for (char c : error ? path : whole.string()) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       std::string_view("/._-~").find(c) != std::string_view::npos;
+    char escaped[4];
+    std::snprintf(escaped, sizeof escaped, "%%%02X", static_cast<unsigned char>(c));
+    url += plain ? std::string(1, c) : escaped;
+  }
+  return url;
+}
+
 }  // namespace
 
 Result<XlaDump> XlaDump::Create(const XlaDumpOptions& options, const Module& module) {
@@ -57,34 +75,63 @@ Result<XlaDump> XlaDump::Create(const XlaDumpOptions& options, const Module& mod
   if (!modules.Finds(module.name())) return dump;
   dump.on_ = true;
   dump.options_ = options;
-  dump.options_.as_text |= !options.as_proto;
+  const bool other_form = options.as_proto || options.as_dot || options.as_html || options.as_url;
+  dump.options_.as_text |= !other_form;
+  dump.options_.as_html |= options.as_url;
   dump.prefix_ = StrCat(options.to, "/", NextNumber(), DumpFileName(module.name()), ".");
   return dump;
 }
 
 bool XlaDump::WantsPass(const std::string& pass) const { return Pattern(options_.pass_re).Finds(pass); }
 
-Result<std::vector<XlaDump::File>> XlaDump::Print(const Module& module) const {
+Result<std::vector<XlaDump::File>> XlaDump::Print(const Module& module, const std::string& title) const {
   std::vector<File> files;
-  if (options_.as_text) files.push_back({".txt", PrintModule(module)});
+  PrintOptions style;
+  style.large_constants = options_.large_constants;
+  if (options_.as_text) files.push_back({".txt", PrintModule(module, style)});
   if (options_.as_proto) {
     STROP_ASSIGN(std::string bytes, SerializeHloProto(module));
     files.push_back({".hlo.pb", std::move(bytes)});
+  }
+  if (options_.as_dot) files.push_back({".dot", picture::ModuleToDot(module)});
+  if (options_.as_html) {
+    const picture::TitledModule titled = {title, &module};
+    files.push_back({".html", picture::ModulesToHtml({&titled, 1})});
   }
   return files;
 }
 
 Status XlaDump::Write(const std::string& middle, const std::vector<File>& files) const {
-  for (const File& file : files)
-    STROP_TRY(WriteDumpFile(StrCat(prefix_, middle, file.ending), file.bytes, "xla_dump_to"));
+  for (const File& file : files) {
+    const std::string path = StrCat(prefix_, middle, file.ending);
+    STROP_TRY(WriteDumpFile(path, file.bytes, "xla_dump_to"));
+    if (!options_.as_url || file.ending != ".html") continue;
+    const std::string url = StrCat(FileUrl(path), "\n");
+    std::fprintf(stderr, "%s --> %s", middle.c_str(), url.c_str());
+    STROP_TRY(WriteDumpFile(StrCat(prefix_, middle, ".url"), url, "xla_dump_to"));
+  }
   return OkStatus();
 }
 
 Status XlaDump::BeforeOptimizations(const Module& module) {
   if (!on_) return OkStatus();
-  STROP_ASSIGN(last_, Print(module));
+  STROP_ASSIGN(last_, Print(module, "before optimizations"));
   last_pass_ = "pipeline-start";
   return Write("before_optimizations", last_);
+}
+
+Result<std::shared_ptr<const Snapshots>> XlaDump::MakeSnapshots(const Module& module, std::string_view platform) const {
+  if (!on_ || !options_.snapshots) return std::shared_ptr<const Snapshots>();
+  STROP_ASSIGN(std::string bytes, SerializeHloProto(module));
+  return std::shared_ptr<const Snapshots>(
+      std::make_shared<Snapshots>(prefix_, std::move(bytes), std::string(platform)));
+}
+
+Status Snapshots::Write(std::span<const Literal> arguments, const Literal& result) const {
+  STROP_ASSIGN(const std::string bytes, SerializeSnapshot(hlo_proto_, arguments, result, platform_));
+  char name[48];
+  std::snprintf(name, sizeof name, "execution_%04d.hlo_snapshot.pb", executions_++);
+  return WriteDumpFile(prefix_ + name, bytes, "xla_dump_to");
 }
 
 Status XlaDump::AfterPass(std::string_view pipeline, std::string_view pass, const Module& module) {
@@ -97,7 +144,7 @@ Status XlaDump::AfterPass(std::string_view pipeline, std::string_view pass, cons
         StrCat(step, ".", DumpFileName(pipeline), ".after_", DumpFileName(last_pass_), ".before_", DumpFileName(name)),
         last_));
   }
-  STROP_ASSIGN(last_, Print(module));
+  STROP_ASSIGN(last_, Print(module, StrCat("after ", name)));
   last_pass_ = name;
   last_pipeline_ = pipeline;
   return OkStatus();
@@ -106,7 +153,7 @@ Status XlaDump::AfterPass(std::string_view pipeline, std::string_view pass, cons
 Status XlaDump::AfterOptimizations(const Module& module, std::string_view backend) {
   if (!on_) return OkStatus();
   STROP_TRY(AfterPass(last_pipeline_, "pipeline-end", module));
-  STROP_ASSIGN(last_, Print(module));
+  STROP_ASSIGN(last_, Print(module, StrCat(backend, " after optimizations")));
   return Write(StrCat(backend, "_after_optimizations"), last_);
 }
 

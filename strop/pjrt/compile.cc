@@ -64,6 +64,8 @@ Status ApplyOverrides(FrontendCompileOptions& options, Options& settings) {
     settings.xla_dump_hlo_pass_re = options.dump.pass_re;
     settings.xla_dump_hlo_as_text = options.dump.as_text;
     settings.xla_dump_hlo_as_proto = options.dump.as_proto;
+    settings.xla_dump_hlo_as_dot |= options.dump.as_dot;
+    settings.xla_dump_hlo_as_html |= options.dump.as_html;
   }
   for (const auto& [key, value] : options.overrides) {
     const std::string text = OverrideText(value);
@@ -267,6 +269,15 @@ Result<std::shared_ptr<const Program>> CompileArgs(const PJRT_Program* program, 
   return CompileProgram(format, code, options_bytes, backend, settings);
 }
 
+// The program as these options have it.
+Result<std::unique_ptr<Module>> ReadFor(const FrontendCompileOptions& options, std::string_view format,
+                                        std::string_view code) {
+  STROP_ASSIGN(std::unique_ptr<Module> module, ReadProgram(format, code));
+  STROP_TRY(ApplyOptions(options, *module));
+  STROP_TRY(SetEntryLayout(*module));
+  return module;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const Program>> CompileProgram(std::string_view format, std::string_view code,
@@ -276,14 +287,14 @@ Result<std::shared_ptr<const Program>> CompileProgram(std::string_view format, s
   STROP_ASSIGN(program->options, ParseCompileOptions(options_bytes));
   Options compile_settings = settings;
   STROP_TRY(ApplyOverrides(program->options, compile_settings));
-  STROP_ASSIGN(std::unique_ptr<Module> module, ReadProgram(format, code));
-  STROP_TRY(ApplyOptions(program->options, *module));
-  STROP_TRY(SetEntryLayout(*module));
+  STROP_ASSIGN(std::unique_ptr<Module> module, ReadFor(program->options, format, code));
   if (module->config().num_partitions > 1) spmd::ChooseResultShardings(*module);
   for (const Instruction* parameter : module->entry()->parameters())
     STROP_TRY(AppendShardings(*parameter, program->parameters.shardings));
   STROP_TRY(AppendShardings(*module->entry()->root(), program->outputs.shardings));
-  STROP_ASSIGN(program->compiled, Compile(std::move(module), backend, SettingsOf(program->options, compile_settings)));
+  CompileSettings compile = SettingsOf(program->options, compile_settings);
+  compile.reload = [&] { return ReadFor(program->options, format, code); };
+  STROP_ASSIGN(program->compiled, Compile(std::move(module), backend, compile));
   program->format = format;
   program->code = code;
   program->options_bytes = options_bytes;

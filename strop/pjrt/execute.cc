@@ -6,6 +6,7 @@
 #include "strop/pjrt/event.h"
 #include "strop/pjrt/executable.h"
 #include "strop/pjrt/slots.h"
+#include "strop/pjrt/snapshot.h"
 #include "strop/runtime/ffi.h"
 #include "strop/runtime/launch.h"
 
@@ -93,7 +94,12 @@ Result<Launched> LaunchOn(const PJRT_LoadedExecutable& executable, const Target&
   launch.collectives = collectives;
   launch.run_id = run_id;
   launch.ffi_context = run.ffi_context;
-  return Launch(program.compiled->executable, launch);
+  // Programs on several devices wait for each other, so that none can be waited for here.
+  if (!program.compiled->snapshots || collectives) return Launch(program.compiled->executable, launch);
+  const Result<std::vector<Literal>> given = ReadBuffers(launch.inputs);
+  STROP_ASSIGN(Launched launched, Launch(program.compiled->executable, launch));
+  WriteSnapshot(program, given, {launched.outputs.data(), launched.outputs.size()});
+  return launched;
 }
 
 // Programs on several devices end, for who asks, in the order of their launches on each device: JAX waits for the last

@@ -5,8 +5,10 @@
 // question. The order of instructions must be topological, as XLA writes it, so cycles cannot be expressed.
 #pragma once
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "strop/ir/module.h"
 
@@ -20,5 +22,11 @@ Result<std::unique_ptr<Module>> ParseAnyModuleProto(std::string_view bytes);
 Result<std::string> SerializeModuleProto(const Module& module);
 Result<std::string> SerializeHloProto(const Module& module);
 Result<std::string> SerializeModuleProtoWithConfig(const Module& module);
+
+// A HloSnapshot: a program (as of SerializeHloProto) and one execution of it.
+Result<std::string> SerializeSnapshot(std::string_view hlo_proto, std::span<const Literal> arguments,
+                                      const Literal& result, std::string_view platform);
+// The arguments of a HloSnapshot; empty if the bytes are none.
+Result<std::vector<Literal>> ParseSnapshotArguments(std::string_view bytes);
 
 }  // namespace strop

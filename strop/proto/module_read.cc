@@ -259,4 +259,16 @@ Result<std::unique_ptr<Module>> ParseAnyModuleProto(std::string_view bytes) {
       " bytes are no HloModuleProto, HloProto, HloSnapshot or HloModuleProtoWithConfig with a computation");
 }
 
+Result<std::vector<Literal>> ParseSnapshotArguments(std::string_view bytes) {
+  std::vector<Literal> arguments;
+  proto::HloSnapshot snapshot;
+  if (!ParseMessage(bytes, "HloSnapshot", snapshot).ok() || snapshot.hlo().hlo_module().computations_size() == 0)
+    return arguments;
+  for (const proto::LiteralProto& argument : snapshot.arguments()) {
+    STROP_ASSIGN(Literal literal, codec::Decode(argument));
+    arguments.push_back(std::move(literal));
+  }
+  return arguments;
+}
+
 }  // namespace strop

@@ -164,4 +164,15 @@ Result<std::string> SerializeModuleProtoWithConfig(const Module& module) {
   return codec::Serialize(out);
 }
 
+Result<std::string> SerializeSnapshot(std::string_view hlo_proto, std::span<const Literal> arguments,
+                                      const Literal& result, std::string_view platform) {
+  proto::HloSnapshot out;
+  if (!out.mutable_hlo()->ParseFromArray(hlo_proto.data(), static_cast<int>(hlo_proto.size())))
+    return Internal("a snapshot of ", hlo_proto.size(), " bytes that are no HloProto");
+  for (const Literal& argument : arguments) codec::Encode(argument, out.add_arguments());
+  codec::Encode(result, out.mutable_result());
+  out.set_execution_platform(std::string(platform));
+  return codec::Serialize(out);
+}
+
 }  // namespace strop

@@ -11,6 +11,7 @@
 #include "strop/driver/pass_libraries.h"
 #include "strop/interp/interpreter.h"
 #include "strop/passes/pipeline.h"
+#include "strop/proto/module_proto.h"
 #include "strop/tools/checks.h"
 #include "strop/tools/command.h"
 #include "strop/tools/execute.h"
@@ -190,6 +191,18 @@ Status Compare(const Module& original, std::span<const Literal> inputs, const Ru
   return FailedPrecondition("the result differs from what the evaluator gives: ", difference);
 }
 
+// A snapshot brings its arguments along.
+Result<std::vector<Literal>> InputsOf(const Module& module, const InputSource& source, std::string_view bytes) {
+  if (source.paths.empty() && !source.random && FormatOf(bytes) == ProgramFormat::HloProto) {
+    STROP_ASSIGN(std::vector<Literal> arguments, ParseSnapshotArguments(bytes));
+    bool fit = arguments.size() == module.entry()->parameters().size() && !arguments.empty();
+    for (size_t k = 0; fit && k < arguments.size(); ++k)
+      fit = arguments[k].shape().Compatible(module.entry()->parameter(static_cast<int64_t>(k))->shape());
+    if (fit) return arguments;
+  }
+  return MakeInputs(module, source);
+}
+
 // interpreter.run_parallel names programs of several processes, which are no single executable.
 bool IsGridProgram(const Module& module) {
   for (const Instruction* i : module.entry()->instructions())
@@ -209,10 +222,13 @@ Status RunRun(Arguments& arguments) {
     const std::string name = modules.size() > 1 ? StrCat(files[0], " (", module->name(), ")") : files[0];
     Status status = [&]() -> Status {
       STROP_TRY(VerifyLoaded(*module, bytes, files[0]));
-      STROP_ASSIGN(std::vector<Literal> inputs, MakeInputs(*module, settings.inputs));
+      STROP_ASSIGN(std::vector<Literal> inputs, InputsOf(*module, settings.inputs, bytes));
       if (modules.size() == 1) {
         STROP_ASSIGN(module, LoadProgramFor(inputs, std::move(module), bytes, files[0]));
       }
+      settings.compile.reload = [module = std::shared_ptr<const Module>(module->Clone())] {
+        return Result<std::unique_ptr<Module>>(module->Clone());
+      };
       const Shape layout = module->EffectiveEntryLayout().result;
       const bool grid = IsGridProgram(*module);
       if (grid && settings.backend != "interp")

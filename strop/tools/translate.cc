@@ -8,9 +8,9 @@
 #include "strop/import/import.h"
 #include "strop/ir/config_value.h"
 #include "strop/ir/printer.h"
+#include "strop/picture/dot.h"
 #include "strop/proto/module_proto.h"
 #include "strop/tools/command.h"
-#include "strop/tools/dot.h"
 
 namespace strop::tools {
 namespace {
@@ -61,8 +61,8 @@ Result<std::string> Query(const Module& module, std::string_view path) {
 Result<std::string> Convert(const Module& module, const std::string& to, const PrintOptions& style) {
   if (to == "hlo") return PrintModule(module, style);
   if (to == "proto") return SerializeModuleProto(module);
-  if (to == "dot") return ModuleToDot(module);
-  if (to == "svg") return DotToSvg(ModuleToDot(module));
+  if (to == "dot") return picture::ModuleToDot(module);
+  if (to == "svg") return picture::DotToSvg(picture::ModuleToDot(module));
   const std::string_view near = Nearest(to, {"hlo", "mlir", "portable", "proto", "dot", "svg"});
   return InvalidArgument("no format \"", to, "\"; ",
                          near.empty() ? "there are: hlo, mlir, portable, proto, dot, svg" : "did you mean ", near);

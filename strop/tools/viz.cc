@@ -4,9 +4,9 @@
 
 #include "strop/driver/load.h"
 #include "strop/driver/pipeline.h"
+#include "strop/picture/dot.h"
+#include "strop/picture/html.h"
 #include "strop/tools/command.h"
-#include "strop/tools/dot.h"
-#include "strop/tools/html.h"
 
 namespace strop::tools {
 namespace {
@@ -51,9 +51,9 @@ Status RunViz(Arguments& arguments) {
     STROP_ASSIGN(std::unique_ptr<Module> module, LoadFile(file));
     shown.push_back({files.size() > 1 ? file : StrCat(module->name(), " as read"), std::move(module)});
   }
-  if (format == "dot") return WriteFile(out, ModuleToDot(*shown[0].module));
+  if (format == "dot") return WriteFile(out, picture::ModuleToDot(*shown[0].module));
   if (format == "svg") {
-    STROP_ASSIGN(std::string svg, DotToSvg(ModuleToDot(*shown[0].module)));
+    STROP_ASSIGN(std::string svg, picture::DotToSvg(picture::ModuleToDot(*shown[0].module)));
     return WriteFile(out, svg);
   }
   if (!passes.empty()) {
@@ -63,9 +63,9 @@ Status RunViz(Arguments& arguments) {
     STROP_ASSIGN(const Backend* backend, FindBackend(arguments.options().backend));
     STROP_TRY(AppendPasses(CompilePipeline(*backend, SettingsFrom(arguments.options())), shown));
   }
-  std::vector<TitledModule> titled;
+  std::vector<picture::TitledModule> titled;
   for (const Shown& s : shown) titled.push_back({s.title, s.module.get()});
-  return WriteFile(out, ModulesToHtml(titled));
+  return WriteFile(out, picture::ModulesToHtml(titled));
 }
 
 }  // namespace strop::tools

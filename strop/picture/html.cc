@@ -1,13 +1,13 @@
-#include "strop/tools/html.h"
+#include "strop/picture/html.h"
 
 #include <nlohmann/json.hpp>
 
 #include "strop/analysis/cost.h"
 #include "strop/ir/printer.h"
-#include "strop/tools/dot.h"
-#include "strop/tools/viewer_page.h"
+#include "strop/picture/dot.h"
+#include "strop/picture/viewer_page.h"
 
-namespace strop::tools {
+namespace strop::picture {
 namespace {
 
 using Json = nlohmann::json;
@@ -91,4 +91,4 @@ std::string ModulesToHtml(std::span<const TitledModule> modules) {
   return out;
 }
 
-}  // namespace strop::tools
+}  // namespace strop::picture

@@ -1,4 +1,4 @@
-#include "strop/tools/dot.h"
+#include "strop/picture/dot.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -6,7 +6,7 @@
 
 #include "strop/ir/printer.h"
 
-namespace strop::tools {
+namespace strop::picture {
 namespace {
 
 std::string NodeName(const Instruction* i) { return StrCat("n", i->id()); }
@@ -110,4 +110,4 @@ Result<std::string> DotToSvg(const std::string& dot) {
   return svg;
 }
 
-}  // namespace strop::tools
+}  // namespace strop::picture

@@ -4,7 +4,7 @@
 
 #include "strop/ir/module.h"
 
-namespace strop::tools {
+namespace strop::picture {
 
 // One cluster a computation, callees first; data edges solid, control edges dotted, calls dashed. Constants stand
 // inside their users.
@@ -15,4 +15,4 @@ OpKind KindOf(Op op);
 // Runs `dot -Tsvg`; FailedPrecondition if it cannot be run.
 Result<std::string> DotToSvg(const std::string& dot);
 
-}  // namespace strop::tools
+}  // namespace strop::picture

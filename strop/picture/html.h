@@ -5,7 +5,7 @@
 
 #include "strop/ir/module.h"
 
-namespace strop::tools {
+namespace strop::picture {
 
 struct TitledModule {
   std::string title;  // "after simplify"
@@ -15,4 +15,4 @@ struct TitledModule {
 // The page reads nothing else, from the network or from disk. At least one module.
 std::string ModulesToHtml(std::span<const TitledModule> modules);
 
-}  // namespace strop::tools
+}  // namespace strop::picture
