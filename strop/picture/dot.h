@@ -6,8 +6,8 @@
 
 namespace strop::picture {
 
-// One cluster a computation, callees first; data edges solid, control edges dotted, calls dashed. Constants stand
-// inside their users.
+// One cluster a computation, callees first; a fusion is a box with its instructions in it. Data edges are solid,
+// control edges dotted, calls dashed.
 std::string ModuleToDot(const Module& module);
 // What is drawn alike.
 enum class OpKind { Source, Collective, Call, Movement, Elementwise, Heavy };

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "strop/analysis/cost.h"
+#include "strop/ir/attr_text.h"
 #include "strop/ir/printer.h"
 #include "strop/picture/dot.h"
 #include "strop/picture/viewer_page.h"
@@ -56,6 +57,8 @@ Json InstructionJson(const Instruction& i) {
   if (i.IsConstant() && i.literal().has_values() && i.shape().IsArray() && i.shape().num_elements() <= 4)
     out["value"] = i.literal().ToString();
   if (i.IsParameter()) out["value"] = std::to_string(i.parameter_number());
+  if (i.op() == Op::CustomCall) out["value"] = i.attrs<CustomCallAttrs>().target;
+  if (i.op() == Op::Fusion) out["value"] = AttrText(i.attrs<FusionAttrs>().kind);
   return out;
 }
 
