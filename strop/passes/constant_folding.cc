@@ -4,8 +4,8 @@
 //
 // The program must not grow and compiling must stay quick: a result is at most a few thousand elements, or no larger
 // than what goes into it; what takes many steps per element (dot, convolution, windows, sort) is folded when small
-// only. Broadcasts and iotas are left: they are smaller than what they make. So is everything that is not a function of
-// its operands.
+// only. Broadcasts and iotas are left, since they are smaller than what they make, but for spread scalars beside an
+// array. So is everything that is not a function of its operands.
 #include <algorithm>
 
 #include "strop/interp/interpreter.h"
@@ -73,6 +73,34 @@ bool IsWorthwhile(const Instruction& i) {
   return SaturatingMultiply(result, operands) <= kMaxSteps && result <= kMaxElements;
 }
 
+bool IsValue(const Instruction& i) { return i.IsConstant() && i.shape().IsArray() && i.literal().has_values(); }
+bool IsSpreadScalar(const Instruction& i) {
+  return i.op() == Op::Broadcast && i.operand(0)->shape().IsScalar() && IsValue(*i.operand(0));
+}
+
+// The operands' values; none if one is unknown or it is not worth it. A spread scalar counts beside an array: alone,
+// what is computed of it is computed once (elementwise-of-scalars).
+std::vector<Literal> Operands(const Instruction& i, Interpreter& interpreter) {
+  bool spread = false, array = false;
+  for (const Instruction* o : i.operands()) {
+    if (!IsValue(*o) && !IsSpreadScalar(*o)) return {};
+    spread |= !IsValue(*o);
+    array |= IsValue(*o) && !o->shape().IsScalar();
+  }
+  if ((spread && !(array && IsElementwise(i.op()))) || !IsWorthwhile(i)) return {};
+  std::vector<Literal> values;
+  for (const Instruction* o : i.operands()) {
+    if (IsValue(*o)) {
+      values.push_back(o->literal());
+      continue;
+    }
+    Result<Literal> value = interpreter.EvaluateInstruction(*o, {&o->operand(0)->literal(), 1});
+    if (!value.ok()) return {};
+    values.push_back(*std::move(value));
+  }
+  return values;
+}
+
 struct ConstantFolding final : Pass {
   Result<bool> Run(Module& module, PassContext& context) override {
     InterpretOptions options;
@@ -83,13 +111,8 @@ struct ConstantFolding final : Pass {
       for (Instruction* i : c->instructions()) {  // list order: what is folded feeds what comes after
         if (i->operand_count() == 0 || !IsPure(*i) || !IsArrayOrTupleOfArrays(i->shape())) continue;
         if (!i->control_predecessors().empty() || !i->control_successors().empty()) continue;
-        std::vector<Literal> operands;
-        for (int64_t k = 0; k < i->operand_count(); ++k) {
-          const Instruction* o = i->operand(k);
-          if (!o->IsConstant() || !o->shape().IsArray() || !o->literal().has_values()) break;
-          operands.push_back(o->literal());
-        }
-        if (static_cast<int64_t>(operands.size()) != i->operand_count() || !IsWorthwhile(*i)) continue;
+        const std::vector<Literal> operands = Operands(*i, interpreter);
+        if (operands.empty()) continue;
         Result<Literal> value = interpreter.EvaluateInstruction(*i, operands);
         if (!value.ok() || !value->shape().Compatible(i->shape())) {
           context.Decide(*i, "not folded: ", value.ok() ? "the value has another shape" : value.status().message());
