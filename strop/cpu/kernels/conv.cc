@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <climits>
 #include <cstring>
+#include <optional>
 
 #include "strop/cpu/kernels/accumulator_type.h"
 #include "strop/cpu/kernels/conv_taps.h"
 #include "strop/cpu/kernels/gemm.h"
+#include "strop/cpu/kernels/gemm_panels.h"
 #include "strop/cpu/kernels/rounding.h"
 
 namespace strop::cpu {
@@ -86,27 +88,42 @@ class GemmConv final : public Conv {
         row->window_dilation == 1 && row->base_dilation == 1 && !row->reversal)
       row_taps_ = row->kernel;
     const int64_t m = swapped_ ? features_ : positions_, n = swapped_ ? positions_ : features_;
+    PanelProblem problem;
+    problem.batch = groups_, problem.outer = outer_, problem.m = m, problem.n = n, problem.k = k_;
+    problem.c = p.output_type;
+    problem.shared = swapped_ ? SharedOperand::A : SharedOperand::B;
+    (swapped_ ? problem.a_across : problem.b_across) = p.kernel_out_stride == 1;
+    problem.target_bytes_per_row = swapped_ ? 0 : static_cast<int64_t>(sizeof(int64_t));
+    tiles_ = StrCat("implicit product of ", m, "x", n, "x", k_, swapped_ ? ", features down, " : ", ");
+    if (k_ > 0 && Panels<T>::Suits(problem)) {
+      panels_.emplace(problem, micro_);
+      num_tasks_ = panels_->num_tasks();
+      scratch_bytes_ = panels_->scratch_bytes();
+      rounds_ = panels_->rounds();
+      prepare_tasks_ = panels_->prepare_tasks();
+      shared_bytes_ = panels_->shared_bytes();
+      tiles_ += panels_->ToString();
+      return;
+    }
     block_ = ChooseBlocks(m, n, k_, micro_.mr, micro_.nr, sizeof(T), groups_ * outer_);
     down_ = CeilDiv(m, block_.mb);
     across_ = CeilDiv(n, block_.nb);
     num_tasks_ = groups_ * outer_ * down_ * across_;
     rows_bytes_ = swapped_ ? 0 : (block_.mb * static_cast<int64_t>(sizeof(int64_t)) + 63) / 64 * 64;
     scratch_bytes_ = rows_bytes_ + BlockScratchBytes(block_, micro_.mr, micro_.nr, sizeof(T));
-    tiles_ = StrCat("implicit product of ", m, "x", n, "x", k_, swapped_ ? ", features down" : "", ", blocks of ",
-                    block_.mb, "x", block_.nb, ", ", micro_.mr, "x", micro_.nr, " in registers");
+    StrAppend(tiles_, "blocks of ", block_.mb, "x", block_.nb, ", ", micro_.mr, "x", micro_.nr, " in registers");
   }
 
-  void Run(const void* input, const void* kernel, void* output, int64_t begin, int64_t end,
-           void* scratch) const override {
+  void Prepare(const ConvCall& call, int64_t begin, int64_t end) const override {
+    panels_->Prepare(Operands(*this, call), call.round, begin, end, call.shared);
+  }
+
+  void Run(const ConvCall& call, int64_t begin, int64_t end, void* scratch) const override {
+    const Operands operands(*this, call);
+    if (panels_) return panels_->Run(operands, call.round, begin, end, call.shared, scratch);
     for (int64_t task = begin; task < end; ++task) {
-      int64_t rest = task;
-      const int64_t across = rest % across_;
-      rest /= across_;
-      const int64_t down = rest % down_;
-      rest /= down_;
-      const int64_t outer = rest % outer_, group = rest / outer_;
-      Block(static_cast<const uint8_t*>(input), static_cast<const uint8_t*>(kernel), static_cast<uint8_t*>(output),
-            group, outer, down, across, scratch);
+      const int64_t across = task % across_, down = task / across_ % down_;
+      Block(operands, task / across_ / down_, down, across, scratch);
     }
   }
 
@@ -119,42 +136,70 @@ class GemmConv final : public Conv {
   static constexpr int kPieceElements = 2048;  // of a piece of a panel
   using Position = int64_t[10];                // by slot
 
-  void Block(const uint8_t* input, const uint8_t* kernel, uint8_t* output, int64_t group, int64_t outer, int64_t down,
-             int64_t across, void* scratch) const {
-    // Offset of this group and of the outer position.
-    int64_t input_offset = 0, output_offset = group * features_ * p_.output_feature_stride;
-    if (p_.batch_groups > 1)
-      input_offset = group * p_.batch * p_.input_batch_stride;
-    else
-      input_offset = group * p_.in_features * p_.input_feature_stride;
-    const int64_t kernel_offset = group * features_ * p_.kernel_out_stride;
-    const int64_t first_position = outer * positions_;
+  // The matrices of a group and of one of its outer positions: product group * outer_ + outer.
+  class Operands final : public PanelOperands<T> {
+   public:
+    Operands(const GemmConv& conv, const ConvCall& call) : conv_(conv), call_(call) {}
+    void PackA(int64_t product, int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width,
+               T* dst) const override {
+      Pack(conv_.swapped_, product, first, count, k0, kc, width, dst);
+    }
+    void PackB(int64_t product, int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width,
+               T* dst) const override {
+      Pack(!conv_.swapped_, product, first, count, k0, kc, width, dst);
+    }
+    StoreTarget Target(int64_t product, int64_t first_row, int64_t rows, void* memory) const override {
+      return conv_.TargetOf(static_cast<uint8_t*>(call_.output), product, first_row, rows,
+                            static_cast<int64_t*>(memory));
+    }
+
+   private:
+    void Pack(bool kernel, int64_t product, int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width,
+              T* dst) const {
+      const ConvProblem& p = conv_.p_;
+      const int64_t group = product / conv_.outer_, outer = product % conv_.outer_;
+      if (kernel)
+        return conv_.PackWeights(static_cast<const uint8_t*>(call_.kernel),
+                                 (group * conv_.features_ + first) * p.kernel_out_stride, count, k0, kc, width, dst);
+      const int64_t offset =
+          p.batch_groups > 1 ? group * p.batch * p.input_batch_stride : group * p.in_features * p.input_feature_stride;
+      conv_.PackPatches(static_cast<const uint8_t*>(call_.input), offset, outer * conv_.positions_ + first, count, k0,
+                        kc, width, dst);
+    }
+    const GemmConv& conv_;
+    const ConvCall& call_;
+  };
+
+  StoreTarget TargetOf(uint8_t* output, int64_t product, int64_t first_row, int64_t rows, int64_t* offsets) const {
+    int64_t outer = product % outer_, at = product / outer_ * features_ * p_.output_feature_stride;
     for (int d = first_merged_ - 1; d >= 0; --d) {
-      output_offset += outer % dims_[d].size * dims_[d].stride;
+      at += outer % dims_[d].size * dims_[d].stride;
       outer /= dims_[d].size;
     }
-    StoreTarget target{p_.output_type, output + output_offset * Bytes(p_.output_type), dims_.back().stride,
+    StoreTarget target{p_.output_type, output + at * Bytes(p_.output_type), dims_.back().stride,
                        p_.output_feature_stride};
-    PackFn<T> patches = [&](int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width, T* dst) {
-      PackPatches(input, input_offset, first_position + first, count, k0, kc, width, dst);
-    };
-    PackFn<T> weights = [&](int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width, T* dst) {
-      PackWeights(kernel, kernel_offset + first * p_.kernel_out_stride, count, k0, kc, width, dst);
-    };
-    const int64_t m = swapped_ ? features_ : positions_, n = swapped_ ? positions_ : features_;
-    const int64_t m0 = down * block_.mb, n0 = across * block_.nb;
-    const int64_t rows = std::min(block_.mb, m - m0);
     if (swapped_) {
       std::swap(target.row_stride, target.col_stride);
-    } else {
-      int64_t* offsets = static_cast<int64_t*>(scratch);
-      for (int64_t r = 0; r < rows; ++r) offsets[r] = OutputOffset(m0 + r);
-      target.rows = offsets;
-      target.first_row = m0;
-      scratch = static_cast<uint8_t*>(scratch) + rows_bytes_;
+      return target;
     }
-    RunBlock<T>(micro_, block_, m0, rows, n0, std::min(block_.nb, n - n0), k_, swapped_ ? weights : patches,
-                swapped_ ? patches : weights, target, scratch);
+    for (int64_t r = 0; r < rows; ++r) offsets[r] = OutputOffset(first_row + r);
+    target.rows = offsets;
+    target.first_row = first_row;
+    return target;
+  }
+
+  void Block(const Operands& operands, int64_t product, int64_t down, int64_t across, void* scratch) const {
+    PackFn<T> pack_a = [&](int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width, T* dst) {
+      operands.PackA(product, first, count, k0, kc, width, dst);
+    };
+    PackFn<T> pack_b = [&](int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width, T* dst) {
+      operands.PackB(product, first, count, k0, kc, width, dst);
+    };
+    const int64_t m = swapped_ ? features_ : positions_, n = swapped_ ? positions_ : features_;
+    const int64_t m0 = down * block_.mb, n0 = across * block_.nb, rows = std::min(block_.mb, m - m0);
+    const StoreTarget target = operands.Target(product, m0, rows, scratch);
+    RunBlock<T>(micro_, block_, m0, rows, n0, std::min(block_.nb, n - n0), k_, pack_a, pack_b, target,
+                static_cast<uint8_t*>(scratch) + rows_bytes_);
   }
 
   int64_t OutputOffset(int64_t position) const {
@@ -359,6 +404,7 @@ class GemmConv final : public Conv {
   ConvProblem p_;
   Taps taps_;
   const MicroTable<T>& micro_;
+  std::optional<Panels<T>> panels_;  // instead of blocks
   BlockShape block_;
   std::vector<Dim> dims_;
   std::vector<DimOffsets> offsets_;
@@ -408,34 +454,55 @@ class PhasedConv final : public Conv {
       s.pad_low = (s.pad_low - r - first) / dilation;  // exact
       s.base_dilation = 1;
       STROP_ASSIGN(std::shared_ptr<const Conv> conv, Conv::Create(phase, isa));
+      const Part part{conv, s.kernel > 0 ? kernel_offset * Bytes(p.kernel_type) : 0,
+                      output_offset * Bytes(p.output_type), phased->shared_bytes_};
       phased->num_tasks_ += conv->num_tasks();
+      phased->prepare_tasks_ += conv->prepare_tasks();
       phased->scratch_bytes_ = std::max(phased->scratch_bytes_, conv->scratch_bytes());
-      phased->parts_.push_back({std::move(conv), s.kernel > 0 ? kernel_offset * Bytes(p.kernel_type) : 0,
-                                output_offset * Bytes(p.output_type)});
+      phased->shared_bytes_ += RoundUp(conv->shared_bytes(), 64);
+      phased->rounds_ = std::max(phased->rounds_, conv->rounds());
+      phased->parts_.push_back(part);
     }
     phased->tiles_ = StrCat(phased->parts_.size(), " parts without holes");
     if (!phased->parts_.empty()) StrAppend(phased->tiles_, ", ", phased->parts_[0].conv->tiles());
     return std::shared_ptr<const Conv>(std::move(phased));
   }
 
-  void Run(const void* input, const void* kernel, void* output, int64_t begin, int64_t end,
-           void* scratch) const override {
-    int64_t first = 0;
-    for (const Part& part : parts_) {
-      const int64_t tasks = part.conv->num_tasks();
-      const int64_t from = std::max<int64_t>(begin - first, 0), to = std::min(end - first, tasks);
-      if (from < to)
-        part.conv->Run(input, static_cast<const uint8_t*>(kernel) + part.kernel_bytes,
-                       static_cast<uint8_t*>(output) + part.output_bytes, from, to, scratch);
-      first += tasks;
-    }
+  void Prepare(const ConvCall& call, int64_t begin, int64_t end) const override {
+    ForEachPart(begin, end, &Conv::prepare_tasks, [&](const Part& part, int64_t from, int64_t to) {
+      if (call.round < part.conv->rounds()) part.conv->Prepare(part.Bind(call), from, to);
+    });
+  }
+  void Run(const ConvCall& call, int64_t begin, int64_t end, void* scratch) const override {
+    ForEachPart(begin, end, &Conv::num_tasks, [&](const Part& part, int64_t from, int64_t to) {
+      if (call.round < part.conv->rounds()) part.conv->Run(part.Bind(call), from, to, scratch);
+    });
   }
 
  private:
   struct Part {
     std::shared_ptr<const Conv> conv;
-    int64_t kernel_bytes, output_bytes;
+    int64_t kernel_bytes, output_bytes, shared_bytes;  // where its begin
+    ConvCall Bind(ConvCall call) const {
+      call.kernel = static_cast<const uint8_t*>(call.kernel) + kernel_bytes;
+      call.output = static_cast<uint8_t*>(call.output) + output_bytes;
+      call.shared = static_cast<uint8_t*>(call.shared) + shared_bytes;
+      return call;
+    }
   };
+
+  // The tasks of each part among [begin, end), by the numbers that it gives them.
+  template <class Fn>
+  void ForEachPart(int64_t begin, int64_t end, int64_t (Conv::*tasks)() const, Fn&& fn) const {
+    int64_t first = 0;
+    for (const Part& part : parts_) {
+      const int64_t count = ((*part.conv).*tasks)();
+      const int64_t from = std::max<int64_t>(begin - first, 0), to = std::min(end - first, count);
+      if (from < to) fn(part, from, to);
+      first += count;
+    }
+  }
+
   std::vector<Part> parts_;
 };
 

@@ -2,7 +2,8 @@
 //
 // Patches are never laid out in memory: they are gathered while GEMM packs its panels (gemm.h), so padding, strides,
 // window dilations, reversal and any dimension order cost nothing but index arithmetic in the packing. A dilated input
-// is taken apart into one convolution for each remainder of the output position, without holes. Where a group has few
+// is taken apart into one convolution for each remainder of the output position, without holes. The kernel is packed
+// once for all tasks (gemm_panels.h). Where a group has few
 // output features the roles are swapped and positions run along the vectors. Depthwise convolutions (one input feature
 // a group) have no sum over features to block for: they go through a direct loop over channels or over a row of
 // positions.
@@ -38,6 +39,14 @@ struct ConvProblem {
   std::vector<ConvSpatialDim> spatial;
 };
 
+struct ConvCall {
+  const void* input;
+  const void* kernel;
+  void* output;
+  int64_t round = 0;
+  void* shared = nullptr;
+};
+
 class Conv {
  public:
   // Unimplemented for complex types.
@@ -46,12 +55,17 @@ class Conv {
   int64_t num_tasks() const { return num_tasks_; }
   int64_t scratch_bytes() const { return scratch_bytes_; }
   const std::string& tiles() const { return tiles_; }  // how it is cut, for reports
-  virtual void Run(const void* input, const void* kernel, void* output, int64_t begin, int64_t end,
-                   void* scratch) const = 0;
+  // As Gemm's.
+  int64_t rounds() const { return rounds_; }
+  int64_t prepare_tasks() const { return prepare_tasks_; }
+  int64_t shared_bytes() const { return shared_bytes_; }
+  virtual void Prepare(const ConvCall&, int64_t /*begin*/, int64_t /*end*/) const {}
+  virtual void Run(const ConvCall& call, int64_t begin, int64_t end, void* scratch) const = 0;
 
  protected:
   int64_t num_tasks_ = 0;
   int64_t scratch_bytes_ = 0;
+  int64_t rounds_ = 1, prepare_tasks_ = 0, shared_bytes_ = 0;
   std::string tiles_;
 };
 

@@ -35,8 +35,8 @@ class DepthwiseConv final : public Conv {
                     " a task");
   }
 
-  void Run(const void* input, const void* kernel, void* output, int64_t begin, int64_t end,
-           void* scratch) const override {
+  void Run(const ConvCall& call, int64_t begin, int64_t end, void* scratch) const override {
+    const auto [input, kernel, output, round, shared] = call;
     Lines lines;
     lines.sums = Aligned(scratch);
     lines.input = Aligned(lines.sums + line_ + kSlack / sizeof(T));

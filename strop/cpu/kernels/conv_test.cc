@@ -106,10 +106,12 @@ void Check(const Case& t, Order order) {
   for (int isa = GemmIsas(isas); isa-- > 0;) {
     auto conv = Conv::Create(p, *isas[isa]);
     ASSERT_TRUE(conv.ok()) << conv.status().ToString();
-    std::vector<uint8_t> scratch((*conv)->scratch_bytes());
-    for (int64_t task = (*conv)->num_tasks(); task-- > 0;)
-      (*conv)->Run(input.bytes().data(), kernel.bytes().data(), output.mutable_bytes().data(), task, task + 1,
-                   scratch.data());
+    std::vector<uint8_t> scratch((*conv)->scratch_bytes()), shared((*conv)->shared_bytes());
+    ConvCall call{input.bytes().data(), kernel.bytes().data(), output.mutable_bytes().data(), 0, shared.data()};
+    for (; call.round < (*conv)->rounds(); ++call.round) {
+      for (int64_t task = (*conv)->prepare_tasks(); task-- > 0;) (*conv)->Prepare(call, task, task + 1);
+      for (int64_t task = (*conv)->num_tasks(); task-- > 0;) (*conv)->Run(call, task, task + 1, scratch.data());
+    }
     EXPECT_TRUE(output == want) << isas[isa]->name << " " << t.batch << " " << t.in << " " << t.out << " order "
                                 << static_cast<int>(order) << " " << Name(t.type) << " " << Name(t.result);
   }
@@ -147,6 +149,22 @@ TEST(Conv, AgreesWithTheDefinition) {
     }
     for (Order order : {Order::ChannelsFirst, Order::ChannelsLast, Order::BatchLast}) Check(c, order);
   }
+}
+
+// Large enough for panels that all tasks share: few features and many, groups, holes in the input.
+TEST(Conv, SharesPanels) {
+  using enum ElementType;
+  int turn = 0;
+  for (Case c : std::vector<Case>{{2, 19, 70, 1, 1, {{25, 3, 1, 1, 1}, {22, 3, 1, 1, 1}}},
+                                  {3, 70, 9, 1, 1, {{25, 3, 1, 1, 1}, {40, 3, 2, 1, 0}}},
+                                  {4, 60, 96, 2, 1, {{18, 3, 1, 1, 1}, {17, 3, 1, 0, 2}}},
+                                  {2, 40, 70, 1, 1, {{17, 3, 1, 2, 2, 2}, {15, 3, 1, 1, 1, 2}}}})
+    for (auto [type, result] : {std::pair{F32, F32}, {S8, S32}, {BF16, BF16}}) {
+      constexpr Order kOrders[] = {Order::ChannelsFirst, Order::ChannelsLast, Order::BatchLast};
+      c.type = type, c.result = result;
+      Check(c, kOrders[turn++ % 3]);
+      if (type == F32) Check(c, kOrders[turn % 3]);
+    }
 }
 
 TEST(Conv, RefusesComplex) {
