@@ -8,6 +8,7 @@
 #include "strop/cpu/kernels/accumulator_type.h"
 #include "strop/cpu/kernels/conv_taps.h"
 #include "strop/cpu/kernels/gemm.h"
+#include "strop/cpu/kernels/gemm_blocks.h"
 #include "strop/cpu/kernels/gemm_panels.h"
 #include "strop/cpu/kernels/rounding.h"
 
@@ -95,10 +96,18 @@ class GemmConv final : public Conv {
     (swapped_ ? problem.a_across : problem.b_across) = p.kernel_out_stride == 1;
     problem.target_bytes_per_row = swapped_ ? 0 : static_cast<int64_t>(sizeof(int64_t));
     tiles_ = StrCat("implicit product of ", m, "x", n, "x", k_, swapped_ ? ", features down, " : ", ");
+    // Features side by side in memory are read where they lie, a tap at a time: nothing is packed but the kernel.
+    indirect_ = !swapped_ && micro_.indirect[0] && p.input_type == ElementTypeOf<T>() && p.input_feature_stride == 1 &&
+                p.in_features >= kLeastIndirect;
+    problem.whole_k = indirect_;
     if (k_ > 0 && Panels<T>::Suits(problem)) {
       panels_.emplace(problem, micro_);
+      if (indirect_) {
+        tiles_ += "patches where they lie, ";
+        zeros_.resize(static_cast<size_t>(p.in_features));
+      }
       num_tasks_ = panels_->num_tasks();
-      scratch_bytes_ = panels_->scratch_bytes();
+      scratch_bytes_ = panels_->scratch_bytes() + (indirect_ ? TableBytes() : 0);
       rounds_ = panels_->rounds();
       prepare_tasks_ = panels_->prepare_tasks();
       shared_bytes_ = panels_->shared_bytes();
@@ -120,6 +129,10 @@ class GemmConv final : public Conv {
 
   void Run(const ConvCall& call, int64_t begin, int64_t end, void* scratch) const override {
     const Operands operands(*this, call);
+    if (panels_ && indirect_) {
+      for (; begin < end; ++begin) RunIndirect(operands, call, begin, scratch);
+      return;
+    }
     if (panels_) return panels_->Run(operands, call.round, begin, end, call.shared, scratch);
     for (int64_t task = begin; task < end; ++task) {
       const int64_t across = task % across_, down = task / across_ % down_;
@@ -132,9 +145,11 @@ class GemmConv final : public Conv {
     int64_t size, stride;
     int slot;  // 0: batch; d + 1: spatial dimension d
   };
-  static constexpr int kMostVectors = 64;      // of a panel
-  static constexpr int kPieceElements = 2048;  // of a piece of a panel
-  using Position = int64_t[10];                // by slot
+  static constexpr int kMostVectors = 64;           // of a panel
+  static constexpr int kPieceElements = 2048;       // of a piece of a panel
+  static constexpr int64_t kLeastIndirect = 16;     // features of a tap
+  static constexpr int64_t kSmallKernel = 1 << 17;  // elements
+  using Position = int64_t[10];                     // by slot
 
   // The matrices of a group and of one of its outer positions: product group * outer_ + outer.
   class Operands final : public PanelOperands<T> {
@@ -200,6 +215,61 @@ class GemmConv final : public Conv {
     const StoreTarget target = operands.Target(product, m0, rows, scratch);
     RunBlock<T>(micro_, block_, m0, rows, n0, std::min(block_.nb, n - n0), k_, pack_a, pack_b, target,
                 static_cast<uint8_t*>(scratch) + rows_bytes_);
+  }
+
+  // A tile of sums, and where each tap of each position of a task is.
+  int64_t TileBytes() const { return RoundUp(micro_.mr * micro_.nr * static_cast<int64_t>(sizeof(T)), 64); }
+  int64_t TableBytes() const {
+    return TileBytes() + RoundUp(taps_.count * panels_->per_task() * static_cast<int64_t>(sizeof(T*)), 64) + 64;
+  }
+
+  void RunIndirect(const Operands& operands, const ConvCall& call, int64_t task, void* scratch) const {
+    const auto [product, m0, rows, n0, cols] = panels_->PartOf(call.round, task);
+    if (rows == 0) return;
+    const int64_t mr = micro_.mr, nr = micro_.nr, features = p_.in_features;
+    const int64_t taps_at_once = std::max<int64_t>(Panels<T>::kSumUnits / features, 1);
+    T* tile = reinterpret_cast<T*>((reinterpret_cast<uintptr_t>(scratch) + 63) / 64 * 64);
+    const T** table = reinterpret_cast<const T**>(reinterpret_cast<uint8_t*>(tile) + TileBytes());
+    const StoreTarget c = operands.Target(product, m0, rows, static_cast<uint8_t*>(scratch) + TableBytes());
+    const T* input = static_cast<const T*>(call.input) + InputOffset(product / outer_);
+    for (int64_t i = 0; i < rows; i += mr)
+      FillTable(product % outer_ * positions_ + m0 + i, std::min(mr, rows - i), input, table + i * taps_.count);
+    const auto block = [&](int64_t i, int64_t j) {
+      const int64_t height = std::min(mr, rows - i), width = std::min(nr, cols - j);
+      const int64_t direct = width == nr && taps_.count <= taps_at_once ? DirectStride<T>(c, m0 + i, height) : -1;
+      T* to = direct >= 0 ? AddressIn<T>(c, m0 + i, n0 + j) : tile;
+      const T* b = panels_->SharedPanel(call.shared, task, j);
+      for (int64_t tap = 0; tap < taps_.count; tap += taps_at_once)
+        micro_.indirect[height - 1](std::min(taps_at_once, taps_.count - tap), features,
+                                    table + i * taps_.count + tap * height, b + tap * features * nr, nr, to,
+                                    direct >= 0 ? direct : nr, tap > 0);
+      if (direct < 0) StoreTile<T>(c, m0 + i, n0 + j, height, width, tile, nr, false);
+    };
+    // A kernel that the second-level cache holds is gone through for each panel of positions, whose patches then stay
+    // in the first; of a larger one, each panel is read once a task.
+    if (k_ * cols <= kSmallKernel) {
+      for (int64_t i = 0; i < rows; i += mr)
+        for (int64_t j = 0; j < cols; j += nr) block(i, j);
+    } else {
+      for (int64_t j = 0; j < cols; j += nr)
+        for (int64_t i = 0; i < rows; i += mr) block(i, j);
+    }
+  }
+
+  // table[tap][v]: the features of that tap at position first + v.
+  void FillTable(int64_t first, int64_t count, const T* input, const T** table) const {
+    Panel panel;
+    Describe(first, count, panel);
+    for (int64_t tap = 0; tap < taps_.count; ++tap)
+      for (int64_t v = 0; v < count; ++v) {
+        const int64_t offset = Offset(panel, v, tap);
+        *table++ = offset < 0 ? zeros_.data() : input + offset;
+      }
+  }
+
+  int64_t InputOffset(int64_t group) const {
+    return p_.batch_groups > 1 ? group * p_.batch * p_.input_batch_stride
+                               : group * p_.in_features * p_.input_feature_stride;
   }
 
   int64_t OutputOffset(int64_t position) const {
@@ -412,7 +482,8 @@ class GemmConv final : public Conv {
   int rank_ = 0, first_merged_ = 0;
   int64_t groups_ = 1, features_ = 1, outer_ = 1, positions_ = 1, k_ = 0, tap_k_ = 1, down_ = 1, across_ = 1;
   int64_t row_taps_ = 1, rows_bytes_ = 0;
-  bool swapped_ = false;
+  bool swapped_ = false, indirect_ = false;
+  std::vector<T> zeros_;  // what is outside, if indirect
 };
 
 // ---- dilated inputs

@@ -36,6 +36,11 @@ template <class T>
 using SmallKernel = void (*)(int64_t k, const T* a, int64_t a_row, int64_t a_k, const T* b, int64_t b_stride,
                              int64_t cols, T* c, int64_t c_stride);
 
+// As MicroKernel, with A read where it lies: row r of part t is the `k` elements that follow rows[t * height + r].
+template <class T>
+using IndirectKernel = void (*)(int64_t parts, int64_t k, const T* const* rows, const T* b, int64_t b_stride, T* c,
+                                int64_t c_stride, bool accumulate);
+
 inline constexpr int kSmallRows = 8;
 
 template <class T>
@@ -46,6 +51,7 @@ struct MicroTable {
   // kernel[i] computes i + 1 rows (a is packed with that many); kernel[mr - 1] is the full one. narrow: nr / 2 columns.
   MicroKernel<T> kernel[16] = {};
   MicroKernel<T> narrow[16] = {};
+  IndirectKernel<T> indirect[16] = {};       // null: not of this type
   SmallKernel<T> small[kSmallRows][2] = {};  // by rows, and by vectors in a row of sums; less one
   PackPanel<T> pack[kPackSources] = {};      // null: not from this type
   PackPanel<T> pack_a[kPackSources] = {};    // of A, where it is packed in another way

@@ -13,7 +13,6 @@ constexpr int64_t kTaskProducts = int64_t{1} << 18;   // of a task, at least
 constexpr int64_t kTasks = 32;                        // enough to be even among threads
 constexpr int64_t kStripRows = 8;                     // along k: what the cache holds at distances of pages
 constexpr int64_t kBlockUnits = 2048;                 // along k
-constexpr int64_t kSumUnits = 256;                    // summed in registers before they are added to what was before
 constexpr int64_t kOwnBytes = 3 << 18;                // a task's panels: most of the second-level cache
 
 // sums = (accumulate ? sums : 0) + seeds; integers wrap.
@@ -40,7 +39,7 @@ bool Panels<T>::Suits(const PanelProblem& p) {
 template <class T>
 Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(problem), micro_(micro) {
   const int64_t bytes = sizeof(T), group = micro.group;
-  k_blocks_ = CeilDiv(p_.k, kBlockUnits * group);
+  k_blocks_ = p_.whole_k ? 1 : CeilDiv(p_.k, kBlockUnits * group);
   kb_ = RoundUp(CeilDiv(p_.k, k_blocks_), 4 * group);
   k_blocks_ = CeilDiv(p_.k, kb_);
   k_units_ = CeilDiv(p_.k, group);
@@ -189,6 +188,12 @@ typename Panels<T>::Part Panels<T>::PartOf(int64_t number, int64_t task) const {
   const int64_t own = std::min(per_task_, own_ - first), shared = round.end - round.begin;
   if (shares_a_) return {product, round.begin, shared, first, own};
   return {product, first, own, round.begin, shared};
+}
+
+template <class T>
+const T* Panels<T>::SharedPanel(const void* shared, int64_t task, int64_t vector) const {
+  const T* panels = Carver(const_cast<void*>(shared)).Take<T>(0);
+  return panels + task / blocks_ / p_.outer * SharedAt(chunk_, 0) + SharedAt(vector, 0);
 }
 
 template <class T>

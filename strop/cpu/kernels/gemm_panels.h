@@ -37,7 +37,8 @@ struct PanelProblem {
   bool a_across = false, b_across = false;  // neighbouring vectors, not neighbours along k, lie side by side in memory
   SharedOperand shared = SharedOperand::Either;
   int64_t target_bytes_per_row = 0;
-  int bias = 0;  // that A is packed with (MicroTable::bias)
+  int bias = 0;          // that A is packed with (MicroTable::bias)
+  bool whole_k = false;  // the shared operand is packed in one block along k
 };
 
 template <class T>
@@ -61,11 +62,15 @@ class Panels {
   void Run(const PanelOperands<T>& operands, int64_t round, int64_t begin, int64_t end, const void* shared,
            void* scratch) const;
 
+  int64_t per_task() const { return per_task_; }  // rows or columns
   // The block of C that a task makes in a round; none of them if `rows` or `cols` is zero.
   struct Part {
     int64_t product, m0, rows, n0, cols;
   };
   Part PartOf(int64_t round, int64_t task) const;
+  // For callers that multiply by themselves, with whole_k: the shared panel of `vector`, counted from the part's first.
+  const T* SharedPanel(const void* shared, int64_t task, int64_t vector) const;
+  static constexpr int64_t kSumUnits = 256;  // summed in registers before they are added to what was before
 
  private:
   // Vectors [begin, end) of the shared operand, in the batches from `batch` on.
