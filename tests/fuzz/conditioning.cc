@@ -136,7 +136,8 @@ Instruction* AnyOf(Builder& b, const Shape& shape, const std::vector<double>& va
   return b.Constant(std::move(literal));
 }
 
-// Terms that cancel leave nothing, or what was rounded of them: `x` with zeros where it is that small beside its terms.
+// Terms that cancel leave nothing, or what was rounded of them: `x` with one of both where it is that small beside its
+// terms.
 // Where these overflow together, a part of them may: anything may be left.
 Instruction* Cancelled(Builder& b, Instruction* x, Instruction* part, double ulps, Random& random) {
   std::vector<Instruction*> magnitudes;
@@ -172,7 +173,13 @@ Instruction* Cancelled(Builder& b, Instruction* x, Instruction* part, double ulp
   const double unit = std::ldexp(1.0, -FormatOf(type).mantissa_bits);
   Instruction* limit = b.Make(Op::Multiply, {scale, b.Splat(type, ulps * unit, shape.dims())});
   Instruction* nothing = b.Compare(b.Make(Op::Abs, {part}), limit, CompareDirection::Le);
-  part = b.Make(Op::Select, {nothing, b.Splat(type, 0, shape.dims()), part});
+  Instruction* left = b.Splat(type, 0, shape.dims());
+  if (random.Chance(50)) {
+    Literal shares = *Literal::Zeros(shape.WithType(type));
+    for (int64_t i = 0; i < shares.num_elements(); ++i) shares.SetDouble(i, random.Between(-1.0, 1.0));
+    left = b.Make(Op::Multiply, {limit, b.Constant(std::move(shares))});
+  }
+  part = b.Make(Op::Select, {nothing, left, part});
   Instruction* twice = b.Make(Op::Add, {scale, scale});
   Instruction* wild = AnyOf(b, scale->shape(), {INFINITY, -INFINITY, NAN}, random);
   return b.Make(Op::Select, {b.Make(Op::IsFinite, {twice}), part, wild});
