@@ -40,6 +40,11 @@ bool AddsUp(const Instruction& i) {
   }
 }
 
+// Rounds nothing, but which of two NaNs it gives is open.
+bool ChoosesNan(const Instruction& i) {
+  return (i.op() == Op::Maximum || i.op() == Op::Minimum || i.op() == Op::Clamp) && IsFloat(i.shape().type());
+}
+
 bool IsInexact(const Shape& shape) { return IsFloat(shape.type()) || IsComplex(shape.type()); }
 
 bool HasDynamicSize(const Shape& shape) {
@@ -64,13 +69,13 @@ std::set<const Computation*> ScalarFunctions(const Module& module) {
   return functions;
 }
 
-// How many terms each element of the result is a sum of, about.
-int64_t Terms(const Instruction& x) {
-  int64_t in = 0, out = 0;
-  for (const Instruction* operand : x.operands())
+// How many terms each element of `x` is a sum of, about: it is the op, or the tuple's element that it is.
+int64_t Terms(const Instruction& op, const Instruction& x) {
+  if (!AddsUp(op)) return 1;
+  int64_t in = 0;
+  for (const Instruction* operand : op.operands())
     for (const Shape& leaf : operand->shape().Leaves()) in = std::max(in, leaf.num_elements());
-  for (const Shape& leaf : x.shape().Leaves()) out = std::max(out, leaf.num_elements());
-  return AddsUp(x) ? std::max<int64_t>(in / std::max<int64_t>(out, 1), 1) : 1;
+  return std::max<int64_t>(in / std::max<int64_t>(x.shape().num_elements(), 1), 1);
 }
 
 // Where subnormals begin, relative noise is rounded away, and each rounding loses a part of the smallest number. `x`
@@ -81,7 +86,7 @@ Instruction* NoisyWhereSmall(Builder& b, Instruction* x, Instruction* noisy, con
   const FloatFormat& format = FormatOf(shape.type());
   if (!format.has_sign || !format.has_zero) return noisy;
   const double smallest = std::ldexp(1.0, 1 - format.bias - format.mantissa_bits);
-  const double steps = ulps * std::sqrt(static_cast<double>(Terms(op)));
+  const double steps = ulps * std::sqrt(static_cast<double>(Terms(op, *x)));
   Literal noise = *Literal::Zeros(shape);
   for (int64_t i = 0; i < noise.num_elements(); ++i)
     noise.SetDouble(i, smallest * std::round(random.Between(-steps, steps)));
@@ -102,6 +107,8 @@ Instruction* NoisyWhereSmall(Builder& b, Instruction* x, Instruction* noisy, con
 Instruction* Multiplied(Builder& b, Instruction* x, const Instruction& op, double ulps, Random& random) {
   const Shape shape = x->shape().WithoutLayout();
   const int mantissa = FormatOf(shape.type()).mantissa_bits;
+  // Long sums round often; and equal terms always in the same direction.
+  ulps *= std::max(1.0, std::sqrt(static_cast<double>(Terms(op, *x))) / 8);
   // Equal elements are mostly rounded equally: bits that none of them has stay so.
   const bool same = random.Chance(30);
   Literal noise = *Literal::Zeros(shape);
@@ -185,6 +192,33 @@ Instruction* Cancelled(Builder& b, Instruction* x, Instruction* part, double ulp
   return b.Make(Op::Select, {b.Make(Op::IsFinite, {twice}), part, wild});
 }
 
+// Is it a product of many, some of which may overflow before a zero comes?
+bool MultipliesUp(const Instruction& x) {
+  return (x.op() == Op::Reduce || x.op() == Op::ReduceWindow) && x.shape().IsArray() && IsInexact(x.shape()) &&
+         x.called()[0]->root()->op() == Op::Multiply;
+}
+
+// `noisy`, or anything where the product of those magnitudes that are above one is beyond the range.
+Instruction* Overflowed(Builder& b, Instruction* x, Instruction* noisy, Random& random) {
+  std::vector<Instruction*> magnitudes;
+  for (int64_t k = 0; k < x->operand_count(); ++k) {
+    Instruction* operand = x->operand(k);
+    Instruction* magnitude = b.Make(Op::Abs, {operand});
+    const Shape& real = magnitude->shape();
+    magnitude = b.Make(Op::Maximum, {magnitude, b.Splat(real.type(), 1, real.dims())});
+    magnitudes.push_back(b.MakeWithShape(Op::Convert, operand->shape().WithoutLayout(), {magnitude}));
+  }
+  const Shape shape = x->shape().WithoutLayout();
+  std::vector<Computation*> called(x->called().begin(), x->called().end());
+  Instruction* product = b.Make(Op::Abs, {b.Make(x->op(), magnitudes, x->any_attrs(), called, &shape)});
+  Instruction* finite = b.Make(Op::IsFinite, {product});
+  const Shape part = product->shape();
+  Instruction* wild = AnyOf(b, part, {INFINITY, -INFINITY, NAN, 0}, random);
+  if (IsComplex(shape.type()))
+    wild = b.Make(Op::Complex, {wild, AnyOf(b, part, {INFINITY, -INFINITY, NAN, 0}, random)});
+  return b.Make(Op::Select, {finite, noisy, wild});
+}
+
 // Complex arithmetic leaves two more things open: the sign of a part that is zero, and which number that is not finite
 // stands for which (inf + nan i or nan + nan i).
 Instruction* WithShare(Builder& b, Instruction* part, Instruction* other, double ulps, Random& random) {
@@ -257,7 +291,7 @@ Instruction* NoisyReal(Builder& b, Instruction* x, const Instruction& op, double
 // `x`, of which `op` made the roundings: itself, or the tuple that it is an element of.
 Instruction* Noisy(Builder& b, Instruction* x, const Instruction& op, double ulps, Random& random) {
   if (HasDynamicSize(x->shape())) return x;  // noise is constants, whose sizes are known
-  const bool cancels = x == &op && IsLinear(op) && random.Chance(30);
+  const bool cancels = x == &op && IsLinear(op) && random.Chance(50);
   if (!IsComplex(x->shape().type()))
     return NoisyReal(b, cancels ? Cancelled(b, x, x, ulps, random) : x, op, ulps, random);
   Instruction* real = b.Make(Op::Real, {x});
@@ -338,11 +372,12 @@ void AddNoise(Computation& computation, double ulps, Random& random) {
     if (!IsInexact(i->shape())) continue;
     b.set_insert_before(i->next());
     const std::vector<Use> uses(i->uses().begin(), i->uses().end());
-    Instruction* noisy = Noisy(b, i, element ? *i->operand(0) : *i, ulps, random);
+    Instruction* noisy = Noisy(b, i, element ? *i->operand(0) : *i, ChoosesNan(*i) ? 0 : ulps, random);
     // What cancels inside is not seen from outside.
     if (element && !HasDynamicSize(i->shape()))
       if (Instruction* terms = BesideTerms(b, *i->operand(0), i->tuple_index()))
         noisy = WithShare(b, noisy, terms, ulps, random);
+    if (MultipliesUp(*i) && !HasDynamicSize(i->shape())) noisy = Overflowed(b, i, noisy, random);
     for (const Use& use : uses) use.user->SetOperand(use.operand_number, noisy);
     if (i->IsRoot()) computation.set_root(noisy);
   }
@@ -352,7 +387,7 @@ void AddNoise(Computation& computation, double ulps, Random& random) {
 
 bool Rounds(const Instruction& i) {
   if (!AnyLeafInexact(i.shape())) return false;
-  if (Is(i.op(), kFloatMath) || AddsUp(i)) return true;
+  if (Is(i.op(), kFloatMath) || AddsUp(i) || ChoosesNan(i)) return true;
   switch (i.op()) {
     case Op::Abs:
     case Op::Sign: return IsComplex(i.operand(0)->shape().type());

@@ -20,7 +20,7 @@ namespace strop::fuzz {
 namespace {
 
 constexpr double kUlps = 4;  // allowed without asking for the conditioning
-constexpr uint64_t kNoiseRuns = 64;
+constexpr uint64_t kNoiseRuns = 128;
 constexpr uint64_t kSignRuns = 512;    // further ones, in which no number moves, only signs of NaN and zero
 constexpr double kNoiseMargin = 2;     // times what noise did
 constexpr int64_t kMaxTrips = 100000;  // of a loop: beyond, the module is left out

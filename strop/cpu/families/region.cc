@@ -49,7 +49,7 @@ Result<std::vector<KernelStep>> CallsOfRegion(const Region& region) {
 void CallFromRegion(const RegionContext* context, int64_t call, void* const* args) {
   const KernelStep& kernel = context->calls[call];
   for (TaskCall round{args, 0, context->shared}; round.round < kernel.rounds; ++round.round) {
-    kernel.library->Prepare(round, 0, kernel.prepare_tasks);
+    if (kernel.prepare_tasks > 0) kernel.library->Prepare(round, 0, kernel.prepare_tasks);
     kernel.library->Run(round, 0, kernel.num_tasks, context->scratch);
   }
 }

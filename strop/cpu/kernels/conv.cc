@@ -124,7 +124,7 @@ class GemmConv final : public Conv {
   }
 
   void Prepare(const ConvCall& call, int64_t begin, int64_t end) const override {
-    panels_->Prepare(Operands(*this, call), call.round, begin, end, call.shared);
+    if (panels_) panels_->Prepare(Operands(*this, call), call.round, begin, end, call.shared);
   }
 
   void Run(const ConvCall& call, int64_t begin, int64_t end, void* scratch) const override {

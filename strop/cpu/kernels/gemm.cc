@@ -489,6 +489,13 @@ class SwappedGemm final : public Gemm {
   std::shared_ptr<const Gemm> inner_;
 };
 
+// No products, and no tasks.
+class EmptyGemm final : public Gemm {
+ public:
+  EmptyGemm() { tiles_ = "empty"; }
+  void Run(const GemmCall&, int64_t, int64_t, void*) const override {}
+};
+
 template <class T>
 std::shared_ptr<const Gemm> MakeReal(const GemmProblem& p, const GemmIsa& isa, GemmSharing sharing) {
   auto alone = std::make_shared<RealGemm<T>>(p, isa);
@@ -515,7 +522,10 @@ Result<std::shared_ptr<const Gemm>> Gemm::Create(const GemmProblem& problem, con
     for (StridedMatrix* m : {&p.a, &p.b, &p.c}) std::swap(m->row_stride, m->col_stride);
   }
   std::shared_ptr<const Gemm> gemm;
-  switch (GemmAccumulator(p.a.type, p.b.type, p.c.type)) {
+  const ElementType accumulator = GemmAccumulator(p.a.type, p.b.type, p.c.type);
+  if (accumulator != ElementType::Invalid && (p.batch == 0 || p.m == 0 || p.n == 0))
+    return std::shared_ptr<const Gemm>(std::make_shared<EmptyGemm>());
+  switch (accumulator) {
     case ElementType::F32: gemm = MakeReal<float>(p, isa, sharing); break;
     case ElementType::F64: gemm = MakeReal<double>(p, isa, sharing); break;
     case ElementType::S32: gemm = MakeReal<int32_t>(p, isa, sharing); break;
