@@ -203,6 +203,7 @@ Instruction* Overflowed(Builder& b, Instruction* x, Instruction* noisy, Random& 
   std::vector<Instruction*> magnitudes;
   for (int64_t k = 0; k < x->operand_count(); ++k) {
     Instruction* operand = x->operand(k);
+    if (HasDynamicSize(operand->shape())) return noisy;
     Instruction* magnitude = b.Make(Op::Abs, {operand});
     const Shape& real = magnitude->shape();
     magnitude = b.Make(Op::Maximum, {magnitude, b.Splat(real.type(), 1, real.dims())});
