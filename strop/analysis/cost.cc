@@ -134,9 +134,7 @@ bool IsImmediate(const Instruction& operand) { return operand.IsConstant() && op
 
 }  // namespace
 
-int64_t BytesAccessed(const Instruction& i) {
-  const int64_t result = i.shape().byte_size();
-  int64_t n = result;
+bool OnlyRenames(const Instruction& i) {
   switch (i.op()) {
     case Op::Parameter:
     case Op::Constant:
@@ -147,7 +145,16 @@ int64_t BytesAccessed(const Instruction& i) {
     case Op::AfterAll:
     case Op::OptimizationBarrier:
     case Op::AddDependency:
-    case Op::Domain: return 0;
+    case Op::Domain: return true;
+    default: return false;
+  }
+}
+
+int64_t BytesAccessed(const Instruction& i) {
+  if (OnlyRenames(i)) return 0;
+  const int64_t result = i.shape().byte_size();
+  int64_t n = result;
+  switch (i.op()) {
     case Op::Slice:
     case Op::DynamicSlice: return SaturatingMultiply(2, result);
     case Op::Gather: {

@@ -11,6 +11,8 @@ namespace strop {
 // often as they run, loops with an unknown trip count once. Transcendentals are counted apart.
 int64_t Flops(const Instruction& instruction);
 int64_t Transcendentals(const Instruction& instruction);
+// Does it stand for a value that lies in memory already, or orders others, and touch nothing itself?
+bool OnlyRenames(const Instruction& instruction);
 // Bytes of operands read and results written. Slices and updates count what they touch, not the whole operand.
 int64_t BytesAccessed(const Instruction& instruction);
 

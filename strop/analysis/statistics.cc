@@ -13,22 +13,6 @@ namespace {
 
 bool IsContainer(const Instruction& i) { return i.op() == Op::Fusion || i.op() == Op::Call; }
 
-bool OnlyRenames(const Instruction& i) {
-  switch (i.op()) {
-    case Op::Parameter:
-    case Op::Constant:
-    case Op::Tuple:
-    case Op::GetTupleElement:
-    case Op::Bitcast:
-    case Op::Reshape:
-    case Op::AfterAll:
-    case Op::OptimizationBarrier:
-    case Op::AddDependency:
-    case Op::Domain: return true;
-    default: return false;
-  }
-}
-
 bool IsPlainCopy(const Instruction& i) {
   if (i.op() != Op::Copy || !i.shape().IsArray() || !i.operand(0)->shape().IsArray()) return false;
   return i.shape().layout_or_default().minor_to_major == i.operand(0)->shape().layout_or_default().minor_to_major;

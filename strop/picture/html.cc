@@ -75,23 +75,25 @@ Json ModuleJson(const TitledModule& titled) {
 
 }  // namespace
 
-std::string ModulesToHtml(std::span<const TitledModule> modules) {
-  Json all = Json::array();
-  for (const TitledModule& m : modules) all.push_back(ModuleJson(m));
-  // Names are the user's bytes: what is not UTF-8 is replaced, and nothing closes the script early.
-  const std::string data = Json{{"modules", std::move(all)}}.dump(-1, ' ', false, Json::error_handler_t::replace);
-  constexpr std::string_view kMark = "{{STROP_VIEWER_DATA}}";
-  const std::string_view page = kViewerPage;
-  const size_t at = page.find(kMark);
+std::string PageWithData(std::string_view page, std::string_view mark, std::string_view json) {
+  const size_t at = page.find(mark);
   std::string out(page.substr(0, at));
-  for (char c : data) {
+  for (char c : json) {
     if (c == '<')
       out += "\\u003c";
     else
       out += c;
   }
-  out += page.substr(at + kMark.size());
+  out += page.substr(at + mark.size());
   return out;
+}
+
+std::string ModulesToHtml(std::span<const TitledModule> modules) {
+  Json all = Json::array();
+  for (const TitledModule& m : modules) all.push_back(ModuleJson(m));
+  // Names are the user's bytes: what is not UTF-8 is replaced.
+  const std::string data = Json{{"modules", std::move(all)}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return PageWithData(kViewerPage, "{{STROP_VIEWER_DATA}}", data);
 }
 
 }  // namespace strop::picture

@@ -17,12 +17,9 @@ struct LeafValue {
 };
 using LeafValues = std::vector<LeafValue>;
 
-// Hands its operand's memory on without a step (as BuildPlan does).
-bool IsPassedOn(const Instruction& i) {
-  if (!i.control_predecessors().empty() || !i.control_successors().empty()) return false;
-  switch (i.op()) {
-    case Op::Tuple:
-    case Op::GetTupleElement:
+// Gives its operand's memory another name.
+bool RenamesArray(Op op) {
+  switch (op) {
     case Op::Reshape:
     case Op::Bitcast:
     case Op::Copy:
@@ -31,6 +28,12 @@ bool IsPassedOn(const Instruction& i) {
     case Op::AddDependency: return true;
     default: return false;
   }
+}
+
+// Hands its operand's memory on without a step (as BuildPlan does). With control edges it is a step that does nothing.
+bool IsPassedOn(const Instruction& i) {
+  if (!i.control_predecessors().empty() || !i.control_successors().empty()) return false;
+  return i.op() == Op::Tuple || i.op() == Op::GetTupleElement || RenamesArray(i.op());
 }
 
 class GraphMaker {
@@ -143,7 +146,7 @@ class GraphMaker {
 
   LeafValues KernelResults(const Instruction& i, int32_t number, ScheduleStep& step) {
     LeafValues results;
-    if (IsPassedOnWithEdges(i)) {
+    if (RenamesArray(i.op())) {
       for (const LeafValue& leaf : of_.at(i.operand(0))) results.push_back({leaf.buffer, number});
       return results;
     }
@@ -163,19 +166,6 @@ class GraphMaker {
       }
     }
     return results;
-  }
-
-  // The same with control edges: a step that does nothing.
-  static bool IsPassedOnWithEdges(const Instruction& i) {
-    switch (i.op()) {
-      case Op::Reshape:
-      case Op::Bitcast:
-      case Op::Copy:
-      case Op::OptimizationBarrier:
-      case Op::Domain:
-      case Op::AddDependency: return true;
-      default: return false;
-    }
   }
 
   // Results are memory of the caller's. A loop's body rewrites its carries, the program what is donated to it.
