@@ -5,7 +5,9 @@
 //
 // One walk in list order with a hash table: operands are merged before their users are seen, so one walk finds chains.
 // Equal computations (the many copies of `add` that a front end makes) are merged first, so that what calls them can be
-// equal. Left alone: effects, random numbers, barriers, anything with control edges, and values with unequal shardings.
+// equal. Equal collectives merge as well: every participant runs this program, so all of them leave out the same one;
+// which channel each would have used is no difference. Left alone: effects, random numbers, barriers, anything with
+// control edges, and values with unequal shardings.
 #include <algorithm>
 #include <unordered_map>
 
@@ -33,15 +35,29 @@ bool SameSharding(const Instruction& a, const Instruction& b) {
   return *a.sharding() == *b.sharding();
 }
 
+template <class A>
+bool SameOnAnyChannel(A a, A b) {
+  // A channel that is given, whichever, makes partitions exchange; none makes replicas.
+  if ((a.channel_id > 0) == (b.channel_id > 0)) a.channel_id = b.channel_id;
+  return a == b;
+}
+
+bool SameAttrs(const Instruction& a, const Instruction& b) {
+  if (!Is(a.op(), kCollective) || Is(a.op(), kAsync)) return a.any_attrs() == b.any_attrs();
+  return a.op() == Op::CollectivePermute ? SameOnAnyChannel(a.attrs<PermuteAttrs>(), b.attrs<PermuteAttrs>())
+                                         : SameOnAnyChannel(a.attrs<CollectiveAttrs>(), b.attrs<CollectiveAttrs>());
+}
+
 // Equal but for the operands.
 bool SameOperation(const Instruction& a, const Instruction& b) {
-  return a.op() == b.op() && a.shape() == b.shape() && a.any_attrs() == b.any_attrs() && SameCallees(a, b) &&
+  return a.op() == b.op() && a.shape() == b.shape() && SameAttrs(a, b) && SameCallees(a, b) &&
          a.backend_config() == b.backend_config() && a.frontend_attributes() == b.frontend_attributes() &&
          SameSharding(a, b);
 }
 
 uint64_t HashOperation(const Instruction& i) {
-  uint64_t h = HashCombine(static_cast<uint64_t>(i.op()), HashCombine(HashShape(i.shape()), HashAttrs(i.any_attrs())));
+  const uint64_t attrs = Is(i.op(), kCollective) ? 0 : HashAttrs(i.any_attrs());  // see SameAttrs
+  uint64_t h = HashCombine(static_cast<uint64_t>(i.op()), HashCombine(HashShape(i.shape()), attrs));
   for (const Computation* c : i.called()) h = HashCombine(h, static_cast<uint64_t>(c->id()));
   return h;
 }
@@ -55,7 +71,8 @@ bool MayMerge(const Instruction& i, const Effects& effects) {
     case Op::Rng: return false;
     default: break;
   }
-  if (Is(i.op(), kAsync | kSideEffect) || effects.Has(i)) return false;
+  if (Is(i.op(), kAsync | kSideEffect)) return false;
+  if (!Is(i.op(), kCollective) && effects.Has(i)) return false;
   return i.control_predecessors().empty() && i.control_successors().empty();
 }
 

@@ -20,6 +20,7 @@ Json KernelJson(const ExplainedKernel& k) {
               {"shape", k.shape},
               {"source", k.source},
               {"op_name", k.op_name},
+              {"op_type", k.op_type},
               {"ops", k.ops},
               {"operands", k.operands},
               {"ends", k.ends},

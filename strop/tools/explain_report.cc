@@ -114,6 +114,7 @@ class Reporter {
 
   void Describe(const Instruction& i, ExplainedKernel& k) const {
     k.shape = i.shape().WithoutLayout().ToString();
+    k.op_type = i.metadata().op_type;
     k.transcendentals = Transcendentals(i);
     if (i.op() == Op::Fusion)
       for (const Instruction* inner : i.called(0)->instructions())

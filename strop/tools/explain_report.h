@@ -14,7 +14,7 @@ namespace strop::tools {
 
 struct ExplainedKernel {
   std::string name, op, kind, family, tiles, program;
-  std::string shape, source, op_name;
+  std::string shape, source, op_name, op_type;
   std::vector<std::string> ops;       // of a fusion: what it computes, in order ("multiply", "add", "add")
   std::vector<std::string> operands;  // "f32[8,16] %p0"
   std::string ends;                   // why its users do not compute it themselves
@@ -24,6 +24,8 @@ struct ExplainedKernel {
   int64_t calls = 0;            // in a measured run
   double estimate() const { return compute_seconds > memory_seconds ? compute_seconds : memory_seconds; }
   bool compute_bound() const { return compute_seconds > memory_seconds; }
+  // The user's line, or, where the program names none, what it says that the kernel comes from.
+  const std::string& where() const { return source.empty() ? op_name : source; }
   // Of all calls.
   double share_of_roofline() const {
     return measured_seconds > 0 ? estimate() * static_cast<double>(calls > 0 ? calls : 1) / measured_seconds : 0;

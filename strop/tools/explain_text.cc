@@ -192,7 +192,7 @@ std::string KernelsText(const ExplainReport& r, const std::vector<Group>& groups
                                     StrCat(g.kernels > 1 ? StrCat(g.kernels, " x ") : "", "%", k.name,
                                            k.program.empty() ? "" : StrCat(" in ", k.program)),
                                     k.family.empty() ? k.kind : k.family,
-                                    k.source};
+                                    k.where()};
     if (measured) row.insert(row.begin(), {TimeText(g.measured), Percent(g.estimate, g.measured), StrCat(g.calls)});
     table.Add(std::move(row));
   }
@@ -213,6 +213,8 @@ std::string FusionsText(const std::vector<Group>& groups, size_t most) {
     if (!k.operands.empty()) StrAppend(out, "      reads     ", OperandsText(k), "\n");
     if (!k.tiles.empty()) StrAppend(out, "      tiles     ", k.tiles, "\n");
     if (!k.ends.empty()) StrAppend(out, "      ends      ", k.ends, "\n");
+    if (!k.op_name.empty())
+      StrAppend(out, "      from      ", k.op_name, k.op_type.empty() ? "" : StrCat(" (", k.op_type, ")"), "\n");
   }
   return StrCat("\nwhat they are: ", all, "\n", out, More(all, shown));
 }

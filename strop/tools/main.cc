@@ -1,6 +1,7 @@
 // The `strop` binary: sub-commands in one table.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 #include "strop/base/version.h"
 #include "strop/tools/command.h"
@@ -205,6 +206,8 @@ int Main(int argc, char** argv) {
     Result<Options> options = OptionsFromEnvironment();
     if (!options.ok()) return Fail(options.status());
     if (Status s = TakeOptions(*options, words); !s.ok()) return Fail(s);
+    // Whoever logs asks the environment, once; no other thread runs yet.
+    setenv("STROP_LOG", StrCat(options->log).c_str(), /*overwrite=*/1);
     Arguments arguments(command.flags, *options, words);
     Status status = command.run(arguments);
     return status.ok() ? 0 : Fail(status);
