@@ -5,11 +5,11 @@
 #include "strop/cpu/kernels/gemm.h"
 #include "strop/cpu/kernels/isa.h"
 #include "strop/cpu/kernels/parallel.h"
+#include "strop/cpu/kernels/scan_vector.h"
 
 namespace strop::cpu {
 namespace {
 
-constexpr int kSideBySide = 8;      // lines whose chains run together
 constexpr int64_t kChunk = 512;     // neighbouring lines of one task
 constexpr int64_t kSegment = 4096;  // shortest segment worth a second pass
 constexpr int64_t kTaskElements = 1 << 15;
@@ -68,43 +68,43 @@ class Scan {
   }
 
  private:
-  // ---- inner == 1: segments of lines, several side by side
+  // ---- inner == 1: segments of lines, a vector at a time
 
   void ScanRows(ThreadPool* pool) const {
-    const int64_t lines = cut_.p.outer * cut_.segments;
-    const int64_t groups = (lines + kSideBySide - 1) / kSideBySide;
-    ForEachPiece(pool, groups, std::max<int64_t>(1, kTaskElements / (kSideBySide * cut_.length)),
+    ForEachPiece(pool, cut_.p.outer * cut_.segments, std::max<int64_t>(1, kTaskElements / cut_.length),
                  [&](int64_t begin, int64_t end) {
-                   for (int64_t g = begin; g < end; ++g) ScanGroup(g * kSideBySide, lines);
+                   WithVectors([&] {
+                     for (int64_t line = begin; line < end; ++line)
+                       cut_.p.reverse ? ScanSegment<true>(line) : ScanSegment<false>(line);
+                   });
                  });
   }
 
-  void ScanGroup(int64_t first, int64_t lines) const {
-    int64_t at[kSideBySide], shortest = cut_.length;
-    const int count = static_cast<int>(std::min<int64_t>(kSideBySide, lines - first));
-    for (int l = 0; l < count; ++l) {
-      const int64_t segment = (first + l) % cut_.segments;
-      at[l] = cut_.At((first + l) / cut_.segments, cut_.begin(segment));
-      shortest = std::min(shortest, cut_.end(segment) - cut_.begin(segment));
+  // What came before is one addition a vector; the sums inside the vector do not wait for it.
+  template <bool kReverse>
+  void ScanSegment(int64_t line) const {
+    using Vectors = ScanVector<kKind, Sum, kReverse>;
+    constexpr int64_t kLanes = Vectors::kLanes;
+    const int64_t segment = line % cut_.segments, length = cut_.end(segment) - cut_.begin(segment);
+    const int64_t first = cut_.At(line / cut_.segments, cut_.begin(segment));
+    typename Vectors::Vec before, v, sums;
+    Vectors::Fill(initial_, before);
+    int64_t i = 0;
+    for (; i + kLanes <= length; i += kLanes) {
+      const int64_t at = kReverse ? first - i - (kLanes - 1) : first + i;
+      for (int64_t l = 0; l < kLanes; ++l) v[l] = E::Load(in_, at + l);
+      Vectors::Inside(v);
+      Vectors::Combined(before, v, sums);
+      Vectors::Last(v, v);
+      Vectors::Combined(before, v, before);
+      for (int64_t l = 0; l < kLanes; ++l) E::Store(out_, at + l, sums[l]);
     }
-    Sum sums[kSideBySide];
-    std::fill(sums, sums + kSideBySide, initial_);
-    const int64_t step = cut_.step();
-    if (count == kSideBySide) {
-      for (int64_t i = 0; i < shortest; ++i)
-        for (int l = 0; l < kSideBySide; ++l) Advance(at[l] + i * step, sums[l]);
-    } else {
-      shortest = 0;
+    Sum sum = static_cast<Sum>(before[0]);
+    for (; i < length; ++i) {
+      const int64_t at = kReverse ? first - i : first + i;
+      sum = Combine<kKind>(sum, E::Load(in_, at));
+      E::Store(out_, at, sum);
     }
-    for (int l = 0; l < count; ++l) {
-      const int64_t segment = (first + l) % cut_.segments, length = cut_.end(segment) - cut_.begin(segment);
-      for (int64_t i = shortest; i < length; ++i) Advance(at[l] + i * step, sums[l]);
-    }
-  }
-
-  void Advance(int64_t at, Sum& sum) const {
-    sum = Combine<kKind>(sum, E::Load(in_, at));
-    E::Store(out_, at, sum);
   }
 
   // ---- inner > 1: neighbouring lines together

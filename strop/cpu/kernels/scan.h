@@ -4,8 +4,8 @@
 // Long lines are cut into segments of a fixed length (it depends on the shape alone, so the sums do not depend on
 // threads): each segment is scanned on its own, the last elements of the segments are scanned, and each segment is
 // combined with what came before it (Blelloch, "Prefix Sums and Their Applications", 1990). Where lines are
-// neighbours in memory (inner > 1) the loop over them is the vector loop; where they are not, eight lines or segments
-// go side by side, so that the chain of one does not wait for the latency of an addition.
+// neighbours in memory (inner > 1) the loop over them is the vector loop; where they are not, each vector of a line is
+// scanned in itself (scan_vector.h) and combined with what came before it, so that the chain is one step a vector.
 #pragma once
 #include <cstdint>
 

@@ -51,6 +51,31 @@ TEST(ScanTest, Maxima) {
     Check<double>({ElementType::F64, CombineKind::kMaximum, false, s.outer, s.n, s.inner}, 0);
 }
 
+// Every type has vectors of its own length, and lines end inside them.
+TEST(ScanTest, AllWidths) {
+  for (const Shape3& s : {Shape3{3, 1, 1}, Shape3{3, 31, 1}, Shape3{2, 32, 1}, Shape3{5, 67, 1}})
+    for (bool reverse : {false, true}) {
+      Check<int8_t>({ElementType::S8, CombineKind::kMaximum, reverse, s.outer, s.n, s.inner}, 0);
+      Check<uint16_t>({ElementType::U16, CombineKind::kMaximum, reverse, s.outer, s.n, s.inner}, 0);
+      Check<int64_t>({ElementType::S64, CombineKind::kAdd, reverse, s.outer, s.n, s.inner}, 0);
+      Check<double>({ElementType::F64, CombineKind::kAdd, reverse, s.outer, s.n, s.inner}, 0);
+    }
+}
+
+TEST(ScanTest, ZerosKeepTheirSigns) {
+  for (CombineKind combine : {CombineKind::kAdd, CombineKind::kMinimum, CombineKind::kMaximum}) {
+    std::vector<float> in(20, -0.0f), out(20);
+    if (combine == CombineKind::kMinimum) std::fill(in.begin(), in.begin() + 10, 0.0f);
+    if (combine == CombineKind::kMaximum) std::fill(in.begin() + 10, in.end(), 0.0f);
+    const float initial = combine == CombineKind::kAdd       ? -0.0f
+                          : combine == CombineKind::kMinimum ? INFINITY
+                                                             : -INFINITY;
+    RunScan({ElementType::F32, combine, false, 1, 20, 1}, in.data(), &initial, out.data(), nullptr);
+    for (int i = 0; i < 20; ++i)
+      EXPECT_EQ(std::signbit(out[i]), combine == CombineKind::kAdd || (combine == CombineKind::kMinimum) == (i >= 10));
+  }
+}
+
 TEST(ScanTest, NanStays) {
   std::vector<float> in(20000, 1.0f), out(20000);
   in[5000] = NAN;
