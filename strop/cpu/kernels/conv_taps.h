@@ -40,9 +40,18 @@ struct Taps {
   }
 };
 
+// The dimension whose dilated input can be taken apart (conv_phases.cc), or -1; and the convolution that does so.
+int DilatedDim(const ConvProblem& problem);
+Result<std::shared_ptr<const Conv>> MakePhasedConv(const ConvProblem& problem, int dim, const GemmIsa& isa);
+
 // One input feature and one output feature a group: no sum over features to block for.
 bool IsDepthwise(const ConvProblem& problem);
 // Of a depthwise problem of real types with at most 8 spatial dimensions.
 Result<std::shared_ptr<const Conv>> MakeDepthwiseConv(const ConvProblem& problem, const GemmIsa& isa);
+
+// The gradient of a kernel: few outputs, sums over the positions of images whose channels are contiguous.
+bool SumsOverImages(const ConvProblem& problem);
+// Of a problem for which SumsOverImages().
+Result<std::shared_ptr<const Conv>> MakeKernelGradientConv(const ConvProblem& problem, const GemmIsa& isa);
 
 }  // namespace strop::cpu

@@ -28,10 +28,11 @@ Literal Random(ElementType type, int64_t n, std::mt19937& rng) {
   return l;
 }
 
-enum class Order { ChannelsFirst, ChannelsLast, BatchLast };
+enum class Order { ChannelsFirst, ChannelsLast, BatchLast, KernelGradient };
 
 void Check(const Case& t, Order order) {
-  const bool channels_last = order == Order::ChannelsLast, batch_last = order == Order::BatchLast;
+  const bool channels_last = order == Order::ChannelsLast, batch_last = order == Order::BatchLast,
+             gradient = order == Order::KernelGradient;
   ConvProblem p;
   p.input_type = p.kernel_type = t.type;
   p.output_type = t.result;
@@ -50,9 +51,11 @@ void Check(const Case& t, Order order) {
     p.spatial.push_back(s);
     input_n *= s.input, kernel_n *= s.kernel, output_n *= s.output;
   }
-  // N C spatial / O I spatial, or N spatial C / spatial I O, or spatial C N / spatial I O.
+  // N C spatial / O I spatial, or N spatial C / spatial I O, or spatial C N / spatial I O, or C spatial N / I spatial
+  // O.
   int64_t is = channels_last ? t.in : 1, ks = channels_last ? p.in_features * t.out : 1, os = channels_last ? t.out : 1;
   if (batch_last) is = t.in * t.batch, ks = p.in_features * t.out, os = t.out * p.batch;
+  if (gradient) is = t.batch, ks = t.out, os = t.out * p.batch;
   for (size_t d = p.spatial.size(); d-- > 0;) {
     p.spatial[d].input_stride = is, p.spatial[d].kernel_stride = ks, p.spatial[d].output_stride = os;
     is *= p.spatial[d].input, ks *= p.spatial[d].kernel, os *= p.spatial[d].output;
@@ -64,6 +67,11 @@ void Check(const Case& t, Order order) {
   if (batch_last) {
     p.input_batch_stride = p.output_batch_stride = 1;
     p.input_feature_stride = t.batch, p.output_feature_stride = p.batch;
+  }
+  if (gradient) {
+    p.input_batch_stride = p.output_feature_stride = p.kernel_out_stride = 1;
+    p.output_batch_stride = t.out;
+    p.input_feature_stride = t.batch * input_n, p.kernel_in_stride = t.out * kernel_n;
   }
   std::mt19937 rng(3);
   Literal input = Random(t.type, t.batch * t.in * input_n, rng),
@@ -164,6 +172,21 @@ TEST(Conv, SharesPanels) {
       c.type = type, c.result = result;
       Check(c, kOrders[turn++ % 3]);
       if (type == F32) Check(c, kOrders[turn % 3]);
+    }
+}
+
+// Sums over images: long and short rows, more rows and columns than registers hold, strides, groups, padding around
+// all.
+TEST(Conv, KernelGradients) {
+  for (Case c : std::vector<Case>{{40, 3, 70, 1, 1, {{20, 20, 1, 1, 1}, {30, 30, 1, 1, 1}}},
+                                  {13, 2, 32, 1, 1, {{17, 9, 1, 0, 1, 1, 2}, {21, 11, 1, 1, 1, 1, 2}}},
+                                  {12, 3, 24, 1, 3, {{9, 9, 1, 1, 1}, {300, 301, 2, 2, 2}}},
+                                  {64, 2, 80, 1, 1, {{2, 2, 1, 1, 1}, {2, 2, 1, 1, 1}}},
+                                  {5, 70, 9, 1, 1, {{3, 2, 1, 3, 3}}},
+                                  {12, 4, 40, 1, 1, {{1, 1}, {6, 6}, {40, 40}}}})
+    for (ElementType type : {ElementType::F32, ElementType::F64, ElementType::BF16}) {
+      c.type = c.result = type;
+      Check(c, Order::KernelGradient);
     }
 }
 

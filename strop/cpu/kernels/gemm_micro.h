@@ -41,6 +41,16 @@ template <class T>
 using IndirectKernel = void (*)(int64_t parts, int64_t k, const T* const* rows, const T* b, int64_t b_stride, T* c,
                                 int64_t c_stride, bool accumulate);
 
+// c[r][j] = (accumulate ? c[r][j] : 0) + sum over the runs, and over their `length` steps, of a[r] * b[j], for `cols`
+// columns: a and b are where a run says, a_step and b_step further at each step. For products of columns by rows, both
+// of them where they lie.
+struct ProductRun {
+  int64_t a, b, length;  // offsets in elements
+};
+template <class T>
+using RunsKernel = void (*)(const ProductRun* runs, int64_t count, const T* a, int64_t a_step, const T* b,
+                            int64_t b_step, int64_t cols, T* c, int64_t c_stride, bool accumulate);
+
 inline constexpr int kSmallRows = 8;
 
 template <class T>
@@ -53,8 +63,9 @@ struct MicroTable {
   MicroKernel<T> narrow[16] = {};
   IndirectKernel<T> indirect[16] = {};       // null: not of this type
   SmallKernel<T> small[kSmallRows][2] = {};  // by rows, and by vectors in a row of sums; less one
-  PackPanel<T> pack[kPackSources] = {};      // null: not from this type
-  PackPanel<T> pack_a[kPackSources] = {};    // of A, where it is packed in another way
+  RunsKernel<T> runs[16][2] = {};          // by rows, and by vectors in a row of sums; less one; null: not of this type
+  PackPanel<T> pack[kPackSources] = {};    // null: not from this type
+  PackPanel<T> pack_a[kPackSources] = {};  // of A, where it is packed in another way
   // What was added to the elements of A that were packed from S8: C is too large by this times the sums of B's columns.
   int bias = 0;
   DotKernel<T> dot[kPackSources] = {};

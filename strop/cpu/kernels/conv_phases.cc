@@ -1,0 +1,104 @@
+// Convolution of a dilated input (a transposed convolution, the gradient of a strided one): such an input is holes for
+// the most part. The outputs that agree modulo the dilation see the same taps and no hole: a convolution of its own for
+// each remainder.
+#include <algorithm>
+
+#include "strop/cpu/kernels/conv_taps.h"
+#include "strop/cpu/kernels/rounding.h"
+#include "strop/types/element_type.h"
+
+namespace strop::cpu {
+namespace {
+
+class PhasedConv final : public Conv {
+ public:
+  static Result<std::shared_ptr<const Conv>> Create(const ConvProblem& p, int d, const GemmIsa& isa) {
+    auto phased = std::make_shared<PhasedConv>();
+    for (int64_t r = 0; r < std::min(p.spatial[d].base_dilation, p.spatial[d].output); ++r) {
+      ConvProblem phase = p;
+      ConvSpatialDim& s = phase.spatial[d];
+      const int64_t dilation = s.base_dilation;
+      int64_t kernel_offset = 0;
+      if (s.reversal) {
+        kernel_offset = (s.kernel - 1) * s.kernel_stride;
+        s.kernel_stride = -s.kernel_stride;
+        s.reversal = false;
+      }
+      const int64_t first = ((s.pad_low - r) % dilation + dilation) % dilation;  // tap
+      kernel_offset += first * s.kernel_stride;
+      const int64_t output_offset = r * s.output_stride;
+      s.kernel = first < s.kernel ? CeilDiv(s.kernel - first, dilation) : 0;
+      s.kernel_stride *= dilation;
+      s.output = CeilDiv(s.output - r, dilation);
+      s.output_stride *= dilation;
+      s.pad_low = (s.pad_low - r - first) / dilation;  // exact
+      s.base_dilation = 1;
+      STROP_ASSIGN(std::shared_ptr<const Conv> conv, Conv::Create(phase, isa));
+      const Part part{conv, s.kernel > 0 ? kernel_offset * Bytes(p.kernel_type) : 0,
+                      output_offset * Bytes(p.output_type), phased->shared_bytes_};
+      phased->num_tasks_ += conv->num_tasks();
+      phased->prepare_tasks_ += conv->prepare_tasks();
+      phased->scratch_bytes_ = std::max(phased->scratch_bytes_, conv->scratch_bytes());
+      phased->shared_bytes_ += RoundUp(conv->shared_bytes(), 64);
+      phased->rounds_ = std::max(phased->rounds_, conv->rounds());
+      phased->parts_.push_back(part);
+    }
+    phased->tiles_ = StrCat(phased->parts_.size(), " parts without holes");
+    if (!phased->parts_.empty()) StrAppend(phased->tiles_, ", ", phased->parts_[0].conv->tiles());
+    return std::shared_ptr<const Conv>(std::move(phased));
+  }
+
+  void Prepare(const ConvCall& call, int64_t begin, int64_t end) const override {
+    ForEachPart(begin, end, &Conv::prepare_tasks, [&](const Part& part, int64_t from, int64_t to) {
+      if (call.round < part.conv->rounds()) part.conv->Prepare(part.Bind(call), from, to);
+    });
+  }
+  void Run(const ConvCall& call, int64_t begin, int64_t end, void* scratch) const override {
+    ForEachPart(begin, end, &Conv::num_tasks, [&](const Part& part, int64_t from, int64_t to) {
+      if (call.round < part.conv->rounds()) part.conv->Run(part.Bind(call), from, to, scratch);
+    });
+  }
+
+ private:
+  struct Part {
+    std::shared_ptr<const Conv> conv;
+    int64_t kernel_bytes, output_bytes, shared_bytes;  // where its begin
+    ConvCall Bind(ConvCall call) const {
+      call.kernel = static_cast<const uint8_t*>(call.kernel) + kernel_bytes;
+      call.output = static_cast<uint8_t*>(call.output) + output_bytes;
+      call.shared = static_cast<uint8_t*>(call.shared) + shared_bytes;
+      return call;
+    }
+  };
+
+  // The tasks of each part among [begin, end), by the numbers that it gives them.
+  template <class Fn>
+  void ForEachPart(int64_t begin, int64_t end, int64_t (Conv::*tasks)() const, Fn&& fn) const {
+    int64_t first = 0;
+    for (const Part& part : parts_) {
+      const int64_t count = ((*part.conv).*tasks)();
+      const int64_t from = std::max<int64_t>(begin - first, 0), to = std::min(end - first, count);
+      if (from < to) fn(part, from, to);
+      first += count;
+    }
+  }
+
+  std::vector<Part> parts_;
+};
+
+}  // namespace
+
+int DilatedDim(const ConvProblem& p) {
+  for (size_t d = 0; d < p.spatial.size(); ++d) {
+    const ConvSpatialDim& s = p.spatial[d];
+    if (s.base_dilation > 1 && s.base_dilation <= 16 && s.stride == 1 && s.window_dilation == 1)
+      return static_cast<int>(d);
+  }
+  return -1;
+}
+
+Result<std::shared_ptr<const Conv>> MakePhasedConv(const ConvProblem& p, int d, const GemmIsa& isa) {
+  return PhasedConv::Create(p, d, isa);
+}
+
+}  // namespace strop::cpu
