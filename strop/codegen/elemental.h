@@ -17,6 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "strop/analysis/combiner.h"
 #include "strop/base/status.h"
 #include "strop/codegen/element.h"
 #include "strop/codegen/index.h"
@@ -32,14 +33,6 @@ using Vals = std::vector<Val>;
 Decision CanEmitElement(const Instruction& instruction);
 // Can this computation be inlined as a function of scalars (the body of reduce, map, sort, scatter)?
 Decision CanInline(const Computation& computation);
-
-// What a combiner is, as far as evaluation order matters.
-struct LaneCombiner {
-  const Computation* computation = nullptr;
-  bool reorderable = false;  // lanes may accumulate apart: associative and commutative, or a selection such as argmax
-  Op op = Op::kEnd;          // the one binary op that it consists of, or kEnd
-};
-LaneCombiner RecognizeCombiner(const Computation& computation);
 
 // A reduce-window whose window reaches from each element of one dimension to its end: a scan, of linear work.
 struct ScanShape {

@@ -19,69 +19,6 @@ namespace strop {
 
 using V = llvm::Value*;
 
-namespace {
-
-// The one instruction that the root is, applied to the two parameters of a computation.
-bool IsBinaryOfParameters(const Instruction& root, bool* swapped) {
-  if (root.operand_count() != 2 || !root.operand(0)->IsParameter() || !root.operand(1)->IsParameter()) return false;
-  *swapped = root.operand(0)->parameter_number() == 1;
-  return root.operand(0) != root.operand(1);
-}
-
-bool IsReorderable(Op op) {
-  switch (op) {
-    case Op::Add:
-    case Op::Multiply:
-    case Op::Minimum:
-    case Op::Maximum:
-    case Op::And:
-    case Op::Or:
-    case Op::Xor: return true;
-    default: return false;
-  }
-}
-
-// argmin, argmax and their kin: every result chooses between its own two arguments by a condition made of comparisons.
-bool IsSelection(const Computation& computation) {
-  const Instruction* root = computation.root();
-  const int64_t n = computation.parameter_count() / 2;
-  if (root->op() != Op::Tuple || root->operand_count() != n || n < 2) return false;
-  for (const Instruction* i : computation.instructions()) {
-    switch (i->op()) {
-      case Op::Parameter:
-      case Op::Constant:
-      case Op::Compare:
-      case Op::Select:
-      case Op::And:
-      case Op::Or:
-      case Op::Not:
-      case Op::Xor:
-      case Op::Tuple:
-      case Op::Minimum:
-      case Op::Maximum: break;
-      default: return false;
-    }
-  }
-  return true;
-}
-
-}  // namespace
-
-LaneCombiner RecognizeCombiner(const Computation& computation) {
-  LaneCombiner combiner{&computation, false, Op::kEnd};
-  const Instruction* root = computation.root();
-  bool swapped = false;
-  if (root->shape().IsArray() && computation.parameter_count() == 2 && IsBinaryOfParameters(*root, &swapped)) {
-    if (IsReorderable(root->op())) {
-      combiner.op = root->op();
-      combiner.reorderable = true;
-    }
-  } else {
-    combiner.reorderable = IsSelection(computation);
-  }
-  return combiner;
-}
-
 Decision CanInline(const Computation& computation) {
   for (const Instruction* i : computation.instructions()) {
     switch (i->op()) {
@@ -248,6 +185,15 @@ Vals ElementalEmitter::AcrossLanes(const LaneCombiner& combiner, Vals accumulato
   return accumulators;
 }
 
+// The dimension of `from` that `dimension` of `to`, the same elements in other dimensions, is a part of; or -1.
+static int64_t DimensionAround(const Shape& from, const Shape& to, int64_t dimension) {
+  int64_t behind = 1, suffix = 1;
+  for (int64_t d = to.rank() - 1; d > dimension; --d) behind *= to.dim(d);
+  for (int64_t d = from.rank() - 1; d >= 0; suffix *= from.dim(d--))
+    if (behind % suffix == 0 && (suffix * from.dim(d)) % (behind * to.dim(dimension)) == 0) return d;
+  return -1;
+}
+
 // The input of a reduction over one dimension that counts along it (an iota, perhaps broadcast or converted), or -1.
 int64_t ElementalEmitter::PositionInput(const Instruction& i, int64_t inputs) const {
   if (i.dimensions().size() != 1) return -1;
@@ -262,6 +208,9 @@ int64_t ElementalEmitter::PositionInput(const Instruction& i, int64_t inputs) co
         const auto from = std::find(to.begin(), to.end(), dimension);
         if (from == to.end()) break;
         dimension = from - to.begin();
+        at = Resolve(at->operand(0));
+      } else if (at->op() == Op::Reshape) {
+        dimension = DimensionAround(at->operand(0)->shape(), at->shape(), dimension);
         at = Resolve(at->operand(0));
       } else {
         break;

@@ -106,8 +106,9 @@ KernelFrame::Cut KernelFrame::CutIntoTasks(const LoopSpace& space, const KernelC
   cut.piece_size = space.row_size;
   const int64_t wanted = WantedTasks(cost);
   if (space.rows < wanted && !space.whole_rows) {
-    // Rows are cut, in pieces of whole vectors (several cache lines, so that tasks do not share one).
-    const int64_t grain = std::max<int64_t>(space.uniform ? 1 : space.lanes, 64);
+    // Rows are cut, in pieces of whole vectors (several cache lines, so that tasks do not share one). Where an element
+    // is a reduction by itself, few make a task, and what they share is a line that is written once.
+    const int64_t grain = space.uniform ? 1 : std::max<int64_t>(space.lanes, 64);
     const int64_t pieces = (wanted + space.rows - 1) / space.rows;
     const int64_t size = (space.row_size + pieces - 1) / pieces;
     cut.piece_size = std::max(grain, (size + grain - 1) / grain * grain);

@@ -43,7 +43,8 @@ void CpuBackend::AddPasses(Phase phase, PassPipeline& pipeline) const {
                                   PassId::Cse,
                                   PassId::Dce};
   pipeline.AddRepeated(kProducts, 4);
-  pipeline.Add(PassId::Contraction);  // last: it asks who uses a product
+  pipeline.Add(PassId::Contraction);        // last: it asks who uses a product
+  pipeline.Add(PassId::ReductionSplitter);  // of what the algebra would put together again
 }
 
 // The library first; code is generated for what it does not have; the evaluator runs the rest.

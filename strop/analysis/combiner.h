@@ -1,0 +1,14 @@
+// What a combiner (the to_apply of a reduction) is, as far as the order of evaluation matters.
+#pragma once
+#include "strop/ir/module.h"
+
+namespace strop {
+
+struct LaneCombiner {
+  const Computation* computation = nullptr;
+  bool reorderable = false;  // lanes may accumulate apart: associative and commutative, or a selection such as argmax
+  Op op = Op::kEnd;          // the one binary op that it consists of, or kEnd
+};
+LaneCombiner RecognizeCombiner(const Computation& computation);
+
+}  // namespace strop

@@ -1,0 +1,154 @@
+// A large reduction to few elements is made two, so that its operand is read in contiguous pieces, by all threads:
+//
+//   %s = f32[2048] reduce(f32[65536,2048] %x, %zero), dimensions={0}
+//   ->
+//   %pieces = f32[64,1024,2048] reshape(%x)
+//   %partial = f32[64,2048] reduce(%pieces, %zero), dimensions={1}
+//   %s = f32[2048] reduce(%partial, %zero), dimensions={0}
+//
+// The pieces follow from the shape alone, so that the order of a sum does. The initial value is combined once a piece:
+// it must be the combiner's identity, or the combiner one that does not count. An argmax combines its pieces in order.
+#include <algorithm>
+
+#include "strop/analysis/combiner.h"
+#include "strop/ir/builder.h"
+#include "strop/passes/pass.h"
+
+namespace strop {
+namespace {
+
+constexpr int64_t kMinBytes = int64_t{2} << 20;      // of the operands: what is less is not worth a second kernel
+constexpr int64_t kPieceBytes = int64_t{256} << 10;  // a task
+constexpr int64_t kMaxPieces = 64;
+constexpr int64_t kMaxPiecesOfColumns = 1024;  // a piece stays in the cache while its columns are walked
+constexpr int64_t kMinLength = 32;  // elements that a piece combines: partial results are so much less than the operand
+
+bool IsZeroOrOne(const Instruction& initial, int64_t wanted) {
+  if (initial.op() != Op::Constant || IsComplex(initial.shape().type())) return false;
+  const Literal& value = initial.literal();
+  return IsFloat(value.type()) ? value.GetDouble(0) == static_cast<double>(wanted) : value.GetInt(0) == wanted;
+}
+
+// Does it tell positions along the reduced dimension?
+bool CountsAlong(const Instruction& i, int64_t dimension) {
+  if (i.op() == Op::Iota) return i.attrs<IotaAttrs>().dimension == dimension;
+  if (i.op() != Op::Broadcast || i.operand(0)->op() != Op::Iota) return false;
+  const Dims& to = i.dimensions();
+  return to[static_cast<size_t>(i.operand(0)->attrs<IotaAttrs>().dimension)] == dimension;
+}
+
+// May its pieces be combined with each other in order?
+bool IsSplittable(const Instruction& reduce) {
+  const int64_t inputs = reduce.operand_count() / 2;
+  const LaneCombiner combiner = RecognizeCombiner(*reduce.to_apply());
+  if (!combiner.reorderable) return false;
+  if (inputs > 1) {
+    if (combiner.op != Op::kEnd || reduce.dimensions().size() != 1) return false;
+    for (int64_t k = 0; k < inputs; ++k)
+      if (CountsAlong(*reduce.operand(k), reduce.dimensions()[0])) return true;
+    return false;
+  }
+  const ElementType type = reduce.operand(0)->shape().type();
+  switch (combiner.op) {
+    case Op::Minimum:
+    case Op::Maximum:
+    case Op::And:
+    case Op::Or: return true;
+    // Small floats are summed in f32 and rounded once.
+    case Op::Add: return !(IsFloat(type) && Bits(type) < 32) && IsZeroOrOne(*reduce.operand(1), 0);
+    case Op::Multiply: return !(IsFloat(type) && Bits(type) < 32) && IsZeroOrOne(*reduce.operand(1), 1);
+    case Op::Xor: return IsZeroOrOne(*reduce.operand(1), 0);
+    default: return false;
+  }
+}
+
+// The outermost run of reduced dimensions, as one.
+struct Outermost {
+  int64_t first = 0, last = 0;  // dimensions [first, last)
+  int64_t before = 1;           // elements of the dimensions in front of it
+  int64_t size = 1;
+  int64_t behind = 1;
+};
+
+Outermost OutermostOf(const Instruction& reduce) {
+  const Shape& operand = reduce.operand(0)->shape();
+  std::vector<bool> reduced(static_cast<size_t>(operand.rank()), false);
+  for (int64_t d : reduce.dimensions()) reduced[static_cast<size_t>(d)] = true;
+  Outermost run;
+  int64_t d = 0;
+  for (; d < operand.rank() && !reduced[static_cast<size_t>(d)]; ++d) run.before *= operand.dim(d);
+  run.first = d;
+  for (; d < operand.rank() && reduced[static_cast<size_t>(d)]; ++d) run.size *= operand.dim(d);
+  run.last = d;
+  for (; d < operand.rank(); ++d) run.behind *= operand.dim(d);
+  return run;
+}
+
+// 1 where splitting gains nothing.
+int64_t PiecesOf(const Instruction& reduce, const Outermost& run) {
+  const Shape& operand = reduce.operand(0)->shape();
+  int64_t bytes = 0;
+  for (int64_t k = 0; k < reduce.operand_count() / 2; ++k)
+    if (reduce.operand(k)->op() != Op::Iota) bytes += reduce.operand(k)->shape().byte_size();
+  if (bytes < kMinBytes || operand.num_elements() == 0) return 1;
+  int64_t pieces =
+      std::min({run.behind > 1 ? kMaxPiecesOfColumns : kMaxPieces, bytes / kPieceBytes, run.size / kMinLength});
+  pieces /= run.before;
+  while (pieces > 1 && run.size % pieces != 0) --pieces;
+  return std::max<int64_t>(pieces, 1);
+}
+
+// [.., run, ..] -> [.., pieces, size / pieces, ..], and what is reduced of it.
+void Split(Instruction& reduce, const Outermost& run, int64_t pieces) {
+  Builder b(reduce.parent());
+  b.set_insert_before(&reduce);
+  if (reduce.has_metadata()) b.set_metadata(reduce.shared_metadata());
+  const int64_t inputs = reduce.operand_count() / 2;
+  std::vector<Instruction*> operands, partial;
+  for (int64_t k = 0; k < 2 * inputs; ++k) {
+    Instruction* operand = reduce.operand(k);
+    if (k < inputs) {
+      Int64Vector dims;
+      for (int64_t d = 0; d < run.first; ++d) dims.push_back(operand->shape().dim(d));
+      dims.push_back(pieces);
+      dims.push_back(run.size / pieces);
+      for (int64_t d = run.last; d < operand->shape().rank(); ++d) dims.push_back(operand->shape().dim(d));
+      operand = b.Reshape(operand, dims);
+    }
+    operands.push_back(operand);
+  }
+  Dims inside{run.first + 1};
+  for (int64_t d : reduce.dimensions())
+    if (d >= run.last) inside.push_back(d - run.last + run.first + 2);
+  Computation* const called[] = {reduce.to_apply()};
+  Instruction* first = b.Make(Op::Reduce, operands, DimensionsAttrs{inside}, called, nullptr);
+  for (int64_t k = 0; k < inputs; ++k) partial.push_back(inputs == 1 ? first : b.GetTupleElement(first, k));
+  for (int64_t k = 0; k < inputs; ++k) partial.push_back(reduce.operand(inputs + k));
+  Instruction* whole = b.Make(Op::Reduce, partial, DimensionsAttrs{Dims{run.first}}, called, nullptr);
+  if (b.status().ok()) reduce.parent()->Replace(&reduce, whole);
+}
+
+struct ReductionSplitter final : Pass {
+  Result<bool> Run(Module& module, PassContext& context) override {
+    int64_t split = 0;
+    for (Computation* c : module.PostOrder()) {
+      for (Instruction* i : c->instructions()) {
+        if (i->op() != Op::Reduce || !i->operand(0)->shape().IsArray() || !i->operand(0)->shape().IsStatic()) continue;
+        if (!i->control_predecessors().empty() || !i->control_successors().empty()) continue;
+        const Outermost run = OutermostOf(*i);
+        const int64_t pieces = PiecesOf(*i, run);
+        if (pieces == 1 || !IsSplittable(*i)) continue;
+        Split(*i, run, pieces);
+        ++split;
+      }
+    }
+    context.Count("reduction-splitter.split", split);
+    return split > 0;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> MakeReductionSplitter() { return std::make_unique<ReductionSplitter>(); }
+
+}  // namespace strop
