@@ -322,6 +322,14 @@ Val ComplexArithmetic::Cosh(const Val& x) {
   return Make(re, b_.Select(b_.Or(real, imaginary), b_.CopySign(b_.Zero(sign), sign), im), x.type);
 }
 
+// 1 / (1 + e^-z) = e^z / (1 + e^z): whichever has the exponential that does not overflow.
+Val ComplexArithmetic::Logistic(const Val& x) {
+  V negative = b_.FLt(x.re, b_.Zero(x.re));
+  Val one = Real(1, x);
+  Val e = Exp(Select(negative, x, s_.Neg(x)));
+  return Div(Select(negative, e, one), s_.Add(one, e));
+}
+
 // tanh z = (sinh a cosh a + i sin b cos b) / (sinh^2 a + cos^2 b); beyond |a| = 20 it is +-1 + i 4 sin b cos b e^-2|a|.
 Val ComplexArithmetic::Tanh(const Val& x) {
   V a = x.re, c = x.im;
@@ -427,7 +435,7 @@ Val ComplexArithmetic::WideMath(MathFunction f, const Val& x) {
     case MathFunction::kLog1p: return Log1p(x);
     case MathFunction::kSqrt: return Sqrt(x);
     case MathFunction::kRsqrt: return Rsqrt(x);
-    case MathFunction::kLogistic: return Div(Real(1, x), s_.Add(Real(1, x), Exp(s_.Neg(x))));
+    case MathFunction::kLogistic: return Logistic(x);
     case MathFunction::kSinh: return Sinh(x);
     case MathFunction::kCosh: return Cosh(x);
     case MathFunction::kTanh: return Tanh(x);

@@ -42,6 +42,7 @@ class ComplexArithmetic {
   Val Rsqrt(const Val& x);
   Val Sinh(const Val& x);
   Val Cosh(const Val& x);
+  Val Logistic(const Val& x);
   Val Tanh(const Val& x);
   Val Asinh(const Val& x);
   Val Acosh(const Val& x);

@@ -329,10 +329,16 @@ Instruction* SumByFeature(Builder& b, Instruction* terms, int64_t feature) {
   return b.Make(Op::Reduce, {terms, b.Splat(type, 0, {})}, DimensionsAttrs{reduced}, {add});
 }
 
+// Elements of a feature, at least one.
+double Count(const Instruction& x, int64_t feature) {
+  const double elements = static_cast<double>(x.shape().num_elements());
+  return std::max(elements / static_cast<double>(std::max<int64_t>(x.shape().dim(feature), 1)), 1.0);
+}
+
 // The magnitude of what result `index` of a batch normalisation is a difference of; null if it is none. Each is in
 // proportion to it, not to what is left:
 //   training   the mean of x
-//   grad       N dy - sum(dy) of one element is nothing, beside dy; the sums of dy and of dy (x - mean)
+//   grad       dy - mean(dy) - (x - mean) * correlation; the sums of dy and of dy (x - mean)
 Instruction* BesideTerms(Builder& b, const Instruction& norm, int64_t index) {
   if (norm.op() != Op::BatchNormTraining && norm.op() != Op::BatchNormGrad) return nullptr;
   const int64_t feature = norm.attrs<BatchNormAttrs>().feature_index;
@@ -340,24 +346,24 @@ Instruction* BesideTerms(Builder& b, const Instruction& norm, int64_t index) {
   Instruction* x = norm.operand(0);
   if (norm.op() == Op::BatchNormTraining) {
     if (index != 1) return nullptr;
-    const double elements = static_cast<double>(x->shape().num_elements());
     Instruction* sum = SumByFeature(b, magnitude(x), feature);
-    const double count = std::max(elements / static_cast<double>(std::max<int64_t>(x->shape().dim(feature), 1)), 1.0);
-    return b.Make(Op::Divide, {sum, b.Splat(sum->shape().type(), count, sum->shape().dims())});
+    return b.Make(Op::Divide, {sum, b.Splat(sum->shape().type(), Count(*x, feature), sum->shape().dims())});
   }
-  Instruction* dy = norm.operand(4);
-  if (index == 0) return dy;
-  Instruction* terms = magnitude(dy);
-  if (index == 1) {
-    Instruction* mean = b.Broadcast(norm.operand(2), x->shape().dims(), {feature});
-    terms = b.Make(Op::Multiply, {terms, magnitude(b.Make(Op::Subtract, {x, mean}))});
-  }
-  Instruction* sum = SumByFeature(b, terms, feature);
-  if (index == 2) return sum;
-  Instruction* variance = norm.operand(3);
-  const ElementType type = variance->shape().type();
-  Instruction* epsilon = b.Splat(type, norm.attrs<BatchNormAttrs>().epsilon, variance->shape().dims());
-  return b.Make(Op::Multiply, {sum, b.Make(Op::Rsqrt, {b.Make(Op::Add, {variance, epsilon})}, AccuracyAttrs{})});
+  Instruction* dy = magnitude(norm.operand(4));
+  const auto dims = x->shape().dims();
+  const auto wide = [&](Instruction* vector) { return b.Broadcast(vector, dims, {feature}); };
+  const auto times = [&](Instruction* y, Instruction* z) { return b.Make(Op::Multiply, {y, z}); };
+  if (index == 2) return SumByFeature(b, dy, feature);
+  Instruction* centred = magnitude(b.Make(Op::Subtract, {x, wide(norm.operand(2))}));
+  Instruction* sum = SumByFeature(b, times(dy, centred), feature);
+  const Shape& vector = sum->shape();
+  Instruction* epsilon = b.Splat(vector.type(), norm.attrs<BatchNormAttrs>().epsilon, vector.dims());
+  Instruction* inverse = magnitude(b.Make(Op::Rsqrt, {b.Make(Op::Add, {norm.operand(3), epsilon})}, AccuracyAttrs{}));
+  if (index == 1) return times(sum, inverse);
+  Instruction* correlation = b.Make(Op::Divide, {sum, b.Splat(vector.type(), Count(*x, feature), vector.dims())});
+  correlation = times(correlation, times(inverse, inverse));
+  Instruction* inner = b.Make(Op::Add, {dy, times(centred, wide(correlation))});
+  return times(inner, wide(times(magnitude(norm.operand(1)), inverse)));
 }
 
 void AddNoise(Computation& computation, double ulps, Random& random) {

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "strop/cpu/kernels/accumulator_type.h"
+#include "strop/cpu/kernels/conv_planes.h"
 #include "strop/cpu/kernels/conv_taps.h"
 #include "strop/cpu/kernels/gemm.h"
 #include "strop/cpu/kernels/gemm_blocks.h"
@@ -499,6 +500,8 @@ Result<std::shared_ptr<const Conv>> Conv::Create(const ConvProblem& p, const Gem
   if (const int dilated = DilatedDim(p); dilated >= 0) return MakePhasedConv(p, dilated, isa);
   if (IsDepthwise(p)) return MakeDepthwiseConv(p, isa);
   if (SumsOverImages(p)) return MakeKernelGradientConv(p, isa);
+  if (std::shared_ptr<const Conv> conv = MakePlanarSums(p, isa)) return conv;
+  if (std::shared_ptr<const Conv> conv = MakePlanarConv(p, isa)) return conv;
   switch (GemmAccumulator(p.input_type, p.kernel_type, p.output_type)) {
     case ElementType::F32: return Make<float>(p, isa);
     case ElementType::F64: return Make<double>(p, isa);

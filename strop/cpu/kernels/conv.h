@@ -6,7 +6,8 @@
 // once for all tasks (gemm_panels.h). Where a group has few
 // output features the roles are swapped and positions run along the vectors. Depthwise convolutions (one input feature
 // a group) have no sum over features to block for: they go through a direct loop over channels or over a row of
-// positions.
+// positions. Convolutions of few features, and the gradients of their kernels, are computed on planar copies
+// (conv_planar.cc, conv_planar_sums.cc).
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -190,6 +190,29 @@ TEST(Conv, KernelGradients) {
     }
 }
 
+// Few features a group: planes, cut into tasks; and windows larger than the output.
+TEST(Conv, CopiesToPlanes) {
+  using enum ElementType;
+  for (const Case& c : std::vector<Case>{{2, 3, 33, 1, 1, {{61, 7, 2, 3, 3}, {70, 7, 2, 2, 3}}},
+                                         {1, 2, 9, 1, 1, {{300, 3, 1, 1, 1}, {290, 5, 1, 2, 2}}},
+                                         {2, 40, 6, 1, 1, {{40, 5, 1, 4, 4}, {19, 5, 1, 4, 4, 1, 1, true}}},
+                                         {2, 40, 60, 20, 1, {{21, 3, 1, 1, 1}, {18, 3, 3, 1, 1, 1, 2}}},
+                                         {3, 10, 7, 1, 1, {{5, 3, 2}, {9, 3, 1, 1, 1}, {17, 2, 1, 0, 1}}},
+                                         {1, 5, 4, 1, 1, {{5000, 9, 3, 4, 4}}},
+                                         {4, 9, 4, 1, 1, {{30, 28, 1, 2, 2}, {31, 28, 1, -1, 2, 1, 1, true}}},
+                                         {3, 20, 10, 1, 1, {{33, 16, 1, 1, 1, 1, 2}, {32, 15, 2, 1, 0, 1, 2}}},
+                                         {60, 5, 60, 1, 30, {{17, 15, 1, 1, 1}, {19, 17, 1, 1, 1}}},
+                                         {2, 3, 4, 1, 1, {{6, 5}, {4, 4, 1, 1, 1}, {23, 21, 1, 1, 0}}},
+                                         {3, 7, 2, 1, 1, {{70, 65, 1, 3, 1}}}})
+    for (auto [type, result, order] : {std::tuple{F32, F32, Order::ChannelsLast},
+                                       {F64, F64, Order::ChannelsFirst},
+                                       {BF16, BF16, Order::BatchLast}}) {
+      Case typed = c;
+      typed.type = type, typed.result = result;
+      Check(typed, order);
+    }
+}
+
 TEST(Conv, RefusesComplex) {
   ConvProblem p;
   p.input_type = p.kernel_type = p.output_type = ElementType::C64;

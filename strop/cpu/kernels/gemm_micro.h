@@ -53,6 +53,25 @@ using RunsKernel = void (*)(const ProductRun* runs, int64_t count, const T* a, i
 
 inline constexpr int kSmallRows = 8;
 
+// c[r][j] = (accumulate ? c[r][j] : 0) + sum over k of a[k][r] * b[offsets[k] + j]: a is a packed panel, b are planes
+// whose neighbours belong to neighbouring positions of a convolution's output.
+template <class T>
+using PlanarKernel = void (*)(int64_t k, const T* a, const T* b, const int64_t* offsets, T* c, int64_t c_stride,
+                              bool accumulate);
+inline constexpr int kPlanarRows = 8, kPlanarVectors = 6;
+
+// The rows that two planes are multiplied along: `length` elements from x[row] of the one and from y[row] of the other.
+struct PlanarRows {
+  int64_t count = 0, length = 0;
+  const int64_t* x = nullptr;
+  const int64_t* y = nullptr;
+};
+// sums[i][j][lane] += sum over rows of x[i] * y[j], element by element; elements are dealt to lanes in turn. Reads up
+// to a vector beyond each row, of which nothing is used.
+template <class T>
+using PlanarSumsKernel = void (*)(const PlanarRows& rows, const T* const* x, const T* const* y, T* sums);
+inline constexpr int kPlanarSums = 4;
+
 template <class T>
 struct MicroTable {
   int mr = 0, nr = 0;
@@ -61,7 +80,10 @@ struct MicroTable {
   // kernel[i] computes i + 1 rows (a is packed with that many); kernel[mr - 1] is the full one. narrow: nr / 2 columns.
   MicroKernel<T> kernel[16] = {};
   MicroKernel<T> narrow[16] = {};
-  IndirectKernel<T> indirect[16] = {};       // null: not of this type
+  IndirectKernel<T> indirect[16] = {};  // null: not of this type
+  // By rows and by vectors, less one; by x and by y, less one. Null: too many for the registers, or not of this type.
+  PlanarKernel<T> planar[kPlanarRows][kPlanarVectors] = {};
+  PlanarSumsKernel<T> planar_sums[kPlanarSums][kPlanarSums] = {};
   SmallKernel<T> small[kSmallRows][2] = {};  // by rows, and by vectors in a row of sums; less one
   RunsKernel<T> runs[16][2] = {};          // by rows, and by vectors in a row of sums; less one; null: not of this type
   PackPanel<T> pack[kPackSources] = {};    // null: not from this type
