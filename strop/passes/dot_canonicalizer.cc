@@ -10,57 +10,16 @@
 //   5. Integers under floats are converted to the result's type first, but for those of at most 8 bits, which the dot
 //      itself converts (dot-convert-folding).
 #include <algorithm>
-#include <array>
 #include <numeric>
 
 #include "strop/ir/builder.h"
+#include "strop/passes/dot_sides.h"
 #include "strop/passes/pass.h"
 
 namespace strop {
 namespace {
 
-bool Contains(const Dims& dims, int64_t d) { return std::find(dims.begin(), dims.end(), d) != dims.end(); }
-
-Dims FreeDims(int64_t rank, const Dims& batch, const Dims& contracting) {
-  Dims free;
-  for (int64_t d = 0; d < rank; ++d)
-    if (!Contains(batch, d) && !Contains(contracting, d)) free.push_back(d);
-  return free;
-}
-
-// Do `dims`, in this order, lie in a row-major array like one dimension? Sizes of one don't count.
-bool Merge(const Shape& shape, const Dims& dims) {
-  const Int64Vector strides = shape.Strides();
-  int64_t size = 1, stride = 0;
-  for (size_t i = dims.size(); i-- > 0;) {
-    if (shape.dim(dims[i]) == 1) continue;
-    if (size == 1)
-      stride = strides[dims[i]];
-    else if (strides[dims[i]] != SaturatingMultiply(stride, size))
-      return false;
-    size = SaturatingMultiply(size, shape.dim(dims[i]));
-  }
-  return true;
-}
-
-struct Side {
-  Shape shape;
-  Dims batch, contracting;
-  bool Fits() const {
-    return Merge(shape, batch) && Merge(shape, contracting) && Merge(shape, FreeDims(shape.rank(), batch, contracting));
-  }
-};
-using Sides = std::array<Side, 2>;
-
-int64_t FittingSides(const Sides& s) { return s[0].Fits() + s[1].Fits(); }
-
-Sides SidesOf(const Instruction& dot) {
-  const auto& a = dot.attrs<DotAttrs>();
-  return {Side{dot.operand(0)->shape(), a.lhs_batch, a.lhs_contracting},
-          Side{dot.operand(1)->shape(), a.rhs_batch, a.rhs_contracting}};
-}
-
-void SetSides(Instruction* dot, const Sides& s) {
+void SetSides(Instruction* dot, const DotSides& s) {
   DotAttrs a = dot->attrs<DotAttrs>();
   a.lhs_batch = s[0].batch;
   a.lhs_contracting = s[0].contracting;
@@ -69,43 +28,13 @@ void SetSides(Instruction* dot, const Sides& s) {
   dot->set_attrs(std::move(a));
 }
 
-// The order of contracting pairs that suits most sides: as given, sorted by lhs, or sorted by rhs.
-Sides WithBestPairing(const Sides& given) {
-  Sides best = given;
-  for (size_t by = 0; by < 2; ++by) {
-    std::vector<size_t> order(given[0].contracting.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-    std::sort(order.begin(), order.end(),
-              [&](size_t x, size_t y) { return given[by].contracting[x] < given[by].contracting[y]; });
-    Sides sorted = given;
-    for (size_t side = 0; side < 2; ++side)
-      for (size_t k = 0; k < order.size(); ++k) sorted[side].contracting[k] = given[side].contracting[order[k]];
-    if (FittingSides(sorted) > FittingSides(best)) best = sorted;
-  }
-  return best;
-}
-
-// `side` as dimensions of the operand of `transpose`; false if its free dimensions would come in another order.
-bool FoldTranspose(const Instruction& transpose, Side& side) {
-  const Dims& permutation = transpose.dimensions();
-  const Dims free = FreeDims(side.shape.rank(), side.batch, side.contracting);
-  for (size_t k = 1; k < free.size(); ++k)
-    if (permutation[free[k - 1]] > permutation[free[k]]) return false;
-  for (Dims* dims : {&side.batch, &side.contracting})
-    for (int64_t& d : *dims) d = permutation[d];
-  side.shape = transpose.operand(0)->shape();
-  return true;
-}
-
 bool FoldOperands(Instruction* dot) {
   bool folded = false;
-  Sides sides = SidesOf(*dot);
+  DotSides sides = SidesOf(*dot);
   for (size_t k = 0; k < 2; ++k) {
     Instruction* t = dot->operand(static_cast<int64_t>(k));
-    Sides candidate = sides;
-    if (t->op() != Op::Transpose || !FoldTranspose(*t, candidate[k])) continue;
-    candidate = WithBestPairing(candidate);
-    if (!candidate[k].Fits() || FittingSides(candidate) < FittingSides(sides)) continue;
+    DotSides candidate = sides;
+    if (t->op() != Op::Transpose || !FoldTranspose(t->dimensions(), t->operand(0)->shape(), candidate, k)) continue;
     dot->SetOperand(static_cast<int64_t>(k), t->operand(0));
     sides = candidate;
     folded = true;
@@ -118,7 +47,7 @@ bool FoldOperands(Instruction* dot) {
 bool FoldResult(Instruction* transpose) {
   Instruction* dot = transpose->operand(0);
   if (dot->op() != Op::Dot || dot->use_count() != 1 || dot->operand_count() != 2) return false;
-  const Sides sides = SidesOf(*dot);
+  const DotSides sides = SidesOf(*dot);
   const int64_t batch = static_cast<int64_t>(sides[0].batch.size()), rank = dot->shape().rank();
   const int64_t lhs_free = sides[0].shape.rank() - batch - static_cast<int64_t>(sides[0].contracting.size());
   const int64_t rhs_free = rank - batch - lhs_free;
@@ -137,10 +66,10 @@ bool FoldResult(Instruction* transpose) {
 }
 
 Status Untangle(Instruction* dot, bool& changed) {
-  Sides sides = WithBestPairing(SidesOf(*dot));
+  DotSides sides = WithBestPairing(SidesOf(*dot));
   bool transposed = false;
   for (size_t k = 0; k < 2; ++k) {
-    Side& side = sides[k];
+    DotSide& side = sides[k];
     if (side.Fits()) continue;
     const Dims free = FreeDims(side.shape.rank(), side.batch, side.contracting);
     Dims permutation = side.batch;

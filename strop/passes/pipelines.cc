@@ -18,6 +18,7 @@ constexpr PassId kSimplify[] = {
 };
 // With the passes that bring dots and convolutions into the form that kernels read: what they move meets the algebra.
 constexpr PassId kSettle[] = {
+    PassId::LayoutPropagation,
     PassId::DotCanonicalizer,
     PassId::ConvolutionCanonicalizer,
     PassId::TupleSimplifier,

@@ -1,4 +1,5 @@
 // Rules of compare. Comparisons of floats keep their meaning for NaN: x == x is not true.
+#include <algorithm>
 #include <optional>
 
 #include "strop/passes/simplify/constants.h"
@@ -128,11 +129,44 @@ Instruction* CompareConvertedPred(Instruction* i, Builder& b) {
   return one == (d == CompareDirection::Eq) ? x->operand(0) : b.Make(Op::Not, {x->operand(0)});
 }
 
+bool SameSplat(const Instruction* x, const Instruction* y) {
+  const Literal *a = Splat(x), *b = Splat(y);
+  return a && b && a->type() == b->type() && std::ranges::equal(a->bytes(), b->bytes());
+}
+
+// Is `x` the larger (`op`) of z and c?
+bool IsExtremeOf(const Instruction* x, Op op, const Instruction* z, const Instruction* c) {
+  if (x->op() != op) return false;
+  for (int64_t k = 0; k < 2; ++k)
+    if (x->operand(k) == z && SameSplat(x->operand(1 - k), c)) return true;
+  return false;
+}
+
+// z > c -> max(z, c) > c, and so for z <= c and for minima, if nobody needs z for anything but its maximum with c: the
+// gradient of relu reads what its forward pass keeps anyway, and z is needed no longer. A NaN stays one.
+Instruction* CompareExtreme(Instruction* i, Builder& b) {
+  Instruction *z = i->operand(0), *c = i->operand(1);
+  const CompareAttrs& attrs = i->attrs<CompareAttrs>();
+  const CompareDirection d = attrs.direction;
+  if ((IsFloat(Type(z)) && attrs.order == CompareOrder::TotalOrder) || !Splat(c) || z->IsRoot()) return nullptr;
+  const bool of_maximum = d == CompareDirection::Gt || d == CompareDirection::Le;
+  if (!of_maximum && d != CompareDirection::Lt && d != CompareDirection::Ge) return nullptr;
+  const Op op = of_maximum ? Op::Maximum : Op::Minimum;
+  bool has_extreme = false;
+  for (const Use& use : z->uses()) {
+    const bool extreme = IsExtremeOf(use.user, op, z, c);
+    has_extreme |= extreme;
+    if (!extreme && use.user != i) return nullptr;
+  }
+  return has_extreme ? b.Make(Op::Compare, {b.Make(op, {z, c}), c}, attrs) : nullptr;  // cse finds the one there is
+}
+
 constexpr Rule kRules[] = {
     {"compare-self", Op::Compare, &CompareSelf},         {"compare-pred", Op::Compare, &ComparePred},
     {"compare-unsigned", Op::Compare, &CompareUnsigned}, {"compare-constant-first", Op::Compare, &CompareConstantFirst},
     {"compare-sum", Op::Compare, &CompareSum},           {"compare-iota", Op::Compare, &CompareIota},
     {"compare-select", Op::Compare, &CompareSelect},     {"compare-converted-pred", Op::Compare, &CompareConvertedPred},
+    {"compare-extreme", Op::Compare, &CompareExtreme},
 };
 
 }  // namespace
