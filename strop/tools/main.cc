@@ -101,7 +101,9 @@ constexpr Command kCommands[] = {
     {"check", "FILE...", "Reads and verifies programs; says what is wrong, and where.", {}, &RunCheck},
     {"devices", "", "Lists the backends of this build and what they found on this machine.", {}, &RunDevices},
     {"diff", "WAS IS",
-     "Says what two programs do not have in common, or where two compilations (folders of dumps) first differ.",
+     "Says what two programs do not have in common, where two compilations (folders of dumps) first differ, or what "
+     "changed "
+     "between two reports of explain --json.",
      kDiffFlags, &RunDiffCommand},
     {"explain", "FILE",
      "Says where time and memory go: kernels and their roofline, what was not fused, copied or interpreted, and why.",
