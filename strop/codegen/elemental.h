@@ -179,8 +179,9 @@ class ElementalEmitter {
   std::unordered_map<const Instruction*, ElementBuilder::Memory> constants_;
   Condition mask_;  // lanes that are on
   Splits* splits_ = nullptr;
-  int depth_ = 0;        // of recursion
-  int64_t emitted_ = 0;  // instructions so far
+  bool fetch_ahead_ = false;  // what lies behind a vector that is loaded is going to be the next vector of its row
+  int depth_ = 0;             // of recursion
+  int64_t emitted_ = 0;       // instructions so far
   Status status_;
 };
 

@@ -222,6 +222,8 @@ int64_t ElementalEmitter::PositionInput(const Instruction& i, int64_t inputs) co
   return -1;
 }
 
+constexpr int64_t kWideStrip = 128, kLargeOperand = int64_t{1} << 20;  // bytes
+
 // As many elements are added one after the other.
 constexpr int64_t kSumBlock = 64;
 
@@ -384,7 +386,11 @@ Vals ElementalEmitter::Reduce(const Instruction& i, const ArrayIndex& index) {
   } else {
     const int width = index.uniform() ? 1 : lanes();
     for (const Val& v : init) accumulators.push_back(elements_.Splat(v, width));
+    // Columns of a large operand: the processor sees no stream in a strip of each row, but the next strip is behind it.
+    const bool saved = fetch_ahead_;
+    fetch_ahead_ = width * Bytes(operand.type()) >= kWideStrip && operand.byte_size() >= kLargeOperand && !mask_.value;
     accumulators = AccumulateLoops(a, 0, position, accumulators);
+    fetch_ahead_ = saved;
   }
   if (widen) accumulators[0] = Val{elements_.RoundToFormat(type, accumulators[0].re), nullptr, type};
   return accumulators;

@@ -96,8 +96,9 @@ Val ScalarEmitter::MulHi(const Val& x, const Val& y) {
   return Real(b_.ZExtOrTrunc(b_.LShr(b_.Mul(wide(x.re), wide(y.re)), bits), bits), x.type);
 }
 
-// IEEE 754's minimum and maximum: NaN if either is, -0 below +0. Where the operands are equal, zeros of unlike sign
-// differ in the sign bit alone, so that bitwise or (and) gives the lower (higher).
+// IEEE 754's minimum and maximum: NaN if either is, -0 below +0. Comparing both ways gives two choices, which differ in
+// their bits only where the operands are zeros of unlike sign, or one is NaN. Bitwise or makes -0 of the first and
+// keeps NaN one, whatever the other; a maximum has the sign only if both have it. There is no mask, nor a wait for one.
 V ScalarEmitter::FloatExtreme(V x, V y, bool min) {
   b_.Match(x, y);
   if (llvm::isa<llvm::Constant>(x)) std::swap(x, y);
@@ -107,9 +108,11 @@ V ScalarEmitter::FloatExtreme(V x, V y, bool min) {
       llvm::dyn_cast_or_null<llvm::ConstantFP>(c && c->getType()->isVectorTy() ? c->getSplatValue() : c);
   if (known && !known->isNaN() && !known->isZero()) return chosen;
   if (known && known->isZero() && !known->isNegative() && !min) return b_.FAdd(chosen, y);  // max(-0, +0) is +0
-  V bits = min ? b_.Or(b_.AsInt(x), b_.AsInt(y)) : b_.And(b_.AsInt(x), b_.AsInt(y));
-  chosen = b_.Select(b_.FEq(x, y), b_.AsFloat(bits), chosen);
-  return b_.Select(b_.IsNan(y), y, chosen);
+  V one = b_.AsInt(chosen), other = b_.AsInt(b_.Select(min ? b_.FLt(x, y) : b_.FGt(x, y), x, y));
+  V either = b_.Or(one, other);
+  if (min) return b_.AsFloat(either);
+  V magnitude = b_.I(static_cast<int64_t>(~(uint64_t{1} << (VectorBuilder::ScalarBits(x) - 1))), either);
+  return b_.AsFloat(b_.Or(b_.And(one, other), b_.And(either, magnitude)));
 }
 
 Val ScalarEmitter::Min(const Val& x, const Val& y) {

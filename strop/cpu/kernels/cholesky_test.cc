@@ -176,6 +176,8 @@ TEST(TriangularSolve, AllVariants) {
                                 static_cast<TriangularTranspose>(1 + variant / 8)};
       CheckSolve(type, options, 2, 5, 3, nullptr);
       CheckSolve(type, options, 1, 33, 70, &pool);
+      CheckSolve(type, options, 19, 6, 1, &pool);  // small ones side by side, the last lanes empty
+      CheckSolve(type, options, 3, 16, 16, nullptr);
       CheckSolve(type, options, 1, 1, 1, nullptr);
     }
     CheckSolve(type, {}, 1, 200, 150, &pool);

@@ -7,6 +7,7 @@
 // elements are combined, and so the bits, do not depend on the instruction set.
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 #include <utility>
 
@@ -38,13 +39,14 @@ struct ScanVector {
     if constexpr (kKind == CombineKind::kAnd) out = a & b;
     if constexpr (kKind == CombineKind::kOr) out = a | b;
     if constexpr (kKind == CombineKind::kMinimum || kKind == CombineKind::kMaximum) {
-      // As in combine.h: NaN wins; of zeros, -0 is the smaller.
       constexpr bool kMin = kKind == CombineKind::kMinimum;
       Vec chosen = kMin ? (a < b ? a : b) : (a > b ? a : b);
       if constexpr (kFloat) {
-        const Pattern x = (Pattern)a, y = (Pattern)b;
-        chosen = a == b ? (Vec)(kMin ? x | y : x & y) : chosen;
-        chosen = a == a ? chosen : a;
+        // As in combine.h, NaN wins, and of zeros -0 is the smaller: choices made both ways differ there alone, and the
+        // bits of both together are NaN, or -0.
+        const Pattern one = (Pattern)chosen, other = (Pattern)(kMin ? (b < a ? b : a) : (b > a ? b : a));
+        constexpr Bits kMagnitude = std::numeric_limits<Bits>::max();
+        chosen = (Vec)(kMin ? one | other : (one & other) | ((one | other) & kMagnitude));
       }
       out = chosen;
     }

@@ -4,13 +4,16 @@
 #include <atomic>
 
 #include "strop/cpu/kernels/eigen_kernels.h"
+#include "strop/cpu/kernels/isa.h"
 #include "strop/cpu/kernels/parallel.h"
 #include "strop/cpu/kernels/scratch.h"
+#include "strop/cpu/kernels/small_systems.h"
 
 namespace strop::cpu {
 namespace {
 
 constexpr int64_t kColumns = 64;              // right-hand sides a task; enough to pay for packing the triangle
+constexpr int64_t kFewColumns = 16;           // of small systems that are solved side by side
 constexpr int64_t kTaskProducts = 1 << 15;    // small systems are grouped to about this many multiplications a task
 constexpr int64_t kCopiedElements = 1 << 20;  // of triangles that are read another way
 
@@ -45,12 +48,41 @@ void CopyRows(const TriangularSystem<T>& system, bool transposed, bool unit_diag
 }
 
 template <class T>
+void SolveSmall(const TriangularSystem<T>& system, bool transposed, bool unit_diagonal, int64_t batch,
+                const T* triangles, T* b, ThreadPool* pool) {
+  SmallSystems<T> small;
+  small.size = system.size;
+  small.columns = system.columns;
+  small.lower = system.lower;
+  small.unit_diagonal = unit_diagonal;
+  small.row_stride = transposed ? 1 : system.size;
+  small.column_stride = transposed ? system.size : 1;
+  small.b_row_stride = system.b_by_rows ? system.b_stride : 1;
+  small.b_column_stride = system.b_by_rows ? 1 : system.b_stride;
+  constexpr int64_t kLanes = SmallSystems<T>::kLanes;
+  const int64_t work = system.size * (system.size + 2 * system.columns) * kLanes;
+  ForEachPiece(pool, (batch + kLanes - 1) / kLanes, std::max<int64_t>(1, kTaskProducts / work),
+               [&](int64_t begin, int64_t end) {
+                 WithVectors([&] {
+                   for (int64_t g = begin; g < end; ++g)
+                     small.Solve(triangles, b, g * kLanes, std::min(kLanes, batch - g * kLanes));
+                 });
+               });
+}
+
+template <class T>
 Status Solve(const TriangularOptions& options, int64_t batch, int64_t m, int64_t n, const void* a, void* b,
              ThreadPool* pool) {
   const EigenTable<T>& eigen = BestEigenIsa().table<T>();
   const bool transposed = (options.transpose == TriangularTranspose::kNone) != options.left_side;
   const TriangularSystem<T> first = SystemOf<T>(options, transposed, m, n);
   const int64_t size = first.size * first.size;
+  if constexpr (std::is_floating_point_v<T>) {
+    if (batch > 1 && first.size <= SmallSystems<T>::kMaxSize && first.columns <= kFewColumns) {
+      SolveSmall(first, transposed, options.unit_diagonal, batch, static_cast<const T*>(a), static_cast<T*>(b), pool);
+      return OkStatus();
+    }
+  }
   const int64_t pieces = (first.columns + kColumns - 1) / kColumns;
   const int64_t products = size * std::min(kColumns, first.columns);
   const bool copy = transposed || options.unit_diagonal;
