@@ -8,6 +8,7 @@ using V = llvm::Value*;
 
 llvm::Type* ElementBuilder::RegisterType(ElementType type) {
   if (IsPred(type)) return b_.Int(1);
+  if (IsCode(type)) return b_.Int(8 * Bytes(type));
   if (IsInteger(type)) return b_.Int(Bits(type));
   if (type == ElementType::F64 || type == ElementType::C128) return b_.F64();
   return b_.F32();
@@ -43,7 +44,7 @@ Val ElementBuilder::Constant(ElementType type, const uint8_t* bytes) {
     uint64_t code = 0;
     std::memcpy(&code, at, static_cast<size_t>(Bytes(t)));
     if (IsPred(t)) return b_.ir().getInt1(code != 0);
-    if (IsInteger(t)) return llvm::ConstantInt::get(RegisterType(t), code, false, /*ImplicitTrunc=*/true);
+    if (IsInteger(t) || IsCode(t)) return llvm::ConstantInt::get(RegisterType(t), code, false, /*ImplicitTrunc=*/true);
     if (t == ElementType::F32)
       return llvm::ConstantFP::get(b_.context(), llvm::APFloat(llvm::APFloat::IEEEsingle(), llvm::APInt(32, code)));
     if (t == ElementType::F64)
@@ -58,14 +59,14 @@ Val ElementBuilder::Constant(ElementType type, const uint8_t* bytes) {
 V ElementBuilder::FromStorage(ElementType type, V stored) {
   if (IsPred(type)) return b_.ir().CreateICmpNE(stored, b_.Zero(stored));
   if (IsSubByte(type) && IsInteger(type)) return b_.ZExtOrTrunc(stored, Bits(type));
-  if (IsFloat(type) && Bits(type) < 32) return DecodeFormat(type, stored);
+  if (IsFloat(type) && Bits(type) < 32 && !codes_) return DecodeFormat(type, stored);
   return stored;
 }
 
 V ElementBuilder::ToStorage(ElementType type, V value) {
   if (IsPred(type)) return b_.ZExtOrTrunc(value, 8);
   if (IsSubByte(type) && IsInteger(type)) return IsSigned(type) ? b_.SExtOrTrunc(value, 8) : b_.ZExtOrTrunc(value, 8);
-  if (IsFloat(type) && Bits(type) < 32) return EncodeFormat(type, value);
+  if (IsFloat(type) && Bits(type) < 32 && !codes_) return EncodeFormat(type, value);
   return value;
 }
 

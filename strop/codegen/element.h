@@ -8,7 +8,8 @@
 //   f32, f64   float, double                            the same
 //   complex    a pair of float or double                (real, imaginary)
 //
-// Small floats are computed with in f32 and rounded to their format after each operation that can leave it.
+// Small floats are computed with in f32 and rounded to their format after each operation that can leave it. Where they
+// are only moved, registers hold their codes (HoldCodes).
 #pragma once
 #include "strop/codegen/vector_builder.h"
 #include "strop/types/element_type.h"
@@ -30,10 +31,13 @@ class ElementBuilder {
   explicit ElementBuilder(VectorBuilder& b) : b_(b) {}
   VectorBuilder& b() { return b_; }
 
+  // From now on small floats are their codes in registers too, for code that only moves them.
+  void HoldCodes() { codes_ = true; }
+
   // Register type of one lane (of a part, if complex), and the type in memory.
   llvm::Type* RegisterType(ElementType type);
   llvm::Type* StorageType(ElementType type);
-  // Bits that an element takes in a register, for choosing the number of lanes.
+  // Bits that an element takes in a register (as a value), for choosing the number of lanes.
   static int RegisterBits(ElementType type);
 
   Val Splat(const Val& v, int lanes);
@@ -83,7 +87,10 @@ class ElementBuilder {
   template <class I>
   I* Annotate(I* access, const Memory& memory, bool load);
   V ElementPointer(const Memory& memory, llvm::Type* type, V offset);
+  bool IsCode(ElementType type) const { return codes_ && IsFloat(type) && Bits(type) < 32; }
+
   VectorBuilder& b_;
+  bool codes_ = false;
 };
 
 }  // namespace strop

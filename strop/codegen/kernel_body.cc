@@ -1,5 +1,7 @@
 #include "strop/codegen/kernel_body.h"
 
+#include <algorithm>
+
 namespace strop {
 namespace {
 
@@ -18,6 +20,23 @@ void AddRoot(const Instruction* i, KernelBody& body) {
     body.roots.push_back(i);
     body.root_leaf.push_back(k);
   }
+}
+
+bool HasSmallFloats(const Shape& shape) {
+  if (shape.IsTuple()) return std::any_of(shape.elements().begin(), shape.elements().end(), HasSmallFloats);
+  return shape.IsArray() && IsFloat(shape.type()) && Bits(shape.type()) < 32;
+}
+
+// Does it at most move the small floats that it reads or gives?
+bool Moves(const Instruction& i) {
+  bool small = HasSmallFloats(i.shape());
+  for (int64_t k = 0; k < i.operand_count(); ++k) small |= HasSmallFloats(i.operand(k)->shape());
+  if (!small || i.op() == Op::Constant || i.op() == Op::Tuple) return true;
+  if (!Is(i.op(), kDataMovement) && i.op() != Op::Select) return false;
+  // Positions aside, and predicates, operands are of the result's type.
+  for (int64_t k = 0; k < i.operand_count(); ++k)
+    if (HasSmallFloats(i.operand(k)->shape()) && i.operand(k)->shape().type() != i.shape().type()) return false;
+  return HasSmallFloats(i.shape());
 }
 
 }  // namespace
@@ -42,6 +61,12 @@ std::vector<const Instruction*> KernelBody::Computed() const {
   for (const Instruction* i : kernel->called(0)->PostOrder())
     if (i->op() != Op::Parameter) list.push_back(i);
   return list;
+}
+
+bool KernelBody::MovesSmallFloats() const {
+  const std::vector<const Instruction*> computed = Computed();
+  return std::all_of(computed.begin(), computed.end(),
+                     [](const Instruction* i) { return i->called().empty() && Moves(*i); });
 }
 
 }  // namespace strop

@@ -16,6 +16,8 @@ struct KernelBody {
   // Everything that the kernel computes, operands before users, inputs excluded. Empty for an unfused instruction but
   // itself.
   std::vector<const Instruction*> Computed() const;
+  // Are floats of less than 32 bits at most moved, never computed with?
+  bool MovesSmallFloats() const;
 };
 
 }  // namespace strop

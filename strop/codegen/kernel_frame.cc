@@ -127,6 +127,7 @@ ElementalEmitter& KernelFrame::Emitter(int lanes) {
   if (fresh) {
     Bind(at->second);
     at->second.NoteSplits(splits_);
+    if (body_.MovesSmallFloats()) at->second.elements().HoldCodes();
   }
   return at->second;
 }

@@ -114,10 +114,12 @@ int64_t FlopsPerElement(const Instruction& i) {
 int PreferredLanes(const KernelBody& body, int vector_bytes) {
   int widest = 8;
   int64_t of_widest = 0, all = 0;
+  const bool codes = body.MovesSmallFloats();
   const auto consider = [&](const Shape& shape) {
     for (const Shape& leaf : shape.Leaves()) {
       if (!leaf.IsArray() || leaf.rank() == 0) continue;
-      const int bits = ElementBuilder::RegisterBits(leaf.type());
+      const bool code = codes && IsFloat(leaf.type()) && Bits(leaf.type()) < 32;
+      const int bits = code ? 8 * Bytes(leaf.type()) : ElementBuilder::RegisterBits(leaf.type());
       if (bits > widest) of_widest = 0;
       widest = std::max(widest, bits);
       of_widest += bits == widest;

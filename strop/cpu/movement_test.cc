@@ -374,5 +374,30 @@ TEST(Movement, ConcatenateOfAGatherThatIsNotMeant) {
   t.Check();
 }
 
+// What only moves them holds their codes in registers; a computation in the same kernel holds their values.
+TEST(Movement, SmallFloats) {
+  for (ElementType type : {ElementType::BF16, ElementType::F16, ElementType::F8E4M3FN}) {
+    for (bool computed : {false, true}) {
+      for (int64_t n : {5, 40, 70}) {
+        Case t;
+        Instruction* x = t.Input(type, {n, 33});
+        Instruction* y = t.Input(type, {n, 33});
+        Instruction* turned = t.b.Transpose(x, {1, 0});
+        Instruction* part = t.b.Slice(y, {1, 2}, {n, 32}, {1, 1});
+        Instruction* padded = t.b.Make(Op::Pad, {part, t.b.Scalar(type, 1.5)}, PadAttrs{{{1, 0, 0}, {1, 2, 0}}});
+        if (computed) padded = t.Used(padded);
+        Instruction* reversed = t.b.Make(Op::Reverse, {padded}, DimensionsAttrs{{1}});
+        Instruction* chosen = t.b.Make(
+            Op::Select, {t.b.Compare(t.b.Iota(Shape::Array(ElementType::S32, {n, 33}), 1),
+                                     t.b.Iota(Shape::Array(ElementType::S32, {n, 33}), 0), CompareDirection::Lt),
+                         reversed, x});
+        Instruction* both[] = {turned, t.b.Transpose(chosen, {1, 0})};
+        t.b.Make(Op::Concatenate, both, DimensionsAttrs{{1}}, {}, nullptr);
+        t.Check();
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace strop::cpu
