@@ -1,6 +1,9 @@
 """./dev demo and ./dev bench: programs that need the built plugin and the Python environment."""
 import os
+import tempfile
+from pathlib import Path
 
+import performance
 from building import DEFAULT_PRESET, build_targets, folder
 from environment import PYTHON, setup
 from progress import ROOT, Failure, Step, run
@@ -21,7 +24,28 @@ def demo(arguments):
     return 0
 
 
+def suite(script, options):
+    """The side-by-side benchmark beside the checkout; all of it becomes docs/performance.md"""
+    with tempfile.TemporaryDirectory() as scratch:
+        result = Path(scratch) / "result.json"
+        code = run([PYTHON, script, "--platforms", "cpu,strop", "--json", result, *options], env=dict(plugin_environment(), JAX_PLATFORMS="strop,cpu"))
+        if not result.is_file():
+            raise Failure(f"sidebyside.py ended with {code} and no result")
+        if any(option.split("=")[0] in ("--group", "--only", "--splits") for option in options):
+            print("only a run of all cases is written to docs/performance.md")
+            return code
+        return code or performance.report(result)
+
+
 def bench(arguments):
+    values = {name: value for name, _, value in (a.partition("=") for a in arguments)}
+    if "--report" in values:
+        return performance.report(values["--report"])
+    script = Path(values.get("--suite", "")).resolve() / "sidebyside.py"
+    if "--suite" in values and not script.is_file():
+        raise Failure(f"there is no sidebyside.py in '{values['--suite']}'")
     setup()
     build_targets(DEFAULT_PRESET)
+    if "--suite" in values:
+        return suite(script, [a for a in arguments if not a.startswith("--suite=")])
     return run([PYTHON, "bench/bench.py", *arguments], env=plugin_environment())
