@@ -498,7 +498,13 @@ Result<std::shared_ptr<const Conv>> Conv::Create(const ConvProblem& p, const Gem
   if (p.spatial.size() > 8)
     return Unimplemented("convolution with ", p.spatial.size(), " spatial dimensions; at most 8");
   if (const int dilated = DilatedDim(p); dilated >= 0) return MakePhasedConv(p, dilated, isa);
-  if (IsDepthwise(p)) return MakeDepthwiseConv(p, isa);
+  if (IsDepthwiseByRows(p)) return MakeDepthwiseRowsConv(p, isa);
+  if (IsDepthwiseGradient(p)) return MakeDepthwiseGradientConv(p, isa);
+  if (IsDepthwise(p)) {
+    std::shared_ptr<const Conv> planar = p.input_feature_stride > 1 ? MakePlanarConv(p, isa) : nullptr;
+    if (planar) return planar;
+    return MakeDepthwiseConv(p, isa);
+  }
   if (SumsOverImages(p)) return MakeKernelGradientConv(p, isa);
   if (std::shared_ptr<const Conv> conv = MakePlanarSums(p, isa)) return conv;
   if (std::shared_ptr<const Conv> conv = MakePlanarConv(p, isa)) return conv;

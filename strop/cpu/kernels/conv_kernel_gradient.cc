@@ -73,7 +73,7 @@ class KernelGradientConv final : public Conv {
     bool any = false;
     for (int64_t line = 0; line < lines_; ++line) {
       ProductRun run;
-      if (!RunOf(at, line, run)) continue;
+      if (!PositionsInside(p_, at, line, run)) continue;
       while (run.length > 0) {
         if (piece.Add(run, a_step(), b_step())) continue;
         Multiply(piece, x, y, rows, c, any);
@@ -106,28 +106,6 @@ class KernelGradientConv final : public Conv {
 
   int64_t a_step() const { return p_.spatial.back().window_dilation * p_.spatial.back().input_stride; }
   int64_t b_step() const { return p_.spatial.back().kernel_stride; }
-
-  // The positions of a row of an image that output `at` finds inside the input; false if there are none.
-  bool RunOf(const int64_t* at, int64_t line, ProductRun& run) const {
-    const size_t last = p_.spatial.size() - 1;
-    run = {0, 0, 0};
-    for (size_t d = last; d-- > 0;) {
-      const ConvSpatialDim& s = p_.spatial[d];
-      const int64_t w = line % s.kernel, i = InputIndex(s, at[d], w);
-      line /= s.kernel;
-      if (i < 0) return false;
-      run.a += i * s.input_stride;
-      run.b += w * s.kernel_stride;
-    }
-    const ConvSpatialDim& row = p_.spatial[last];
-    const int64_t start = at[last] * row.stride - row.pad_low;
-    const int64_t begin = start < 0 ? CeilDiv(-start, row.window_dilation) : 0;
-    const int64_t end = start < row.input ? std::min(row.kernel, CeilDiv(row.input - start, row.window_dilation)) : 0;
-    run.a += line * p_.input_feature_stride + (start + begin * row.window_dilation) * row.input_stride;
-    run.b += line * p_.kernel_in_stride + begin * row.kernel_stride;
-    run.length = end - begin;
-    return begin < end;
-  }
 
   void Multiply(const Piece& piece, const T* x, const T* y, int64_t rows, T* c, bool accumulate) const {
     for (int64_t j = 0; j < cols_; j += micro_.nr) {

@@ -240,7 +240,9 @@ std::shared_ptr<const Conv> MakePlanarConv(const ConvProblem& p, const GemmIsa& 
   constexpr int64_t kFew = 16, kMostTerms = 1 << 14;
   if (p.spatial.empty() || p.batch == 0 || p.in_features == 0 || p.out_features == 0) return nullptr;
   const int64_t features = p.out_features / std::max(p.feature_groups, p.batch_groups);
-  if (features >= kFew && p.in_features >= kFew) return nullptr;
+  // Or many, where they are planes in memory already.
+  const bool planes = p.spatial.back().input_stride == 1 && p.input_feature_stride > 1;
+  if (features >= kFew && p.in_features >= kFew && !planes) return nullptr;
   int64_t terms = p.in_features;
   for (const ConvSpatialDim& d : p.spatial) {
     if (d.base_dilation != 1 || d.kernel == 0 || d.output == 0 || d.input == 0) return nullptr;

@@ -1,8 +1,10 @@
 // The taps of a convolution's window, and where they read: for the ways to convolve (conv.cc, conv_depthwise.cc).
 #pragma once
+#include <algorithm>
 #include <vector>
 
 #include "strop/cpu/kernels/conv.h"
+#include "strop/cpu/kernels/rounding.h"
 
 namespace strop::cpu {
 
@@ -40,6 +42,29 @@ struct Taps {
   }
 };
 
+// Of row `line` of the taps, (in_feature, outer dimensions) in order: those that output `at` finds inside the input, as
+// offsets of input and kernel; false if there are none. For problems without reversal and dilated inputs.
+inline bool PositionsInside(const ConvProblem& p, const int64_t* at, int64_t line, ProductRun& run) {
+  const size_t last = p.spatial.size() - 1;
+  run = {0, 0, 0};
+  for (size_t d = last; d-- > 0;) {
+    const ConvSpatialDim& s = p.spatial[d];
+    const int64_t w = line % s.kernel, i = InputIndex(s, at[d], w);
+    line /= s.kernel;
+    if (i < 0) return false;
+    run.a += i * s.input_stride;
+    run.b += w * s.kernel_stride;
+  }
+  const ConvSpatialDim& row = p.spatial[last];
+  const int64_t start = at[last] * row.stride - row.pad_low;
+  const int64_t begin = start < 0 ? CeilDiv(-start, row.window_dilation) : 0;
+  const int64_t end = start < row.input ? std::min(row.kernel, CeilDiv(row.input - start, row.window_dilation)) : 0;
+  run.a += line * p.input_feature_stride + (start + begin * row.window_dilation) * row.input_stride;
+  run.b += line * p.kernel_in_stride + begin * row.kernel_stride;
+  run.length = end - begin;
+  return begin < end;
+}
+
 // The dimension whose dilated input can be taken apart (conv_phases.cc), or -1; and the convolution that does so.
 int DilatedDim(const ConvProblem& problem);
 Result<std::shared_ptr<const Conv>> MakePhasedConv(const ConvProblem& problem, int dim, const GemmIsa& isa);
@@ -53,5 +78,12 @@ Result<std::shared_ptr<const Conv>> MakeDepthwiseConv(const ConvProblem& problem
 bool SumsOverImages(const ConvProblem& problem);
 // Of a problem for which SumsOverImages().
 Result<std::shared_ptr<const Conv>> MakeKernelGradientConv(const ConvProblem& problem, const GemmIsa& isa);
+
+// Depthwise, with contiguous channels and of the sums' own type everywhere.
+bool IsDepthwiseByRows(const ConvProblem& problem);
+Result<std::shared_ptr<const Conv>> MakeDepthwiseRowsConv(const ConvProblem& problem, const GemmIsa& isa);
+// And the gradient of its kernel.
+bool IsDepthwiseGradient(const ConvProblem& problem);
+Result<std::shared_ptr<const Conv>> MakeDepthwiseGradientConv(const ConvProblem& problem, const GemmIsa& isa);
 
 }  // namespace strop::cpu

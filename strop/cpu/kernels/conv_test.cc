@@ -180,7 +180,7 @@ TEST(Conv, SharesPanels) {
 TEST(Conv, KernelGradients) {
   for (Case c : std::vector<Case>{{40, 3, 70, 1, 1, {{20, 20, 1, 1, 1}, {30, 30, 1, 1, 1}}},
                                   {13, 2, 32, 1, 1, {{17, 9, 1, 0, 1, 1, 2}, {21, 11, 1, 1, 1, 1, 2}}},
-                                  {12, 3, 24, 1, 3, {{9, 9, 1, 1, 1}, {300, 301, 2, 2, 2}}},
+                                  {12, 3, 24, 1, 3, {{9, 9, 1, 1, 1}, {200, 201, 2, 2, 2}}},
                                   {64, 2, 80, 1, 1, {{2, 2, 1, 1, 1}, {2, 2, 1, 1, 1}}},
                                   {5, 70, 9, 1, 1, {{3, 2, 1, 3, 3}}},
                                   {12, 4, 40, 1, 1, {{1, 1}, {6, 6}, {40, 40}}}})
@@ -210,6 +210,38 @@ TEST(Conv, CopiesToPlanes) {
       Case typed = c;
       typed.type = type, typed.result = result;
       Check(typed, order);
+    }
+}
+
+// Depthwise with contiguous channels, and the gradient of its kernel in several parts.
+TEST(Conv, DepthwiseChannels) {
+  for (ElementType type : {ElementType::F32, ElementType::F64}) {
+    Case c{2, 37, 37, 37, 1, {{7, 3, 1, 1, 1}, {30, 5, 1, 3, 1}}, type, type};
+    Check(c, Order::ChannelsLast);
+    c.dims = {{9, 3, 2, 1, 1}, {11, 2, 3, 0, 1, 1, 2, true}};
+    Check(c, Order::ChannelsLast);
+    c.dims = {{3, 5, 1, 3, 9}};
+    Check(c, Order::ChannelsLast);
+    c = {83, 3, 83, 1, 83, {{40, 38, 1, 1, 1}, {30, 29, 1, 1, 0}}, type, type};
+    Check(c, Order::KernelGradient);
+    c.dims = {{9, 5, 1, 1, 0, 1, 2}, {3, 2, 1, 1, 1}, {200, 199, 1, 0, 1}};
+    Check(c, Order::KernelGradient);
+  }
+}
+
+// Images that lie feature by feature: strides, dilations, reversal, groups, one to three dimensions, several tasks an
+// image.
+TEST(Conv, ImagesOfPlanes) {
+  for (Case c : std::vector<Case>{{1, 20, 13, 1, 1, {{70, 3, 1, 1, 1}, {72, 3, 1, 1, 1}}},
+                                  {2, 3, 30, 1, 1, {{31, 7, 2, 3, 3}, {34, 7, 2, 2, 3}}},
+                                  {2, 12, 18, 3, 1, {{9, 3, 3, 1, 1, 1, 2}, {40, 3, 1, 2, 2, 1, 2, true}}},
+                                  {2, 5, 9, 1, 1, {{200, 5, 1, 2, 2}}},
+                                  {1, 4, 3, 1, 1, {{6, 3, 1, 1, 1}, {7, 2, 2, 1, 1}, {20, 3, 1, 1, -2}}},
+                                  {1, 6, 6, 6, 1, {{20, 3, 1, 1, 1}, {21, 3, 1, 1, 1}}},
+                                  {2, 2, 25, 1, 1, {{12, 3, 1, 1, 1, 2}, {13, 4, 1, 2, 2, 2}}}})
+    for (ElementType type : {ElementType::F32, ElementType::F64}) {
+      c.type = c.result = type;
+      for (Order order : {Order::ChannelsFirst, Order::ChannelsLast, Order::BatchLast}) Check(c, order);
     }
 }
 

@@ -51,6 +51,17 @@ template <class T>
 using RunsKernel = void (*)(const ProductRun* runs, int64_t count, const T* a, int64_t a_step, const T* b,
                             int64_t b_step, int64_t cols, T* c, int64_t c_stride, bool accumulate);
 
+// sums[c] += sum over the runs, and over their steps, of a[c] * b[c], for `channels` of them; as RunsKernel otherwise.
+template <class T>
+using RunProductsKernel = void (*)(const ProductRun* runs, int64_t count, const T* a, int64_t a_step, const T* b,
+                                   int64_t b_step, int64_t channels, T* sums);
+
+// out[i * out_step + c] = sum over taps of x[tap][i * x_step + c] * w[tap][c], for `count` positions i and `channels`
+// c.
+template <class T>
+using TapsKernel = void (*)(int64_t taps, const T* const* x, const T* const* w, int64_t count, int64_t x_step,
+                            int64_t channels, T* out, int64_t out_step);
+
 inline constexpr int kSmallRows = 8;
 
 // c[r][j] = (accumulate ? c[r][j] : 0) + sum over k of a[k][r] * b[offsets[k] + j]: a is a packed panel, b are planes
@@ -91,6 +102,8 @@ struct MicroTable {
   // What was added to the elements of A that were packed from S8: C is too large by this times the sums of B's columns.
   int bias = 0;
   DotKernel<T> dot[kPackSources] = {};
+  RunProductsKernel<T> run_products = nullptr;  // of floats only, as the next
+  TapsKernel<T> taps = nullptr;
   void (*multiply_add)(int64_t n, const T* x, const T* y, T* sums) = nullptr;  // sums[i] += x[i] * y[i]
   void (*scale_add)(int64_t n, const T* x, T factor, T* sums) = nullptr;       // sums[i] += x[i] * factor
 };
