@@ -19,6 +19,16 @@ constexpr int64_t kEnoughTasks = 32;
 constexpr int64_t kSumTerms = 256;   // in registers before they are added to what was before
 constexpr int64_t kNeighbours = 64;  // features that are read together where they lie side by side
 
+// Without dimensions of one element, so that the first is one that can be cut.
+ConvProblem WithoutPoints(ConvProblem p) {
+  for (size_t d = p.spatial.size(); d-- > 0;) {
+    const ConvSpatialDim& s = p.spatial[d];
+    if (p.spatial.size() > 1 && s.input == 1 && s.kernel == 1 && s.output == 1 && s.pad_low == 0)
+      p.spatial.erase(p.spatial.begin() + static_cast<ptrdiff_t>(d));
+  }
+  return p;
+}
+
 template <class T>
 class PlanarConv final : public Conv {
  public:
@@ -40,7 +50,8 @@ class PlanarConv final : public Conv {
     const auto bytes = [&] { return (together_ * p.in_features * planes_.size() + ResultSize()) * kSize; };
     while (rows_ > 1 && bytes() > kTaskBytes && rows_ > Reach()) rows_ = CeilDiv(rows_, 2), Lay();
     const auto tasks = [&] { return group_blocks_ * p.batch * CeilDiv(out0, rows_); };
-    while (rows_ > 4 * Reach() && tasks() < kEnoughTasks && TaskFlops() > kTaskFlops) rows_ = CeilDiv(rows_, 2), Lay();
+    while (rows_ > std::max<int64_t>(1, 4 * Reach()) && tasks() < kEnoughTasks && TaskFlops() > kTaskFlops)
+      rows_ = CeilDiv(rows_, 2), Lay();
     rows_ = CeilDiv(out0, CeilDiv(out0, rows_));
     Lay();
     chunks_ = CeilDiv(out0, rows_);
@@ -228,7 +239,7 @@ class PlanarConv final : public Conv {
 
 template <class T>
 std::shared_ptr<const Conv> MakeOf(const ConvProblem& p, const GemmIsa& isa) {
-  auto conv = std::make_shared<PlanarConv<T>>(p, isa);
+  auto conv = std::make_shared<PlanarConv<T>>(WithoutPoints(p), isa);
   constexpr double kMostWaste = 2;
   if (conv->Waste() > kMostWaste) return nullptr;
   return conv;
