@@ -120,6 +120,19 @@ std::vector<bool> LiveResults(const Instruction& i) {
   return live;
 }
 
+size_t SmallestResult(const Instruction& i) {
+  const std::vector<Shape>& results = i.shape().elements();
+  const auto bytes = [](const Shape& s) {
+    int64_t n = 0;
+    for (const Shape& leaf : s.Leaves())
+      if (leaf.IsArray()) n = SaturatingAdd(n, leaf.byte_size());
+    return n;
+  };
+  return static_cast<size_t>(
+      std::ranges::min_element(results, [&](const Shape& a, const Shape& b) { return bytes(a) < bytes(b); }) -
+      results.begin());
+}
+
 bool HasConditional(const Module& module) {
   for (const Computation* c : module.computations())
     for (const Instruction* i : c->instructions())
@@ -161,12 +174,15 @@ struct ConditionalSimplifier final : Pass {
   }
 
  private:
-  // Branches return what is read only. One result stays in any case.
+  // Branches return what is read only. One result stays in any case: of a conditional that is there for its effects,
+  // the smallest.
   Result<int64_t> RemoveDeadResults(Instruction* i, Effects& effects) {
     if (!i->shape().IsTuple() || i->IsRoot() || HasControlEdges(*i)) return 0;
-    const std::vector<bool> live = LiveResults(*i);
+    std::vector<bool> live = LiveResults(*i);
+    if (live.empty()) return 0;
+    if (std::ranges::none_of(live, [](bool read) { return read; })) live[SmallestResult(*i)] = true;
     const int64_t kept = std::count(live.begin(), live.end(), true);
-    if (kept == 0 || kept == i->shape().tuple_size()) return 0;
+    if (kept == i->shape().tuple_size()) return 0;
     Shape shape;
     for (int64_t k = 0; k < static_cast<int64_t>(i->called().size()); ++k) {
       OwnCallee(i, k, callers_, effects);

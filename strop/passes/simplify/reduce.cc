@@ -110,6 +110,15 @@ Instruction* ReduceReduce(Instruction* i, Builder& b) {
   return b.Make(Op::Reduce, operands, DimensionsAttrs{dimensions}, {&reducer, 1}, &i->shape());
 }
 
+// y summed up so often. A number that small floats cannot count to is one for f32, which rounds to 24 bits at worst.
+Instruction* Times(Instruction* y, int64_t copies, Builder& b) {
+  const ElementType type = Type(y);
+  const bool by_f32 = IsFloat(type) && Bits(type) < 32 && copies > int64_t{1} << FormatOf(type).mantissa_bits;
+  if (by_f32) y = b.Convert(y, ElementType::F32);
+  y = b.Make(Op::Multiply, {y, b.Splat(Type(y), static_cast<double>(copies), y->shape().dims())});
+  return by_f32 ? b.Convert(y, type) : y;
+}
+
 // Of copies: each is reduced once, a sum over them is a product with their number, and the largest is each of them.
 Instruction* ReduceBroadcast(Instruction* i, Builder& b) {
   const Instruction* x = i->operand(0);
@@ -125,9 +134,7 @@ Instruction* ReduceBroadcast(Instruction* i, Builder& b) {
     if (!Contains(i->dimensions(), d)) place[d] = kept++;
     if (Contains(i->dimensions(), d) && !Contains(x->dimensions(), d)) copies *= x->shape().dim(d);
   }
-  if (op == Op::Add &&
-      !(IsInteger(Type(i)) || (IsFloat(Type(i)) && copies <= (int64_t{1} << FormatOf(Type(i)).mantissa_bits))))
-    return nullptr;
+  if (op == Op::Add && !IsInteger(Type(i)) && !IsFloat(Type(i))) return nullptr;
   for (int64_t k = 0; k < x->operand(0)->shape().rank(); ++k) {
     if (place[x->dimensions()[k]] < 0) {
       own_reduced.push_back(k);
@@ -137,7 +144,7 @@ Instruction* ReduceBroadcast(Instruction* i, Builder& b) {
   }
   Instruction* y = x->operand(0);
   if (!own_reduced.empty()) y = b.Reduce(y, i->operand(1), own_reduced, i->to_apply());
-  if (op == Op::Add) y = b.Make(Op::Multiply, {y, b.Splat(Type(i), static_cast<double>(copies), y->shape().dims())});
+  if (op == Op::Add) y = Times(y, copies, b);
   return i->shape().IsScalar() ? y : b.Broadcast(y, i->shape().dims(), own_kept);
 }
 
