@@ -18,6 +18,7 @@ CpuBackend::CpuBackend() : compiler_(std::make_unique<KernelCompiler>()) {
   target_.vector_bytes = HostIsa::Get().vector_bytes;
   target_.supports = [this](const Instruction& i) { return Supports(i); };
   target_.joins_region = &JoinsRegion;
+  target_.writes_in_layout = &WritesInLayout;
   target_.can_fuse = [](const Instruction&, const Instruction&, const Instruction& root) {
     if (root.op() == Op::ReduceWindow && LibrarySupports(root))
       return Decision::No("%", root.name(), " is a scan, which reads its operands from memory");

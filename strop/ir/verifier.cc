@@ -235,7 +235,9 @@ bool IsRowMajor(const Shape& shape) {
   return true;
 }
 
-bool MayNameLayouts(Op op) { return op == Op::CustomCall || op == Op::Bitcast || op == Op::GetTupleElement; }
+bool MayNameLayouts(Op op) {
+  return op == Op::CustomCall || op == Op::Dot || op == Op::Bitcast || op == Op::GetTupleElement;
+}
 
 Status VerifyStage(const Module& module) {
   const Stage stage = module.stage();

@@ -540,7 +540,10 @@ std::vector<Computation*> StepComputations(const Module& module) {
 }  // namespace plan_internal
 
 Status FuseModule(Module& module, const TargetInfo& target, std::vector<FusionLimit>* limits) {
-  for (Computation* c : plan_internal::StepComputations(module)) STROP_TRY(Fuser(module, *c, target, limits).Run());
+  for (Computation* c : plan_internal::StepComputations(module)) {
+    plan_internal::WriteProductsTransposed(*c, target);
+    STROP_TRY(Fuser(module, *c, target, limits).Run());
+  }
   module.set_stage(Stage::Fused);
   return OkStatus();
 }

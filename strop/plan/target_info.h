@@ -21,6 +21,8 @@ struct TargetInfo {
 
   // Can the backend compile this instruction as a kernel (alone or as the root of a fusion)? No: it is interpreted.
   std::function<Decision(const Instruction&)> supports;
+  // Does the backend compute this dot into the layout that its shape names? Null: into none but row-major.
+  std::function<Decision(const Instruction& dot)> writes_in_layout;
   // May this kernel become part of a region: a loop of small steps in one function? Null: there are no regions.
   std::function<Decision(const Instruction& kernel)> joins_region;
   // May `producer` be computed inside the kernel of `consumer_root`, at `user` (its user inside that kernel)? Asked

@@ -122,6 +122,8 @@ std::string OriginOf(const Instruction& instruction);
 
 // Computations whose instructions become steps: the entry and what control flow reaches from it.
 std::vector<Computation*> StepComputations(const Module& module);
+// Dots that are only read transposed get that layout, where the target computes them so (product_layouts.cc).
+void WriteProductsTransposed(Computation& computation, const TargetInfo& target);
 // Output leaf -> the parameter leaf whose memory is given to it.
 std::map<int64_t, int64_t> DonatedParameters(const Module& module);
 // Leaves of a tuple before those of `element`.

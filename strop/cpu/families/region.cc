@@ -25,6 +25,12 @@ bool IsCall(const Instruction& kernel) {
 
 }  // namespace
 
+Decision WritesInLayout(const Instruction& dot) {
+  if (IsComplex(dot.shape().type())) return Decision::No("its parts are computed separately");
+  if (const Decision d = LibrarySupports(dot); !d) return d;
+  return IsCall(dot) ? Decision::Yes() : Decision::No("in a region code is generated for it");
+}
+
 Decision JoinsRegion(const Instruction& kernel) {
   if (!IsCall(kernel))
     if (Decision d = IsEmitted(kernel); !d) return d;

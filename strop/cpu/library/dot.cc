@@ -14,7 +14,7 @@ struct Merged {
   int64_t stride = 0;
 };
 
-// The dimensions `dims` of a row-major array as one: each must be as far from the next as the next spans.
+// The dimensions `dims` of an array as one: each must be as far from the next as the next spans.
 std::optional<Merged> Merge(const Shape& shape, const Dims& dims) {
   const Int64Vector strides = shape.Strides();
   Merged m;
@@ -28,6 +28,12 @@ std::optional<Merged> Merge(const Shape& shape, const Dims& dims) {
     m.size *= size;
   }
   return m;
+}
+
+Dims Between(int64_t first, int64_t end) {
+  Dims dims;
+  for (int64_t d = first; d < end; ++d) dims.push_back(d);
+  return dims;
 }
 
 Dims FreeDims(const Shape& shape, const Dims& batch, const Dims& contracting) {
@@ -63,6 +69,16 @@ Result<GemmProblem> ProblemOf(const Instruction& dot) {
   p.a = {lhs.type(), m->stride, lhs_k->stride, lhs_batch->stride};
   p.b = {rhs.type(), rhs_k->stride, n->stride, rhs_batch->stride};
   p.c = {out.type(), p.n, 1, p.m * p.n};
+  if (out.has_layout() && !out.layout().IsRowMajor()) {
+    const int64_t batch = static_cast<int64_t>(a.lhs_batch.size());
+    const int64_t rows = lhs.rank() - batch - static_cast<int64_t>(a.lhs_contracting.size());
+    const auto c_batch = Merge(out, Between(0, batch)), c_m = Merge(out, Between(batch, batch + rows)),
+               c_n = Merge(out, Between(batch + rows, out.rank()));
+    if (!c_batch || !c_m || !c_n)
+      return Unimplemented("dot whose result ", out.ToStringWithLayout(), " interleaves its dimensions");
+    p.c = {out.type(), c_m->stride, c_n->stride, c_batch->stride};
+    if (p.n == 1) p.c.col_stride = 1;
+  }
   // A dimension of size one has no stride; give it one that lets the contiguous forms be seen.
   if (p.k == 1 && p.a.col_stride == 0) p.a.col_stride = 1;
   if (p.n == 1 && p.b.col_stride == 0) p.b.col_stride = 1;
