@@ -12,6 +12,7 @@
 
 #include "strop/analysis/combiner.h"
 #include "strop/ir/builder.h"
+#include "strop/passes/partial_reduction.h"
 #include "strop/passes/pass.h"
 
 namespace strop {
@@ -122,6 +123,7 @@ void Split(Instruction& reduce, const Outermost& run, int64_t pieces) {
     if (d >= run.last) inside.push_back(d - run.last + run.first + 2);
   Computation* const called[] = {reduce.to_apply()};
   Instruction* first = b.Make(Op::Reduce, operands, DimensionsAttrs{inside}, called, nullptr);
+  if (first) first->set_frontend_attribute(kPartialReduction, "true");
   for (int64_t k = 0; k < inputs; ++k) partial.push_back(inputs == 1 ? first : b.GetTupleElement(first, k));
   for (int64_t k = 0; k < inputs; ++k) partial.push_back(reduce.operand(inputs + k));
   Instruction* whole = b.Make(Op::Reduce, partial, DimensionsAttrs{Dims{run.first}}, called, nullptr);

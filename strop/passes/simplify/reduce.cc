@@ -1,6 +1,7 @@
 // Rules of reduce. The order in which a reduction combines its elements is left open.
 #include <algorithm>
 
+#include "strop/passes/partial_reduction.h"
 #include "strop/passes/simplify/constants.h"
 #include "strop/passes/simplify/reshape_groups.h"
 #include "strop/passes/simplify/simplify.h"
@@ -97,7 +98,8 @@ Instruction* ReduceTranspose(Instruction* i, Builder& b) {
 Instruction* ReduceReduce(Instruction* i, Builder& b) {
   const Instruction* inner = i->operand(0);
   if (i->operand_count() != 2 || inner->op() != Op::Reduce || inner->operand_count() != 2 || inner->use_count() != 1 ||
-      Type(inner) != Type(i) || Type(inner->operand(0)) != Type(i))
+      Type(inner) != Type(i) || Type(inner->operand(0)) != Type(i) ||
+      inner->frontend_attributes().contains(kPartialReduction))
     return nullptr;
   const Op op = ReducerOp(*i->to_apply());
   if (op == Op::kEnd || ReducerOp(*inner->to_apply()) != op || !IsIdentity(op, inner->operand(1))) return nullptr;
