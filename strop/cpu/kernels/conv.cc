@@ -100,6 +100,10 @@ class GemmConv final : public Conv {
     // Features side by side in memory are read where they lie, a tap at a time: nothing is packed but the kernel.
     indirect_ = !swapped_ && micro_.indirect[0] && p.input_type == ElementTypeOf<T>() && p.input_feature_stride == 1 &&
                 p.in_features >= kLeastIndirect;
+    if (indirect_ && positions_ <= kFewPositions && n >= 2 * micro_.nr) {
+      LayByColumns();
+      return;
+    }
     problem.whole_k = indirect_;
     if (k_ > 0 && Panels<T>::Suits(problem)) {
       panels_.emplace(problem, micro_);
@@ -130,6 +134,10 @@ class GemmConv final : public Conv {
 
   void Run(const ConvCall& call, int64_t begin, int64_t end, void* scratch) const override {
     const Operands operands(*this, call);
+    if (block_rows_ > 0) {
+      for (; begin < end; ++begin) RunColumns(operands, call, begin, scratch);
+      return;
+    }
     if (panels_ && indirect_) {
       for (; begin < end; ++begin) RunIndirect(operands, call, begin, scratch);
       return;
@@ -150,7 +158,9 @@ class GemmConv final : public Conv {
   static constexpr int kPieceElements = 2048;       // of a piece of a panel
   static constexpr int64_t kLeastIndirect = 16;     // features of a tap
   static constexpr int64_t kSmallKernel = 1 << 17;  // elements
-  using Position = int64_t[10];                     // by slot
+  static constexpr int64_t kFewPositions = 200;
+  static constexpr int64_t kColumnPanels = 9;  // of positions, a task
+  using Position = int64_t[10];                // by slot
 
   // The matrices of a group and of one of its outer positions: product group * outer_ + outer.
   class Operands final : public PanelOperands<T> {
@@ -255,6 +265,58 @@ class GemmConv final : public Conv {
       for (int64_t j = 0; j < cols; j += nr)
         for (int64_t i = 0; i < rows; i += mr) block(i, j);
     }
+  }
+
+  // Few positions: packing the kernel would be most of the work. A task owns a panel of features, whose part of the
+  // kernel it reads where it lies, or packs for itself if features are not contiguous, a few taps at a time.
+  void LayByColumns() {
+    zeros_.resize(static_cast<size_t>(p_.in_features));
+    const int64_t panels = CeilDiv(positions_, micro_.mr);
+    block_rows_ = CeilDiv(panels, CeilDiv(panels, kColumnPanels)) * micro_.mr;
+    down_ = CeilDiv(positions_, block_rows_);
+    across_ = CeilDiv(features_, micro_.nr);
+    num_tasks_ = groups_ * down_ * across_;
+    in_place_ = p_.kernel_type == ElementTypeOf<T>() && p_.kernel_out_stride == 1;
+    for (int64_t tap = 0; tap < taps_.count; ++tap)
+      in_place_ &= taps_.kernel_offset[tap] == tap * p_.in_features * p_.kernel_in_stride;
+    scratch_bytes_ = 4 * kCarverSlack + block_rows_ * static_cast<int64_t>(sizeof(int64_t)) +
+                     block_rows_ * taps_.count * static_cast<int64_t>(sizeof(T*)) +
+                     (TapsAtOnce() * p_.in_features + block_rows_) * micro_.nr * static_cast<int64_t>(sizeof(T));
+    StrAppend(tiles_, "patches where they lie, ", in_place_ ? "and the kernel, " : "", block_rows_, "x", micro_.nr,
+              " a task, ", micro_.mr, "x", micro_.nr, " in registers");
+  }
+  int64_t TapsAtOnce() const { return std::max<int64_t>(Panels<T>::kSumUnits / p_.in_features, 1); }
+
+  void RunColumns(const Operands& operands, const ConvCall& call, int64_t task, void* scratch) const {
+    const int64_t mr = micro_.mr, nr = micro_.nr, features = p_.in_features;
+    const int64_t n0 = task % across_ * nr, m0 = task / across_ % down_ * block_rows_;
+    const int64_t product = task / across_ / down_;
+    const int64_t rows = std::min(block_rows_, positions_ - m0), cols = std::min(nr, features_ - n0);
+    Carver carver(scratch);
+    int64_t* offsets = carver.Take<int64_t>(block_rows_);
+    const T** table = carver.Take<const T*>(block_rows_ * taps_.count);
+    T* packed = carver.Take<T>(TapsAtOnce() * features * nr);
+    T* sums = carver.Take<T>(block_rows_ * nr);
+    const StoreTarget c = operands.Target(product, m0, rows, offsets);
+    const T* input = static_cast<const T*>(call.input) + InputOffset(product);
+    for (int64_t i = 0; i < rows; i += mr) FillTable(m0 + i, std::min(mr, rows - i), input, table + i * taps_.count);
+    for (int64_t tap = 0, taps; tap < taps_.count; tap += taps) {
+      taps = std::min(TapsAtOnce(), taps_.count - tap);
+      const T* b = packed;
+      int64_t b_stride = nr;
+      if (in_place_ && cols == nr) {
+        b = static_cast<const T*>(call.kernel) + taps_.kernel_offset[tap] + product * features_ + n0;
+        b_stride = p_.kernel_in_stride;
+      } else {
+        operands.PackB(product, n0, cols, tap * features, taps * features, nr, packed);
+      }
+      for (int64_t i = 0; i < rows; i += mr) {
+        const int64_t height = std::min(mr, rows - i);
+        micro_.indirect[height - 1](taps, features, table + i * taps_.count + tap * height, b, b_stride, sums + i * nr,
+                                    nr, tap > 0);
+      }
+    }
+    StoreTile<T>(c, m0, n0, rows, cols, sums, nr, false);
   }
 
   // table[tap][v]: the features of that tap at position first + v.
@@ -483,7 +545,8 @@ class GemmConv final : public Conv {
   int rank_ = 0, first_merged_ = 0;
   int64_t groups_ = 1, features_ = 1, outer_ = 1, positions_ = 1, k_ = 0, tap_k_ = 1, down_ = 1, across_ = 1;
   int64_t row_taps_ = 1, rows_bytes_ = 0;
-  bool swapped_ = false, indirect_ = false;
+  int64_t block_rows_ = 0;  // of a task by columns
+  bool swapped_ = false, indirect_ = false, in_place_ = false;
   std::vector<T> zeros_;  // what is outside, if indirect
 };
 

@@ -28,11 +28,11 @@ Literal Random(ElementType type, int64_t n, std::mt19937& rng) {
   return l;
 }
 
-enum class Order { ChannelsFirst, ChannelsLast, BatchLast, KernelGradient };
+enum class Order { ChannelsFirst, ChannelsLast, BatchLast, KernelGradient, InputGradient };
 
 void Check(const Case& t, Order order) {
-  const bool channels_last = order == Order::ChannelsLast, batch_last = order == Order::BatchLast,
-             gradient = order == Order::KernelGradient;
+  const bool channels_last = order == Order::ChannelsLast || order == Order::InputGradient,
+             batch_last = order == Order::BatchLast, gradient = order == Order::KernelGradient;
   ConvProblem p;
   p.input_type = p.kernel_type = t.type;
   p.output_type = t.result;
@@ -73,6 +73,7 @@ void Check(const Case& t, Order order) {
     p.output_batch_stride = t.out;
     p.input_feature_stride = t.batch * input_n, p.kernel_in_stride = t.out * kernel_n;
   }
+  if (order == Order::InputGradient) p.kernel_in_stride = 1, p.kernel_out_stride = p.in_features;
   std::mt19937 rng(3);
   Literal input = Random(t.type, t.batch * t.in * input_n, rng),
           kernel = Random(t.type, t.out * p.in_features * kernel_n, rng);
@@ -244,6 +245,18 @@ TEST(Conv, ImagesOfPlanes) {
     for (ElementType type : {ElementType::F32, ElementType::F64}) {
       c.type = c.result = type;
       for (Order order : {Order::ChannelsFirst, Order::ChannelsLast, Order::BatchLast}) Check(c, order);
+    }
+}
+
+// Few positions and many features: by columns, with the kernel where it lies or transposed.
+TEST(Conv, FewPositions) {
+  for (Case c : std::vector<Case>{{1, 40, 96, 1, 1, {{7, 3, 1, 1, 1}, {7, 3, 1, 1, 1}}},
+                                  {2, 38, 150, 2, 1, {{5, 3, 2, 1, 1}, {5, 3, 1, 1, 1, 1, 1, true}}},
+                                  {2, 300, 70, 1, 1, {{1, 1}, {3, 1}}},
+                                  {3, 17, 80, 1, 1, {{8, 3, 1, 1, 1}, {7, 3, 1, 1, 1, 1, 2}}}})
+    for (ElementType type : {ElementType::F32, ElementType::F64}) {
+      c.type = c.result = type;
+      for (Order order : {Order::ChannelsLast, Order::InputGradient}) Check(c, order);
     }
 }
 

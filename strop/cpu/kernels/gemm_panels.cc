@@ -63,7 +63,7 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   batch_rounds_ = CeilDiv(p_.batch, batches_);
 
   const bool own_across = shares_a_ ? p_.b_across : p_.a_across;
-  const int64_t panels = CeilDiv(own_, own_width_), least = own_across ? (shares_a_ ? 4 : 8) : 1;
+  const int64_t panels = CeilDiv(own_, own_width_), least = own_across ? 4 : 1;
   const int64_t worth = CeilDiv(kTaskProducts, own_width_ * chunk_ * p_.k);
   const int64_t held = std::max<int64_t>(kOwnBytes / (own_width_ * CeilDiv(kb_, group) * bytes), 1);
   const int64_t even = CeilDiv(panels * batches_ * p_.outer, kTasks);
