@@ -63,8 +63,8 @@ class ElementBuilder {
   // Element `offset` (i64, in elements) onwards: lane l is element offset + l * stride. `mask` may be null; masked-off
   // lanes are not touched and read as anything. `multiple`: offset is a multiple of it.
   Val Load(const Memory& memory, ElementType type, V offset, int64_t stride, int lanes, V mask, int64_t multiple);
-  // Asks for the cache lines of the `lanes` elements behind those, which are about to be loaded; they need not exist.
-  void FetchBehind(const Memory& memory, ElementType type, V offset, int lanes);
+  // Asks for the cache lines of as many elements, which need not exist.
+  void Fetch(const Memory& memory, ElementType type, V offset, int count);
   // Elements offsets[l].
   Val Gather(const Memory& memory, ElementType type, V offsets, V mask);
   void Store(const Memory& memory, const Val& value, V offset, int64_t stride, int lanes, V mask, int64_t multiple);

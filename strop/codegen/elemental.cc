@@ -242,7 +242,7 @@ Val ElementalEmitter::Load(const ElementBuilder::Memory& memory, ElementType typ
     at.base = scopes_.At(at.level, [&] { return b_.Binary(llvm::Intrinsic::umin, at.base, last); });
     at.multiple = 1;
   }
-  if (fetch_ahead_ && at.stride == 1) elements_.FetchBehind(memory, type, at.base, lanes());
+  if (fetch_ahead_ && at.stride == 1) elements_.Fetch(memory, type, b_.Add(at.base, b_.I64(lanes())), lanes());
   return elements_.Load(Masked(memory), type, at.base, at.stride, at.stride == 0 ? 1 : lanes(), mask_.value,
                         at.multiple);
 }

@@ -39,11 +39,13 @@ Val ScalarEmitter::Mul(const Val& x, const Val& y) {
 
 // Vectors have no integer division, but the quotient of two integers of at most 32 (16) bits is the truncated quotient
 // of the same doubles (floats): the distance of a/b to the next integer, at least 1/b, is more than the rounding error.
+// A constant divisor is a multiplication and shifts, which LLVM knows.
 V ScalarEmitter::IntegerDivide(V x, V y, bool is_signed) {
   IrBuilder& ir = b_.ir();
   b_.Match(x, y);
   const int bits = VectorBuilder::ScalarBits(x);
-  if (VectorBuilder::Lanes(x) == 1 || bits > 32) return is_signed ? ir.CreateSDiv(x, y) : ir.CreateUDiv(x, y);
+  if (VectorBuilder::Lanes(x) == 1 || bits > 32 || llvm::isa<llvm::Constant>(y))
+    return is_signed ? ir.CreateSDiv(x, y) : ir.CreateUDiv(x, y);
   llvm::Type* real = VectorBuilder::Like(bits <= 16 ? b_.F32() : b_.F64(), x);
   V a = is_signed ? ir.CreateSIToFP(x, real) : ir.CreateUIToFP(x, real);
   V d = is_signed ? ir.CreateSIToFP(y, real) : ir.CreateUIToFP(y, real);

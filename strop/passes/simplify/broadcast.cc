@@ -1,4 +1,6 @@
 // Rules of broadcast.
+#include <algorithm>
+
 #include "strop/ir/physical_shape.h"
 #include "strop/passes/simplify/constants.h"
 #include "strop/passes/simplify/simplify.h"
@@ -37,10 +39,20 @@ Instruction* BroadcastReshape(Instruction* i, Builder& b) {
   return b.Broadcast(b.Reshape(reshape->operand(0), dims), i->shape().dims(), dimensions);
 }
 
+// f32[n] -> f32[n,1]: repeats nothing, and as a reshape needs no memory. (A single element may be spread further.)
+Instruction* BroadcastToReshape(Instruction* i, Builder& b) {
+  const Shape& from = i->operand(0)->shape();
+  if (from.num_elements() <= 1 || from.num_elements() != i->shape().num_elements()) return nullptr;
+  if (!from.IsStatic() || !i->shape().IsStatic()) return nullptr;
+  if (!std::is_sorted(i->dimensions().begin(), i->dimensions().end())) return nullptr;
+  return b.Reshape(i->operand(0), i->shape().dims());
+}
+
 constexpr Rule kRules[] = {
     {"broadcast-to-self", Op::Broadcast, &BroadcastToSelf},
     {"broadcast-broadcast", Op::Broadcast, &BroadcastBroadcast},
     {"broadcast-reshape", Op::Broadcast, &BroadcastReshape},
+    {"broadcast-to-reshape", Op::Broadcast, &BroadcastToReshape},
 };
 
 }  // namespace
