@@ -130,12 +130,20 @@ void Split(Instruction& reduce, const Outermost& run, int64_t pieces) {
   if (b.status().ok()) reduce.parent()->Replace(&reduce, whole);
 }
 
+// Combines what another reduction left: the second of two steps.
+bool IsSecondStep(const Instruction& reduce) {
+  const Instruction* operand = reduce.operand(0);
+  if (operand->op() == Op::GetTupleElement) operand = operand->operand(0);
+  return operand->frontend_attributes().contains(kPartialReduction);
+}
+
 struct ReductionSplitter final : Pass {
   Result<bool> Run(Module& module, PassContext& context) override {
     int64_t split = 0;
     for (Computation* c : module.PostOrder()) {
       for (Instruction* i : c->instructions()) {
         if (i->op() != Op::Reduce || !i->operand(0)->shape().IsArray() || !i->operand(0)->shape().IsStatic()) continue;
+        if (IsSecondStep(*i)) continue;
         if (!i->control_predecessors().empty() || !i->control_successors().empty()) continue;
         const Outermost run = OutermostOf(*i);
         const int64_t pieces = PiecesOf(*i, run);

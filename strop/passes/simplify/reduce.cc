@@ -152,6 +152,7 @@ Instruction* ReduceBroadcast(Instruction* i, Builder& b) {
 
 // A reshape within what is reduced, or within what stays
 Instruction* ReduceReshape(Instruction* i, Builder& b) {
+  if (i->frontend_attributes().contains(kPartialReduction)) return nullptr;
   const Instruction* x = i->operand(0);
   if (i->operand_count() != 2 || x->op() != Op::Reshape || Type(x) != Type(i) || i->shape().num_elements() == 0 ||
       ReducerOp(*i->to_apply()) == Op::kEnd)
