@@ -100,7 +100,7 @@ class GemmConv final : public Conv {
     // Features side by side in memory are read where they lie, a tap at a time: nothing is packed but the kernel.
     indirect_ = !swapped_ && micro_.indirect[0] && p.input_type == ElementTypeOf<T>() && p.input_feature_stride == 1 &&
                 p.in_features >= kLeastIndirect;
-    if (indirect_ && positions_ <= kFewPositions && n >= 2 * micro_.nr) {
+    if (indirect_ && k_ > 0 && positions_ <= kFewPositions && n >= 2 * micro_.nr) {
       LayByColumns();
       return;
     }
