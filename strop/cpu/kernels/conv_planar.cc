@@ -16,7 +16,8 @@ namespace {
 constexpr int64_t kTaskBytes = 256 << 10;  // of planes
 constexpr int64_t kTaskFlops = 4 << 20;    // tasks of more are cut further
 constexpr int64_t kEnoughTasks = 32;
-constexpr int64_t kSumTerms = 256;   // in registers before they are added to what was before
+constexpr int64_t kSumTerms = 256;  // in registers before they are added to what was before
+constexpr int64_t kPieceFeatures = 16;
 constexpr int64_t kNeighbours = 64;  // features that are read together where they lie side by side
 
 // Without dimensions of one element, so that the first is one that can be cut.
@@ -56,13 +57,17 @@ class PlanarConv final : public Conv {
     Lay();
     chunks_ = CeilDiv(out0, rows_);
     num_tasks_ = tasks();
-    for (int64_t feature = 0; feature < p.in_features; ++feature)
-      for (int64_t tap = 0; tap < taps_; ++tap) {
-        int64_t rest = tap, at = feature * planes_.size();
-        for (int d = rank_; d-- > 0; rest /= p.spatial[d].kernel)
-          at += planes_.ShiftOffset(d, rest % p.spatial[d].kernel);
-        offsets_.push_back(at);
-      }
+    // In the order in which the implicit product adds (conv.cc): taps, and features within. Of many features in pieces,
+    // whose lines stay in the cache from tap to tap.
+    for (int64_t piece = 0; piece < p.in_features; piece += kPieceFeatures)
+      for (int64_t tap = 0; tap < taps_; ++tap)
+        for (int64_t f = piece; f < std::min(p.in_features, piece + kPieceFeatures); ++f) terms_.push_back({tap, f});
+    for (const Term& term : terms_) {
+      int64_t rest = term.tap, at = term.in_feature * planes_.size();
+      for (int d = rank_; d-- > 0; rest /= p.spatial[d].kernel)
+        at += planes_.ShiftOffset(d, rest % p.spatial[d].kernel);
+      offsets_.push_back(at);
+    }
     scratch_bytes_ = 5 * kCarverSlack + (PlaneElements() + WeightElements() + ResultSize() + RowElements()) * kSize +
                      planes_.temporary(together_ * p.in_features) * kSize;
     tiles_ = StrCat("planes of ", together_ * p.in_features, " features, ", rows_, " of ", out0, " rows a task, ",
@@ -157,21 +162,20 @@ class PlanarConv final : public Conv {
   int64_t ResultSize() const { return together_ * features_ * ResultPitch(); }
   int64_t RowElements() const { return together_ * features_ * p_.spatial[rank_ - 1].output; }
 
-  // A panel for each block of features: [in_feature][tap][feature].
+  // A panel for each block of features: [term][feature].
   void PackWeights(const uint8_t* kernel, int64_t group, int64_t groups, T* to) const {
     for (int64_t g = 0; g < groups; ++g)
       for (int64_t f = 0; f < features_; f += down_) {
         const int64_t height = std::min(down_, features_ - f);
         const int64_t base = ((group + g) * features_ + f) * p_.kernel_out_stride;
-        for (int64_t feature = 0; feature < p_.in_features; ++feature)
-          for (int64_t tap = 0; tap < taps_; ++tap) {
-            int64_t rest = tap, from = base + feature * p_.kernel_in_stride;
-            for (int d = rank_; d-- > 0; rest /= p_.spatial[d].kernel)
-              from += rest % p_.spatial[d].kernel * p_.spatial[d].kernel_stride;
-            const bool own = p_.kernel_type == ElementTypeOf<T>();
-            for (int64_t r = 0; r < height; ++r, from += p_.kernel_out_stride)
-              *to++ = own ? reinterpret_cast<const T*>(kernel)[from] : LoadAs<T>(p_.kernel_type, kernel, from);
-          }
+        for (const Term& term : terms_) {
+          int64_t rest = term.tap, from = base + term.in_feature * p_.kernel_in_stride;
+          for (int d = rank_; d-- > 0; rest /= p_.spatial[d].kernel)
+            from += rest % p_.spatial[d].kernel * p_.spatial[d].kernel_stride;
+          const bool own = p_.kernel_type == ElementTypeOf<T>();
+          for (int64_t r = 0; r < height; ++r, from += p_.kernel_out_stride)
+            *to++ = own ? reinterpret_cast<const T*>(kernel)[from] : LoadAs<T>(p_.kernel_type, kernel, from);
+        }
       }
   }
 
@@ -234,7 +238,11 @@ class PlanarConv final : public Conv {
   int64_t groups_ = 1, features_ = 1, together_ = 1, group_blocks_ = 1, taps_ = 1, k_ = 1;
   int64_t rows_ = 1, chunks_ = 1;  // of the first dimension: a task's; tasks
   int64_t line_ = 1, line_pitch_ = 0, down_ = 1, across_ = 1;
-  std::vector<int64_t> offsets_;  // [in_feature][tap]
+  struct Term {
+    int64_t tap, in_feature;
+  };
+  std::vector<Term> terms_;       // of a sum, in its order
+  std::vector<int64_t> offsets_;  // of the terms, in planes
 };
 
 template <class T>
