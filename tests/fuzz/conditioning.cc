@@ -40,9 +40,25 @@ bool AddsUp(const Instruction& i) {
   }
 }
 
-// Rounds nothing, but which of two NaNs it gives is open.
+// Rounds nothing, but which NaN it gives is open: one of two, or one with bits of the other operand.
 bool ChoosesNan(const Instruction& i) {
-  return (i.op() == Op::Maximum || i.op() == Op::Minimum || i.op() == Op::Clamp) && IsFloat(i.shape().type());
+  switch (i.op()) {
+    case Op::Maximum:
+    case Op::Minimum:
+    case Op::Clamp: return IsFloat(i.shape().type());
+    case Op::Abs:  // is left out where it changes no number
+      return IsFloat(i.shape().type()) && IsFloat(i.operand(0)->shape().type());
+    case Op::Reduce:
+    case Op::ReduceWindow:
+    case Op::Scatter:
+    case Op::SelectAndScatter:
+    case Op::Scan:
+      for (const Computation* c : i.called())
+        for (const Instruction* inner : c->instructions())
+          if (inner->shape().IsArray() && ChoosesNan(*inner)) return true;
+      return false;
+    default: return false;
+  }
 }
 
 bool IsInexact(const Shape& shape) { return IsFloat(shape.type()) || IsComplex(shape.type()); }
@@ -245,8 +261,8 @@ Instruction* NoisyPart(Builder& b, Instruction* part, Instruction* finite, const
   return b.Make(Op::Select, {finite, noisy, AnyOf(b, part->shape(), {INFINITY, -INFINITY, NAN, 0, 1}, random)});
 }
 
-// Values of which each element is one of two, or all the same; NaNs keep their sign.
-Instruction* EitherOf(Builder& b, const Shape& shape, double one, double other, Random& random) {
+// Values of which each element is one of two, or all the same; NaNs keep their sign, and have `any_bits` below it.
+Instruction* EitherOf(Builder& b, const Shape& shape, double one, double other, Random& random, bool any_bits = false) {
   Literal values = *Literal::Zeros(shape.WithoutLayout());
   const ElementType type = shape.type();
   const uint64_t sign = FormatOf(type).has_negative_zero ? uint64_t{1} << (Bits(type) - 1) : 0;
@@ -255,7 +271,8 @@ Instruction* EitherOf(Builder& b, const Shape& shape, double one, double other, 
   const int share = dice == 0 ? 0 : dice == 1 ? 100 : static_cast<int>(random.Below(101));
   for (int64_t i = 0; i < values.num_elements(); ++i) {
     const double value = random.Chance(share) ? one : other;
-    const uint64_t code = EncodeFloat(type, std::fabs(value)) | (std::signbit(value) ? sign : 0);
+    uint64_t code = EncodeFloat(type, std::fabs(value)) | (std::signbit(value) ? sign : 0);
+    if (any_bits && std::isnan(value)) code |= random.Below(int64_t{1} << (FormatOf(type).mantissa_bits - 1));
     std::memcpy(values.mutable_bytes().data() + i * Bytes(type), &code, static_cast<size_t>(Bytes(type)));
   }
   return b.Constant(std::move(values));
@@ -264,7 +281,8 @@ Instruction* EitherOf(Builder& b, const Shape& shape, double one, double other, 
 // NaNs of either sign. What functions of one number compute often has that number's sign, or the other.
 Instruction* EitherNan(Builder& b, const Shape& shape, const Instruction& op, Random& random) {
   const bool function = op.operand_count() == 1 && op.operand(0)->shape().Compatible(shape);
-  if (!function || random.Chance(60)) return EitherOf(b, shape, NAN, -NAN, random);
+  const bool any_bits = ChoosesNan(op) && FormatOf(shape.type()).has_infinity && random.Chance(50);
+  if (!function || random.Chance(60)) return EitherOf(b, shape, NAN, -NAN, random, any_bits);
   Instruction* negative = b.Compare(op.operand(0), b.Splat(shape.type(), 0, shape.dims()), CompareDirection::Lt);
   Instruction *one = EitherOf(b, shape, NAN, NAN, random), *other = EitherOf(b, shape, -NAN, -NAN, random);
   const bool same = random.Chance(50);
