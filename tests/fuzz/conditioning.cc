@@ -123,8 +123,9 @@ Instruction* NoisyWhereSmall(Builder& b, Instruction* x, Instruction* noisy, con
 Instruction* Multiplied(Builder& b, Instruction* x, const Instruction& op, double ulps, Random& random) {
   const Shape shape = x->shape().WithoutLayout();
   const int mantissa = FormatOf(shape.type()).mantissa_bits;
-  // Long sums round often; and equal terms always in the same direction.
-  ulps *= std::max(1.0, std::sqrt(static_cast<double>(Terms(op, *x))) / 8);
+  // Long sums round often; and equal terms, whose sum may be a product, always in the same direction.
+  const double terms = static_cast<double>(Terms(op, *x));
+  ulps *= std::max({1.0, std::sqrt(terms) / 8, terms / 64});
   // Equal elements are mostly rounded equally: bits that none of them has stay so.
   const bool same = random.Chance(30);
   Literal noise = *Literal::Zeros(shape);
