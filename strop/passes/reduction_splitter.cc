@@ -9,6 +9,7 @@
 // The pieces follow from the shape alone, so that the order of a sum does. The initial value is combined once a piece:
 // it must be the combiner's identity, or the combiner one that does not count. An argmax combines its pieces in order.
 #include <algorithm>
+#include <unordered_map>
 
 #include "strop/analysis/combiner.h"
 #include "strop/ir/builder.h"
@@ -99,8 +100,20 @@ int64_t PiecesOf(const Instruction& reduce, const Outermost& run) {
   return std::max<int64_t>(pieces, 1);
 }
 
+// The operands of a computation in pieces, as they were made: reductions of the same one share it.
+using Pieces = std::unordered_map<const Instruction*, std::vector<Instruction*>>;
+
+Instruction* InPieces(Builder& b, Instruction* operand, const Int64Vector& dims, Pieces& made) {
+  std::vector<Instruction*>& of_operand = made[operand];
+  for (Instruction* reshape : of_operand)
+    if (reshape->shape().dims() == dims) return reshape;
+  Instruction* reshape = b.Reshape(operand, dims);
+  if (reshape) of_operand.push_back(reshape);
+  return reshape;
+}
+
 // [.., run, ..] -> [.., pieces, size / pieces, ..], and what is reduced of it.
-void Split(Instruction& reduce, const Outermost& run, int64_t pieces) {
+void Split(Instruction& reduce, const Outermost& run, int64_t pieces, Pieces& made) {
   Builder b(reduce.parent());
   b.set_insert_before(&reduce);
   if (reduce.has_metadata()) b.set_metadata(reduce.shared_metadata());
@@ -114,7 +127,7 @@ void Split(Instruction& reduce, const Outermost& run, int64_t pieces) {
       dims.push_back(pieces);
       dims.push_back(run.size / pieces);
       for (int64_t d = run.last; d < operand->shape().rank(); ++d) dims.push_back(operand->shape().dim(d));
-      operand = b.Reshape(operand, dims);
+      operand = InPieces(b, operand, dims, made);
     }
     operands.push_back(operand);
   }
@@ -141,6 +154,7 @@ struct ReductionSplitter final : Pass {
   Result<bool> Run(Module& module, PassContext& context) override {
     int64_t split = 0;
     for (Computation* c : module.PostOrder()) {
+      Pieces made;
       for (Instruction* i : c->instructions()) {
         if (i->op() != Op::Reduce || !i->operand(0)->shape().IsArray() || !i->operand(0)->shape().IsStatic()) continue;
         if (IsSecondStep(*i)) continue;
@@ -148,7 +162,7 @@ struct ReductionSplitter final : Pass {
         const Outermost run = OutermostOf(*i);
         const int64_t pieces = PiecesOf(*i, run);
         if (pieces == 1 || !IsSplittable(*i)) continue;
-        Split(*i, run, pieces);
+        Split(*i, run, pieces, made);
         ++split;
       }
     }

@@ -252,16 +252,6 @@ Instruction* WithShare(Builder& b, Instruction* part, Instruction* other, double
   return b.Make(Op::Add, {part, b.Make(Op::Multiply, {other, share})});
 }
 
-Instruction* NoisyPart(Builder& b, Instruction* part, Instruction* finite, const Instruction& op, double ulps,
-                       Random& random) {
-  const ElementType type = part->shape().type();
-  const Int64Vector& dims = part->shape().dims();
-  Instruction* zero = b.Compare(part, b.Splat(type, 0, dims), CompareDirection::Eq);
-  Instruction* noisy = Multiplied(b, part, op, ulps, random);
-  noisy = b.Make(Op::Select, {zero, b.Splat(type, random.Chance(50) ? 0.0 : -0.0, dims), noisy});
-  return b.Make(Op::Select, {finite, noisy, AnyOf(b, part->shape(), {INFINITY, -INFINITY, NAN, 0, 1}, random)});
-}
-
 // Values of which each element is one of two, or all the same; NaNs keep their sign, and have `any_bits` below it.
 Instruction* EitherOf(Builder& b, const Shape& shape, double one, double other, Random& random, bool any_bits = false) {
   Literal values = *Literal::Zeros(shape.WithoutLayout());
@@ -277,6 +267,16 @@ Instruction* EitherOf(Builder& b, const Shape& shape, double one, double other, 
     std::memcpy(values.mutable_bytes().data() + i * Bytes(type), &code, static_cast<size_t>(Bytes(type)));
   }
   return b.Constant(std::move(values));
+}
+
+Instruction* NoisyPart(Builder& b, Instruction* part, Instruction* finite, const Instruction& op, double ulps,
+                       Random& random) {
+  const ElementType type = part->shape().type();
+  const Int64Vector& dims = part->shape().dims();
+  Instruction* zero = b.Compare(part, b.Splat(type, 0, dims), CompareDirection::Eq);
+  Instruction* noisy = Multiplied(b, part, op, ulps, random);
+  noisy = b.Make(Op::Select, {zero, EitherOf(b, part->shape(), 0.0, -0.0, random), noisy});
+  return b.Make(Op::Select, {finite, noisy, AnyOf(b, part->shape(), {INFINITY, -INFINITY, NAN, 0, 1}, random)});
 }
 
 // NaNs of either sign. What functions of one number compute often has that number's sign, or the other.

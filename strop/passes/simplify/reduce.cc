@@ -146,7 +146,10 @@ Instruction* ReduceBroadcast(Instruction* i, Builder& b) {
   }
   Instruction* y = x->operand(0);
   if (!own_reduced.empty()) y = b.Reduce(y, i->operand(1), own_reduced, i->to_apply());
+  const bool summed = !own_reduced.empty();  // from the initial value on: 0 + -0 is 0, and so it stays
   if (op == Op::Add) y = Times(y, copies, b);
+  if (op == Op::Add && !summed && IsFloat(Type(y)) && !IsNegativeZero(i->operand(1)))
+    y = b.Make(Op::Add, {y, b.Splat(Type(y), 0, y->shape().dims())});
   return i->shape().IsScalar() ? y : b.Broadcast(y, i->shape().dims(), own_kept);
 }
 
