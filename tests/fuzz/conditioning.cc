@@ -14,18 +14,27 @@ bool RoundsScalars(Op op) {
   return Is(op, kFloatMath) || op == Op::Add || op == Op::Subtract || op == Op::Multiply || op == Op::Divide;
 }
 
+// Ops that combine many elements by a function that is called.
+bool AppliesToMany(Op op) {
+  return op == Op::Reduce || op == Op::ReduceWindow || op == Op::Scatter || op == Op::SelectAndScatter ||
+         op == Op::Scan;
+}
+
+// Is `matches` true of any instruction of those functions?
+template <class Fn>
+bool AnyApplied(const Instruction& i, Fn matches) {
+  for (const Computation* c : i.called())
+    for (const Instruction* inner : c->instructions())
+      if (matches(*inner)) return true;
+  return false;
+}
+
 // Sums of many products: what gets lost shows in the operands, not in the result. The largest of many loses nothing.
 bool AddsUp(const Instruction& i) {
+  if (AppliesToMany(i.op()))
+    return AnyApplied(
+        i, [](const Instruction& inner) { return RoundsScalars(inner.op()) && !IsInteger(inner.shape().type()); });
   switch (i.op()) {
-    case Op::Reduce:
-    case Op::ReduceWindow:
-    case Op::Scatter:
-    case Op::SelectAndScatter:
-    case Op::Scan:
-      for (const Computation* c : i.called())
-        for (const Instruction* inner : c->instructions())
-          if (RoundsScalars(inner->op()) && !IsInteger(inner->shape().type())) return true;
-      return false;
     case Op::Dot:
     case Op::RaggedDot:
     case Op::ScaledDot:
@@ -42,21 +51,14 @@ bool AddsUp(const Instruction& i) {
 
 // Rounds nothing, but which NaN it gives is open: one of two, or one with bits of the other operand.
 bool ChoosesNan(const Instruction& i) {
+  if (AppliesToMany(i.op()))
+    return AnyApplied(i, [](const Instruction& inner) { return inner.shape().IsArray() && ChoosesNan(inner); });
   switch (i.op()) {
     case Op::Maximum:
     case Op::Minimum:
     case Op::Clamp: return IsFloat(i.shape().type());
     case Op::Abs:  // is left out where it changes no number
       return IsFloat(i.shape().type()) && IsFloat(i.operand(0)->shape().type());
-    case Op::Reduce:
-    case Op::ReduceWindow:
-    case Op::Scatter:
-    case Op::SelectAndScatter:
-    case Op::Scan:
-      for (const Computation* c : i.called())
-        for (const Instruction* inner : c->instructions())
-          if (inner->shape().IsArray() && ChoosesNan(*inner)) return true;
-      return false;
     default: return false;
   }
 }

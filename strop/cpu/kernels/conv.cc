@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "strop/cpu/kernels/accumulator_type.h"
-#include "strop/cpu/kernels/conv_planes.h"
 #include "strop/cpu/kernels/conv_taps.h"
 #include "strop/cpu/kernels/gemm.h"
 #include "strop/cpu/kernels/gemm_blocks.h"

@@ -8,6 +8,7 @@
 
 #include "strop/cpu/kernels/accumulator_type.h"
 #include "strop/cpu/kernels/conv_planes.h"
+#include "strop/cpu/kernels/conv_taps.h"
 #include "strop/cpu/kernels/gemm_blocks.h"
 
 namespace strop::cpu {
@@ -33,7 +34,7 @@ ConvProblem WithoutPoints(ConvProblem p) {
 template <class T>
 class PlanarConv final : public Conv {
  public:
-  PlanarConv(const ConvProblem& p, const GemmIsa& isa) : p_(p), micro_(MicroOf<T>(isa)) {
+  PlanarConv(const ConvProblem& p, const GemmIsa& isa) : p_(p), taps_(p), micro_(MicroOf<T>(isa)) {
     rank_ = static_cast<int>(p.spatial.size());
     groups_ = std::max(p.feature_groups, p.batch_groups);
     features_ = p.out_features / groups_;
@@ -41,8 +42,7 @@ class PlanarConv final : public Conv {
     if (p.feature_groups > 1 && (p.input_feature_stride == 1 || p.output_feature_stride == 1))
       together_ = std::clamp<int64_t>(kNeighbours / std::min(p.in_features, features_), 1, groups_);
     group_blocks_ = CeilDiv(groups_, together_);
-    for (const ConvSpatialDim& d : p.spatial) taps_ *= d.kernel;
-    k_ = p.in_features * taps_;
+    k_ = p.in_features * taps_.count;
     const int64_t out0 = p.spatial[0].output;
     rows_ = out0;
     down_ = CeilDiv(features_, CeilDiv(features_, kPlanarRows));
@@ -60,12 +60,11 @@ class PlanarConv final : public Conv {
     // In the order in which the implicit product adds (conv.cc): taps, and features within. Of many features in pieces,
     // whose lines stay in the cache from tap to tap.
     for (int64_t piece = 0; piece < p.in_features; piece += kPieceFeatures)
-      for (int64_t tap = 0; tap < taps_; ++tap)
+      for (int64_t tap = 0; tap < taps_.count; ++tap)
         for (int64_t f = piece; f < std::min(p.in_features, piece + kPieceFeatures); ++f) terms_.push_back({tap, f});
     for (const Term& term : terms_) {
-      int64_t rest = term.tap, at = term.in_feature * planes_.size();
-      for (int d = rank_; d-- > 0; rest /= p.spatial[d].kernel)
-        at += planes_.ShiftOffset(d, rest % p.spatial[d].kernel);
+      int64_t at = term.in_feature * planes_.size();
+      for (int d = 0; d < rank_; ++d) at += planes_.ShiftOffset(d, taps_.index[term.tap * rank_ + d]);
       offsets_.push_back(at);
     }
     scratch_bytes_ = 5 * kCarverSlack + (PlaneElements() + WeightElements() + ResultSize() + RowElements()) * kSize +
@@ -169,9 +168,7 @@ class PlanarConv final : public Conv {
         const int64_t height = std::min(down_, features_ - f);
         const int64_t base = ((group + g) * features_ + f) * p_.kernel_out_stride;
         for (const Term& term : terms_) {
-          int64_t rest = term.tap, from = base + term.in_feature * p_.kernel_in_stride;
-          for (int d = rank_; d-- > 0; rest /= p_.spatial[d].kernel)
-            from += rest % p_.spatial[d].kernel * p_.spatial[d].kernel_stride;
+          int64_t from = base + taps_.kernel_offset[term.tap] + term.in_feature * p_.kernel_in_stride;
           const bool own = p_.kernel_type == ElementTypeOf<T>();
           for (int64_t r = 0; r < height; ++r, from += p_.kernel_out_stride)
             *to++ = own ? reinterpret_cast<const T*>(kernel)[from] : LoadAs<T>(p_.kernel_type, kernel, from);
@@ -232,10 +229,11 @@ class PlanarConv final : public Conv {
   }
 
   ConvProblem p_;
+  Taps taps_;
   const MicroTable<T>& micro_;
   Planes planes_;
   int rank_ = 0, merged_ = 0;  // dimensions from merged_ on make a line
-  int64_t groups_ = 1, features_ = 1, together_ = 1, group_blocks_ = 1, taps_ = 1, k_ = 1;
+  int64_t groups_ = 1, features_ = 1, together_ = 1, group_blocks_ = 1, k_ = 1;
   int64_t rows_ = 1, chunks_ = 1;  // of the first dimension: a task's; tasks
   int64_t line_ = 1, line_pitch_ = 0, down_ = 1, across_ = 1;
   struct Term {

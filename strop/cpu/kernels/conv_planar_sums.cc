@@ -8,6 +8,7 @@
 
 #include "strop/cpu/kernels/accumulator_type.h"
 #include "strop/cpu/kernels/conv_planes.h"
+#include "strop/cpu/kernels/conv_taps.h"
 #include "strop/cpu/kernels/gemm_blocks.h"
 
 namespace strop::cpu {

@@ -20,10 +20,9 @@ Planes::Planes(std::vector<Dim> dims) : dims_(std::move(dims)) {
     std::sort(kept.remainders.begin(), kept.remainders.end());
     kept.remainders.erase(std::unique(kept.remainders.begin(), kept.remainders.end()), kept.remainders.end());
     kept.extent = dims_[d].count + kept.most_shift;
-    pitch_[d] = block_;
-    block_ *= kept.extent;
+    pitch_[d] = size_;
+    size_ *= kept.extent;
   }
-  size_ = block_;
   for (int d = rank; d-- > 0;) {
     kept_[d].distance = size_;
     size_ *= static_cast<int64_t>(kept_[d].remainders.size());

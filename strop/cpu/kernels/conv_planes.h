@@ -24,7 +24,6 @@ class Planes {
   explicit Planes(std::vector<Dim> dims);
 
   int64_t size() const { return size_; }            // elements of a feature
-  int64_t block() const { return block_; }          // elements of one remainder
   int64_t pitch(int d) const { return pitch_[d]; }  // distance of neighbours
   // Where the reads of the `n`-th shift of dimension d begin; offsets of all dimensions add up.
   int64_t ShiftOffset(int d, int64_t n) const;
@@ -46,12 +45,7 @@ class Planes {
   std::vector<Dim> dims_;
   std::vector<Kept> kept_;
   std::vector<int64_t> pitch_;
-  int64_t size_ = 1, block_ = 1;
+  int64_t size_ = 1;
 };
-
-// Convolutions of few features: null where they do not suit.
-std::shared_ptr<const Conv> MakePlanarConv(const ConvProblem& problem, const GemmIsa& isa);
-// The same for windows that are larger than the output, as in the gradient of the kernel.
-std::shared_ptr<const Conv> MakePlanarSums(const ConvProblem& problem, const GemmIsa& isa);
 
 }  // namespace strop::cpu

@@ -86,4 +86,9 @@ Result<std::shared_ptr<const Conv>> MakeDepthwiseRowsConv(const ConvProblem& pro
 bool IsDepthwiseGradient(const ConvProblem& problem);
 Result<std::shared_ptr<const Conv>> MakeDepthwiseGradientConv(const ConvProblem& problem, const GemmIsa& isa);
 
+// Convolutions of few features, on planar copies (conv_planes.h): null where they do not suit.
+std::shared_ptr<const Conv> MakePlanarConv(const ConvProblem& problem, const GemmIsa& isa);
+// The same for windows that are larger than the output, as in the gradient of the kernel.
+std::shared_ptr<const Conv> MakePlanarSums(const ConvProblem& problem, const GemmIsa& isa);
+
 }  // namespace strop::cpu
