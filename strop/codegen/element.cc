@@ -87,6 +87,23 @@ namespace {
 
 constexpr int64_t kMaxStride = 16;  // beyond, a gather reads fewer cache lines than there are vectors
 
+// How many of its first lanes a constant mask leaves on; 0 if it is another mask.
+int FirstLanes(V mask) {
+  const auto* constant = llvm::dyn_cast_or_null<llvm::Constant>(mask);
+  if (!constant) return 0;
+  const int lanes = VectorBuilder::Lanes(mask);
+  int on = 0;
+  bool off = false;
+  for (int l = 0; l < lanes; ++l) {
+    const auto* lane =
+        llvm::dyn_cast_or_null<llvm::ConstantInt>(constant->getAggregateElement(static_cast<unsigned>(l)));
+    if (!lane || (off && lane->isOne())) return 0;
+    off = lane->isZero();
+    on += !off;
+  }
+  return on;
+}
+
 // Alignment of an access at a multiple of `multiple` elements of `bytes` from a pointer aligned to `base`.
 llvm::Align AccessAlign(int base, int64_t multiple, int64_t bytes) {
   int64_t align = 1;
@@ -106,6 +123,15 @@ V ElementBuilder::LoadPart(const Memory& memory, llvm::Type* type, V offset, int
     return Annotate(load, memory, true);
   }
   llvm::Type* vector = VectorBuilder::WithLanes(type, lanes);
+  if (const int first = stride == -1 ? FirstLanes(mask) : 0; first > 0) {
+    // They are read as first lanes too: LLVM 22 does not end on bytes of last lanes that are turned round.
+    V pointer = ElementPointer(memory, type, b_.Sub(offset, b_.I64(first - 1)));
+    const llvm::Align align = AccessAlign(memory.alignment, 1, bytes);
+    auto* loaded = ir.CreateMaskedLoad(vector, pointer, align, mask, llvm::Constant::getNullValue(vector));
+    llvm::SmallVector<int, 64> from;
+    for (int l = 0; l < lanes; ++l) from.push_back(l < first ? first - 1 - l : l);
+    return ir.CreateShuffleVector(Annotate(loaded, memory, true), from);
+  }
   if (stride == 1 || stride == -1) {
     if (stride == -1) offset = b_.Sub(offset, b_.I64(lanes - 1));
     V pointer = ElementPointer(memory, type, offset);

@@ -13,7 +13,7 @@ Instruction* DotOfEmpty(Instruction* i, Builder& b) {
   return b.Splat(Type(i), 0, i->shape().dims());
 }
 
-// Every sum has one term: an outer product, elementwise
+// Every sum has one term: an outer product, elementwise. It begins at zero: 0 + -0 is not -0.
 Instruction* DotIsOuterProduct(Instruction* i, Builder& b) {
   const auto& a = i->attrs<DotAttrs>();
   if (i->operand_count() != 2 || Type(i->operand(0)) != Type(i) || Type(i->operand(1)) != Type(i) ||
@@ -37,7 +37,9 @@ Instruction* DotIsOuterProduct(Instruction* i, Builder& b) {
   };
   Instruction* lhs = spread(i->operand(0), a.lhs_batch, a.lhs_contracting);
   Instruction* rhs = spread(i->operand(1), a.rhs_batch, a.rhs_contracting);
-  return b.Make(IsPred(Type(i)) ? Op::And : Op::Multiply, {lhs, rhs});
+  Instruction* product = b.Make(IsPred(Type(i)) ? Op::And : Op::Multiply, {lhs, rhs});
+  if (IsInteger(Type(i)) || IsPred(Type(i))) return product;
+  return b.Make(Op::Add, {product, b.Splat(Type(i), 0, i->shape().dims())});
 }
 
 constexpr Rule kRules[] = {
