@@ -10,10 +10,11 @@ namespace {
 
 using V = llvm::Value*;
 
-constexpr int kMinLanes = 4;   // shorter sides are not worth turning
-constexpr int64_t kShort = 8;  // sides that strided reads and interleaved stores do better
-constexpr int kMaxLanes = 16;  // vectors of a block that stay in registers
-constexpr int64_t kTile = 64;  // elements of a tile's side: whole cache lines each way
+constexpr int kMinLanes = 4;          // shorter sides are not worth turning
+constexpr int64_t kShort = 8;         // sides that strided reads and interleaved stores do better
+constexpr int kMaxLanes = 16;         // vectors of a block that stay in registers
+constexpr int64_t kLine = 64;         // bytes of a cache line
+constexpr int64_t kTileAcross = 128;  // elements of a tile along the rows that are read
 constexpr int64_t kTaskBytes = int64_t{256} << 10;
 constexpr int64_t kMaxTasks = 4096;
 
@@ -88,6 +89,14 @@ void TurnBlock(ElementalEmitter& e, const Instruction* transpose, std::span<cons
     e.Provide(transpose, rows[k], {Val{re[k], im.empty() ? nullptr : im[k], transpose->shape().type()}});
 }
 
+// Bytes of an element of the results.
+int64_t NarrowestResult(const KernelBody& body) {
+  int64_t bytes = kLine;
+  for (const Instruction* root : body.roots)
+    for (const Shape& leaf : root->shape().Leaves()) bytes = std::min<int64_t>(bytes, Bytes(leaf.type()));
+  return bytes;
+}
+
 }  // namespace
 
 BlockSpace ChooseBlockSpace(const KernelBody& body, std::span<const int> in_place, int vector_bytes) {
@@ -119,9 +128,14 @@ BlockSpace ChooseBlockSpace(const KernelBody& body, std::span<const int> in_plac
     while (lanes > 1 && (space.sizes[space.across] % lanes != 0 || space.sizes.back() % lanes != 0)) lanes /= 2;
   if (lanes < kMinLanes) return space;
   space.lanes = lanes;
-  const auto tile_of = [&](int64_t size) { return std::min(kTile, (size + lanes - 1) / lanes * lanes); };
-  space.tile_across = tile_of(space.sizes[space.across]);
-  space.tile_along = tile_of(space.sizes.back());
+  // A tile writes whole cache lines, and no more than one beside another: the rows that are read are few, and each is
+  // read far, as the processor expects it. (Square tiles of 2048x2048 took twice as long: strides of a power of two
+  // leave a tile few places in the caches.)
+  const int64_t bytes = NarrowestResult(body);
+  space.whole_lines = lanes * bytes >= kLine;
+  const auto tile_of = [&](int64_t tile, int64_t size) { return std::min(tile, (size + lanes - 1) / lanes * lanes); };
+  space.tile_across = tile_of(kTileAcross, space.sizes[space.across]);
+  space.tile_along = tile_of(std::max<int64_t>(lanes, kLine / bytes), space.sizes.back());
   return space;
 }
 
@@ -132,9 +146,12 @@ Status WalkBlocks(KernelFrame& frame, const BlockSpace& space, const KernelCost&
   ElementalEmitter& e = frame.Emitter(space.lanes);
   IndexBuilder& indices = e.indices();
   const int64_t across = space.sizes[space.across], along = space.sizes.back();
-  Int64Vector tiles = space.sizes;
-  tiles[space.across] = (across + space.tile_across - 1) / space.tile_across;
+  // One tile after the other along the rows that are read: their digit is the last.
+  Int64Vector tiles;
+  for (size_t d = 0; d < space.sizes.size(); ++d)
+    if (d != space.across) tiles.push_back(space.sizes[d]);
   tiles.back() = (along + space.tile_along - 1) / space.tile_along;
+  tiles.push_back((across + space.tile_across - 1) / space.tile_across);
   int64_t units = 1;
   for (int64_t n : tiles) units *= n;
   const int64_t wanted = std::clamp<int64_t>(cost.bytes / kTaskBytes, 1, std::min(units, kMaxTasks));
@@ -160,9 +177,12 @@ Status WalkBlocks(KernelFrame& frame, const BlockSpace& space, const KernelCost&
                    b.I64(units));
   scopes.Loop("tiles", begin, end, 1, [&](V unit) {
     const ArrayIndex flat{{indices.Counter(unit, scopes.current(), 0, 1)}, {units}};
-    ArrayIndex at = indices.Refactor(flat, tiles);
+    const ArrayIndex tile = indices.Refactor(flat, tiles);
+    const LaneIndex tile_across = tile.digits.back(), tile_along = tile.digits[tiles.size() - 2];
+    ArrayIndex at;
     at.sizes = space.sizes;
-    const LaneIndex tile_across = at.digits[space.across], tile_along = at.digits.back();
+    for (size_t d = 0; d < space.sizes.size(); ++d)
+      at.digits.push_back(d == space.across ? tile_across : tile.digits[d < space.across ? d : d - 1]);
     along_digit("across", tile_across, space.tile_across, across, [&](const LaneIndex& row) {
       along_digit("along", tile_along, space.tile_along, along, [&](const LaneIndex& column) {
         std::vector<ArrayIndex> rows, columns;

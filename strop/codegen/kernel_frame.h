@@ -36,6 +36,10 @@ class KernelFrame {
   // Binds the inputs of the body to their buffers.
   void Bind(ElementalEmitter& e) const;
   void Return();  // ends the function, if it is the kernel's own
+  // Results that are large go past the caches from now on: they are written only, and whoever reads them would not find
+  // them there in any case. For a function of the kernel's own, whose vectors fill lines one after the other (`lines`:
+  // each a whole one, so that it may pay even where the result would stay in the caches).
+  void StreamResults(const KernelCost& cost, std::span<const int> in_place, bool lines);
 
   // A point of the space, one per lane: where results go and are computed.
   using PointFn = std::function<Status(ElementalEmitter& e, const ArrayIndex& at)>;
@@ -69,7 +73,8 @@ class KernelFrame {
   VectorBuilder& b_;
   LoopScopes scopes_;
   const KernelBody& body_;
-  bool whole_ = false;  // all tasks at once: inside another function
+  bool whole_ = false;    // all tasks at once: inside another function
+  bool streams_ = false;  // some results go past the caches
   std::vector<ElementBuilder::Memory> inputs_, outputs_;
   ElementalEmitter::Splits* splits_ = nullptr;
   V task_begin_ = nullptr, task_end_ = nullptr, scratch_ = nullptr;

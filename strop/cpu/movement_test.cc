@@ -86,6 +86,22 @@ TEST(Movement, TransposeInBlocks) {
   t.Check();
 }
 
+// Results that are stored past the caches: by whole lines, by rows that begin inside a line, and by parts of lines.
+TEST(Movement, LargeResults) {
+  for (const Int64Vector& dims : {Int64Vector{2304, 1856}, Int64Vector{2309, 1871}}) {
+    Case t;
+    t.b.Transpose(t.Input(dims), {1, 0});
+    t.Check();
+  }
+  for (const Int64Vector& dims : {Int64Vector{1201, 2310}, Int64Vector{680, 4096}}) {
+    Case t;
+    Instruction* x = t.b.Make(Op::Add, {t.Input(dims), t.b.Make(Op::Add, {t.Input(dims), t.Input(dims)})});
+    Instruction* const results[] = {x, t.b.Convert(x, ElementType::BF16)};
+    t.b.Tuple(results);
+    t.Check();
+  }
+}
+
 // Loops that are cut where a concatenation or padding changes sides: rows, columns, both, and pieces of long rows.
 TEST(Movement, SplitsAlongEveryDigit) {
   for (int64_t dimension : {0, 1, 2}) {
