@@ -45,12 +45,12 @@ struct Job {
   void* fn;
   void (*run)(void*, int64_t, int64_t, int);
   int64_t num_tasks;
-  int64_t run_length;            // tasks per claim
+  int64_t claims;                // a claim takes this part of the tasks that are left
   std::atomic<int64_t> next{0};  // first task not claimed
   // The rest is guarded by the pool's mutex.
   int max_participants;
-  int participants = 1;  // the caller is number 0
-  int active_workers = 0;
+  int participants = 1;                // the caller is number 0
+  std::atomic<int> active_workers{0};  // read without the mutex by the caller only, as a hint
   bool listed = false;
   Job* following = nullptr;
   std::condition_variable workers_left;
@@ -58,11 +58,18 @@ struct Job {
   bool HasTasks() const { return next.load(std::memory_order_relaxed) < num_tasks; }
   void Work(int participant) {
     TaskScope scope;
-    for (;;) {
-      int64_t begin = next.fetch_add(run_length, std::memory_order_relaxed);
-      if (begin >= num_tasks) return;
-      run(fn, begin, std::min(num_tasks, begin + run_length), participant);
+    int64_t begin = next.load(std::memory_order_relaxed);
+    while (begin < num_tasks) {
+      const int64_t length = std::max<int64_t>(1, (num_tasks - begin) / claims);
+      if (!next.compare_exchange_weak(begin, begin + length, std::memory_order_relaxed)) continue;
+      run(fn, begin, begin + length, participant);
+      begin = next.load(std::memory_order_relaxed);
     }
+  }
+  // A worker that has its last run is mostly done in less time than it takes to sleep and be woken.
+  void SpinForWorkers() const {
+    constexpr int kSpins = 512;  // some ten microseconds
+    for (int i = 0; i < kSpins && active_workers.load(std::memory_order_relaxed) > 0; ++i) CpuRelax();
   }
 };
 
@@ -168,8 +175,8 @@ void ThreadPool::RunJob(int64_t num_tasks, void* fn, RunFn run) {
     return;
   }
   Job job{.fn = fn, .run = run, .num_tasks = num_tasks};
-  // About four claims a thread: even out tasks of unequal length at little cost.
-  job.run_length = std::max<int64_t>(1, num_tasks / (int64_t{4} * num_threads_));
+  // Long runs first, single tasks last: threads end together, though some began later or were held up.
+  job.claims = int64_t{4} * num_threads_;
   job.max_participants = static_cast<int>(std::min<int64_t>(num_threads_, num_tasks));
   {
     std::lock_guard<std::mutex> lock(impl_->mutex);
@@ -178,6 +185,7 @@ void ThreadPool::RunJob(int64_t num_tasks, void* fn, RunFn run) {
   impl_->work_came.notify_one();
   if (job.max_participants > 2) impl_->work_came.notify_one();
   job.Work(0);
+  job.SpinForWorkers();
   std::unique_lock<std::mutex> lock(impl_->mutex);
   impl_->Unlink(&job);
   job.workers_left.wait(lock, [&] { return job.active_workers == 0; });

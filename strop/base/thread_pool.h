@@ -7,9 +7,9 @@
 // nothing spins after a job has ended. A call from inside a task runs inline. A pool of one thread creates no thread at
 // all.
 //
-// How: a job lives on its caller's stack and is linked into the pool's list; workers claim runs of consecutive tasks
-// with one fetch_add each; a worker that joins wakes the next one (a tree, so that the caller pays for two wake-ups at
-// most). Nothing is allocated. Tasks must not throw.
+// How: a job lives on its caller's stack and is linked into the pool's list; workers claim runs of consecutive tasks,
+// each a part of what is left; a worker that joins wakes the next one (a tree, so that the caller pays for two wake-ups
+// at most). Nothing is allocated. Tasks must not throw.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -1,8 +1,12 @@
 // Executable::Run: resolves every argument once, then walks the steps. The loop for kernels is the hot path: no lock,
 // no allocation, no virtual call.
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
+#include <thread>
 
+#include "strop/base/spin_lock.h"
 #include "strop/runtime/executable.h"
 #include "strop/runtime/launch_queue.h"
 #include "strop/runtime/rng_state.h"
@@ -26,6 +30,42 @@ void CopyBytes(void* to, const void* from, int64_t bytes, ThreadPool* pool) {
                 std::min(kCopyTaskBytes, bytes - begin));
   });
 }
+
+// A round of a library's kernel, for any number of threads.
+class Round {
+ public:
+  Round(const TaskKernel& kernel, const TaskCall& call, int64_t prepare_tasks, int64_t tasks, int threads)
+      : kernel_(kernel), call_(call), prepare_tasks_(prepare_tasks), tasks_(tasks), claims_(int64_t{4} * threads) {}
+
+  // Returns when no task is left that nobody runs.
+  void Work(void* scratch) {
+    for (int64_t task; (task = next_prepare_.fetch_add(1, std::memory_order_relaxed)) < prepare_tasks_;) {
+      kernel_.Prepare(call_, task, task + 1);
+      prepared_.fetch_add(1, std::memory_order_release);
+    }
+    // What is not done is being done on other threads: nobody waits in between.
+    for (int spins = 0; prepared_.load(std::memory_order_acquire) < prepare_tasks_; ++spins) {
+      if (spins < kSpins)
+        CpuRelax();
+      else
+        std::this_thread::yield();
+    }
+    int64_t begin = next_.load(std::memory_order_relaxed);
+    while (begin < tasks_) {
+      const int64_t end = begin + std::max<int64_t>(1, (tasks_ - begin) / claims_);
+      if (!next_.compare_exchange_weak(begin, end, std::memory_order_relaxed)) continue;
+      kernel_.Run(call_, begin, end, scratch);
+      begin = next_.load(std::memory_order_relaxed);
+    }
+  }
+
+ private:
+  static constexpr int kSpins = 256;
+  const TaskKernel& kernel_;
+  const TaskCall& call_;
+  const int64_t prepare_tasks_, tasks_, claims_;
+  std::atomic<int64_t> next_prepare_{0}, prepared_{0}, next_{0};
+};
 
 // The arena of one run.
 class Arena {
@@ -193,10 +233,12 @@ class Runner {
         kernel.library->Run(call, 0, kernel.num_tasks, scratch_);
         continue;
       }
-      a_.pool->ParallelForRuns(kernel.prepare_tasks,
-                               [&](int64_t begin, int64_t end, int) { kernel.library->Prepare(call, begin, end); });
-      a_.pool->ParallelForRuns(kernel.num_tasks, [&](int64_t begin, int64_t end, int participant) {
-        kernel.library->Run(call, begin, end, scratch_ ? scratch_ + participant * e_.max_scratch_ : nullptr);
+      // One job for both, so that workers wake up once: each takes tasks that prepare, then others.
+      Round round(*kernel.library, call, kernel.prepare_tasks, kernel.num_tasks, a_.pool->num_threads());
+      const int64_t threads =
+          std::min<int64_t>(a_.pool->num_threads(), std::max(kernel.prepare_tasks, kernel.num_tasks));
+      a_.pool->ParallelForRuns(threads, [&](int64_t, int64_t, int participant) {
+        round.Work(scratch_ ? scratch_ + participant * e_.max_scratch_ : nullptr);
       });
     }
   }
