@@ -34,6 +34,8 @@ struct InterpretOptions {
   int64_t replica_id = 0, partition_id = 0;
   // Start of the generator behind `rng` (not rng-bit-generator, whose state is an operand).
   uint64_t rng_seed = 0;
+  // Every `rng` draws the same numbers, so that no result depends on how many were drawn before.
+  bool rng_repeats = false;
 
   using Hook = std::function<Status(const Instruction&, std::span<const Literal> operands, Literal* result)>;
   Hook custom_call;  // targets that are not built in

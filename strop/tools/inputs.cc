@@ -157,6 +157,11 @@ std::vector<Literal> ArraysOf(const Literal& value) {
   return out;
 }
 
+Result<Literal> RandomValue(const Shape& shape, uint64_t seed) {
+  RandomWords words(seed);
+  return Build(shape, [&](const Shape& array) { return RandomLiteral(array, words); });
+}
+
 Status CheckOutputPath(const std::string& path) {
   if (IsFolder(path) || EndsWith(path, ".npy") || EndsWith(path, ".npz")) return OkStatus();
   return InvalidArgument("--out takes a folder that is there, an .npz or an .npy file, not ", path);

@@ -20,6 +20,9 @@ struct InputSource {
 // is matched by the parameters' names, or by arg0, arg1, ..., or else in its own order.
 Result<std::vector<Literal>> MakeInputs(const Module& module, const InputSource& source);
 
+// Such random numbers for all arrays of a value; InvalidArgument if a size is unknown.
+Result<Literal> RandomValue(const Shape& shape, uint64_t seed);
+
 // Whether WriteOutputs knows what to write there.
 Status CheckOutputPath(const std::string& path);
 // Writes the arrays of a result: out0.bin, ... (row-major) into a folder, or one .npz (out0, ...), or an .npy of a

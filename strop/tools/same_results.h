@@ -5,6 +5,7 @@
 
 namespace strop::tools {
 
+// What both ask of the world outside is answered by StandIns (stand_ins.h), what they send there is compared too.
 // FailedPrecondition names the first element that differs. Arguments: as of `strop run --random-inputs=SEED`. Errors of
 // the evaluator are returned as they are, with a note that says which module they come from.
 Status CheckSameResults(const Module& before, const Module& after, uint64_t seed);

@@ -79,6 +79,8 @@ Result<Literal> EvalGetDimensionSize(OpCall& call) {
 Result<Literal> EvalSetDimensionSize(OpCall& call) {
   const Literal& operand = call.in(0);
   const int64_t dimension = call.instruction.dimensions()[0];
+  // A result of a fixed size stays as large as it is: there is no place to note another.
+  if (!call.instruction.shape().is_dynamic(dimension)) return std::move(call.operands[0]);
   const int64_t size = ClampedSize(call.in(1), call.instruction.shape().dim(dimension));
   Int64Vector dims = operand.shape().dims();
   if (dims[static_cast<size_t>(dimension)] == size) return std::move(call.operands[0]);

@@ -134,7 +134,7 @@ void FillThreefry(uint64_t key, uint64_t& counter, Literal& out) {
 // Uniform numbers from the interpreter's own generator; every call of it has a stream of its own.
 class Uniform {
  public:
-  explicit Uniform(State& state) : state_{0x5D589B65A3F0C1B7u, 0, state.rng_counter++} {}
+  explicit Uniform(uint64_t draw) : state_{0x5D589B65A3F0C1B7u, 0, draw} {}
   double Next() { return std::ldexp(static_cast<double>(NextBits() >> 11), -53); }  // in [0, 1)
   uint64_t NextBits() {
     if (left_ == 0) {
@@ -192,7 +192,7 @@ Result<Literal> EvalRngGetAndUpdateState(OpCall& call) {
 Result<Literal> EvalRng(OpCall& call) {
   const ElementType type = call.shape.type();
   STROP_ASSIGN(Literal result, call.NewResult());
-  Uniform uniform(call.evaluator.state());
+  Uniform uniform(call.evaluator.options().rng_repeats ? 0 : call.evaluator.state().rng_counter++);
   const Cell a = LoadCell(call.in(0), 0), b = LoadCell(call.in(1), 0);
   const bool normal = call.attrs<RngAttrs>().distribution == RngDistribution::Normal;
   const Domain domain = DomainOf(type);

@@ -1,0 +1,89 @@
+#include "strop/tools/stand_ins.h"
+
+#include "strop/tools/inputs.h"
+#include "strop/tools/same_results.h"
+
+namespace strop::tools {
+namespace {
+
+// FNV-1a, 64 bits.
+class Hash {
+ public:
+  void Add(std::string_view bytes) {
+    for (char c : bytes) value_ = (value_ ^ static_cast<uint8_t>(c)) * 0x100000001B3u;
+  }
+  void Add(const Literal& literal) {
+    for (const Literal& array : ArraysOf(literal)) {
+      Add(StrCat(array.shape(), ";"));
+      const auto bytes = array.bytes();
+      Add({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    }
+  }
+  uint64_t value() const { return value_; }
+
+ private:
+  uint64_t value_ = 0xCBF29CE484222325u;
+};
+
+}  // namespace
+
+void StandIns::AddTo(InterpretOptions& options) {
+  options.rng_repeats = true;
+  options.custom_call = [this](const Instruction& i, std::span<const Literal> operands, Literal* result) {
+    return CustomCall(i, operands, result);
+  };
+  options.communicate = [this](const Instruction& i, std::span<const Literal> operands, Literal* result) {
+    return Communicate(i, operands, result);
+  };
+  options.infeed = [this](const Instruction& i, std::span<const Literal>, Literal* result) {
+    STROP_ASSIGN(*result, RandomValue(i.shape(), ++fed_));
+    return OkStatus();
+  };
+  options.outfeed = [this](const Instruction&, std::span<const Literal> operands, Literal* result) {
+    Leave("outfeed", operands);
+    *result = Literal::Token();
+    return OkStatus();
+  };
+}
+
+Status StandIns::CustomCall(const Instruction& i, std::span<const Literal> operands, Literal* result) {
+  const auto& attrs = i.attrs<CustomCallAttrs>();
+  if (attrs.has_side_effect) Leave(StrCat("custom call ", attrs.target), operands);
+  Hash hash;
+  hash.Add(StrCat(attrs.target, ";", attrs.opaque, ";"));
+  for (const Literal& operand : operands) hash.Add(operand);
+  STROP_ASSIGN(*result, RandomValue(i.shape(), hash.value()));
+  return OkStatus();
+}
+
+Status StandIns::Communicate(const Instruction& i, std::span<const Literal> operands, Literal* result) {
+  const int64_t channel = i.attrs<ChannelAttrs>().channel_id;
+  if (i.op() == Op::Send) {
+    Leave(StrCat("send on channel ", channel), operands.first(1));
+    *result = Literal::Token();
+    return OkStatus();
+  }
+  Hash hash;
+  hash.Add(StrCat(channel, ";", received_[channel]++));
+  STROP_ASSIGN(*result, RandomValue(i.shape().element(0), hash.value()));
+  return OkStatus();
+}
+
+void StandIns::Leave(std::string what, std::span<const Literal> values) {
+  departures_.push_back({std::move(what), {values.begin(), values.end()}});
+}
+
+std::string FirstDifference(const std::vector<StandIns::Departure>& was, const std::vector<StandIns::Departure>& is) {
+  for (size_t k = 0; k < std::min(was.size(), is.size()); ++k) {
+    const std::string where = StrCat("departure ", k, " (", was[k].what, ") ");
+    if (was[k].what != is[k].what) return StrCat(where, "is ", is[k].what);
+    for (size_t v = 0; v < was[k].values.size(); ++v) {
+      const std::string difference = FirstDifference(was[k].values[v], is[k].values[v]);
+      if (!difference.empty()) return StrCat(where, difference);
+    }
+  }
+  if (was.size() != is.size()) return StrCat("there are ", is.size(), " departures, were ", was.size());
+  return "";
+}
+
+}  // namespace strop::tools
