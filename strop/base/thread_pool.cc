@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "strop/base/host_limits.h"
+#include "strop/base/lookout.h"
 #include "strop/base/options.h"
-#include "strop/base/spin_lock.h"
 
 namespace strop {
 namespace {
@@ -45,31 +45,24 @@ struct Job {
   void* fn;
   void (*run)(void*, int64_t, int64_t, int);
   int64_t num_tasks;
-  int64_t claims;                // a claim takes this part of the tasks that are left
+  int64_t shares;                // a claim is one of so many parts of what is left
   std::atomic<int64_t> next{0};  // first task not claimed
-  // The rest is guarded by the pool's mutex.
+  // The rest is guarded by the pool's mutex, but for a look at active_workers.
   int max_participants;
-  int participants = 1;                // the caller is number 0
-  std::atomic<int> active_workers{0};  // read without the mutex by the caller only, as a hint
+  int participants = 1;  // the caller is number 0
+  std::atomic<int> active_workers{0};
   bool listed = false;
   Job* following = nullptr;
   std::condition_variable workers_left;
 
-  bool HasTasks() const { return next.load(std::memory_order_relaxed) < num_tasks; }
   void Work(int participant) {
     TaskScope scope;
-    int64_t begin = next.load(std::memory_order_relaxed);
-    while (begin < num_tasks) {
-      const int64_t length = std::max<int64_t>(1, (num_tasks - begin) / claims);
-      if (!next.compare_exchange_weak(begin, begin + length, std::memory_order_relaxed)) continue;
-      run(fn, begin, begin + length, participant);
+    for (int64_t begin = next.load(std::memory_order_relaxed); begin < num_tasks;) {
+      const int64_t end = begin + std::max<int64_t>(1, (num_tasks - begin) / shares);
+      if (!next.compare_exchange_weak(begin, end, std::memory_order_relaxed)) continue;
+      run(fn, begin, end, participant);
       begin = next.load(std::memory_order_relaxed);
     }
-  }
-  // A worker that has its last run is mostly done in less time than it takes to sleep and be woken.
-  void SpinForWorkers() const {
-    constexpr int kSpins = 512;  // some ten microseconds
-    for (int i = 0; i < kSpins && active_workers.load(std::memory_order_relaxed) > 0; ++i) CpuRelax();
   }
 };
 
@@ -81,6 +74,8 @@ struct ThreadPool::Impl {
   Job* jobs = nullptr;  // oldest first
   std::deque<std::function<void()>> closures;
   bool stopping = false;
+  bool looks_out = true;                      // not where threads would take a processor from each other
+  alignas(64) std::atomic<int64_t> calls{0};  // times that there was something to do: a change is worth a look
   uint32_t fork_generation = 0;
   std::vector<std::thread> workers;
 
@@ -102,8 +97,15 @@ struct ThreadPool::Impl {
 
   void WorkerLoop() {
     std::unique_lock<std::mutex> lock(mutex);
+    const auto has_work = [&] { return jobs || !closures.empty() || stopping; };
     for (;;) {
-      work_came.wait(lock, [&] { return jobs || !closures.empty() || stopping; });
+      while (!has_work()) {
+        const int64_t before = calls.load(std::memory_order_relaxed);
+        lock.unlock();
+        const bool called = looks_out && LookOut([&] { return calls.load(std::memory_order_relaxed) != before; });
+        lock.lock();
+        if (!called) work_came.wait(lock, has_work);
+      }
       if (jobs) {
         Join(jobs, lock);
       } else if (!closures.empty()) {
@@ -121,7 +123,7 @@ struct ThreadPool::Impl {
 
   void Join(Job* job, std::unique_lock<std::mutex>& lock) {
     int participant = job->participants++;
-    ++job->active_workers;
+    job->active_workers.fetch_add(1);
     if (job->participants >= job->max_participants)
       Unlink(job);
     else
@@ -131,7 +133,7 @@ struct ThreadPool::Impl {
     lock.lock();
     Unlink(job);  // no tasks are left
     // Under the lock: the job is on its caller's stack and is gone as soon as the caller sees zero.
-    if (--job->active_workers == 0) job->workers_left.notify_one();
+    if (job->active_workers.fetch_sub(1) == 1) job->workers_left.notify_one();
   }
 };
 
@@ -140,6 +142,7 @@ ThreadPool::ThreadPool(int num_threads) : num_threads_(std::max(1, num_threads))
   WatchForks();
   impl_ = std::make_unique<Impl>();
   impl_->fork_generation = ForkGeneration().load();
+  impl_->looks_out = num_threads_ <= UsableCpus();
   impl_->workers.reserve(num_threads_ - 1);
   for (int i = 1; i < num_threads_; ++i) {
     try {
@@ -162,6 +165,7 @@ ThreadPool::~ThreadPool() {
   {
     std::lock_guard<std::mutex> lock(impl_->mutex);
     impl_->stopping = true;
+    impl_->calls.fetch_add(1, std::memory_order_relaxed);
   }
   impl_->work_came.notify_all();
   for (std::thread& worker : impl_->workers) worker.join();
@@ -175,17 +179,18 @@ void ThreadPool::RunJob(int64_t num_tasks, void* fn, RunFn run) {
     return;
   }
   Job job{.fn = fn, .run = run, .num_tasks = num_tasks};
-  // Long runs first, single tasks last: threads end together, though some began later or were held up.
-  job.claims = int64_t{4} * num_threads_;
+  // Long runs first, single tasks last.
+  job.shares = int64_t{4} * num_threads_;
   job.max_participants = static_cast<int>(std::min<int64_t>(num_threads_, num_tasks));
   {
     std::lock_guard<std::mutex> lock(impl_->mutex);
     impl_->Link(&job);
+    impl_->calls.fetch_add(1, std::memory_order_relaxed);
   }
   impl_->work_came.notify_one();
   if (job.max_participants > 2) impl_->work_came.notify_one();
   job.Work(0);
-  job.SpinForWorkers();
+  if (impl_->looks_out) LookOut([&] { return job.active_workers.load(std::memory_order_relaxed) == 0; });
   std::unique_lock<std::mutex> lock(impl_->mutex);
   impl_->Unlink(&job);
   job.workers_left.wait(lock, [&] { return job.active_workers == 0; });
@@ -199,6 +204,7 @@ void ThreadPool::Schedule(std::function<void()> closure) {
   {
     std::lock_guard<std::mutex> lock(impl_->mutex);
     impl_->closures.push_back(std::move(closure));
+    impl_->calls.fetch_add(1, std::memory_order_relaxed);
   }
   impl_->work_came.notify_one();
 }

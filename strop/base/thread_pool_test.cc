@@ -38,6 +38,25 @@ TEST(ThreadPool, ParticipantsAreDistinctAndSequential) {
   });
 }
 
+// Jobs that follow each other at once, after a moment, and after a sleep, from several callers.
+TEST(ThreadPool, WaitingThreadsLoseNoJob) {
+  for (int threads : {1, 2, 5}) {
+    ThreadPool pool(threads);
+    std::atomic<int64_t> count{0};
+    std::vector<std::thread> callers;
+    for (int c = 0; c < 3; ++c) {
+      callers.emplace_back([&, c] {
+        for (int job = 0; job < 200; ++job) {
+          pool.ParallelFor(1 + job % 9, [&](int64_t) { count++; });
+          if (job % 50 == c) std::this_thread::sleep_for(std::chrono::microseconds(200));
+        }
+      });
+    }
+    for (std::thread& caller : callers) caller.join();
+    EXPECT_EQ(count, 3 * (22 * 45 + 3));  // 200 jobs: 22 times 1 to 9, then 1 and 2
+  }
+}
+
 TEST(ThreadPool, NestedCallsRunInline) {
   ThreadPool pool(3);
   std::atomic<int> count{0};
