@@ -1,11 +1,15 @@
 #include "strop/runtime/launch_queue.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <system_error>
 #include <thread>
 #include <vector>
+
+#include "strop/base/host_limits.h"
+#include "strop/base/lookout.h"
 
 namespace strop {
 
@@ -19,6 +23,8 @@ struct LaunchQueue::Impl : std::enable_shared_from_this<LaunchQueue::Impl> {
   int sleeping = 0;  // threads waiting for work_came
   int waking = 0;    // sleeping threads that were notified for a launch
   bool stopping = false;
+  const bool looks_out = UsableCpus() > 1;
+  std::atomic<int64_t> calls{0};  // times that a thread was notified: a change is worth a look
 
   static thread_local Impl* t_current;  // the queue whose launch this thread runs
   static thread_local int t_depth;      // BlockingScopes on this thread
@@ -28,6 +34,7 @@ struct LaunchQueue::Impl : std::enable_shared_from_this<LaunchQueue::Impl> {
     if (ready.empty() || active + waking > 0) return;
     if (sleeping > waking) {
       ++waking;
+      calls.fetch_add(1, std::memory_order_relaxed);
       work_came.notify_one();
       return;
     }
@@ -60,8 +67,15 @@ struct LaunchQueue::Impl : std::enable_shared_from_this<LaunchQueue::Impl> {
 
   void Loop() {
     std::unique_lock<std::mutex> lock(mutex);
+    const auto called = [&] { return waking > 0 || stopping; };
     for (;;) {
-      work_came.wait(lock, [&] { return waking > 0 || stopping; });
+      if (looks_out && !called()) {
+        const int64_t before = calls.load(std::memory_order_relaxed);
+        lock.unlock();
+        LookOut([&] { return calls.load(std::memory_order_relaxed) != before; });
+        lock.lock();
+      }
+      work_came.wait(lock, called);
       --sleeping;
       if (waking > 0) --waking;
       // One launch at a time: a thread that comes back from a blocked launch and finds another active goes to sleep.
@@ -83,6 +97,7 @@ LaunchQueue::~LaunchQueue() {
   {
     std::lock_guard<std::mutex> lock(impl_->mutex);
     impl_->stopping = true;
+    impl_->calls.fetch_add(1, std::memory_order_relaxed);
     threads.swap(impl_->threads);
   }
   impl_->work_came.notify_all();
