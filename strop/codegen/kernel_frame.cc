@@ -10,9 +10,9 @@ using V = llvm::Value*;
 
 namespace {
 
-// A task is worth waking a thread for, and small enough to even out: about 30 us of one core.
-constexpr int64_t kTaskBytes = int64_t{256} << 10;
-constexpr int64_t kTaskFlops = int64_t{512} << 10;
+// A task is worth handing to a thread that looks out for it (base/lookout.h), and small enough to even out: about 8 us.
+constexpr int64_t kTaskBytes = int64_t{64} << 10;
+constexpr int64_t kTaskFlops = int64_t{128} << 10;
 constexpr int64_t kMaxTasks = 4096;
 // Kernels that read and write so much find little of it in the caches the next time. (Copies on a machine of 32 MiB of
 // last cache: 2x16 MiB take as long either way, 2x24 MiB 1.4 times as long through the caches.)
