@@ -170,11 +170,12 @@ class RealGemm final : public Gemm {
       strategy_ = Strategy::Small;
     else if (p.m <= 4 && p.b.row_stride == 1 && p.k > 0 && (p.b.col_stride != 1 || p.n == 1) && DotOf())
       strategy_ = Strategy::Dots;
-    else if (has_rows && p.m <= mr)
+    else if (has_rows && p.m <= (typed_ ? kFewPanels : 1) * mr)
       strategy_ = Strategy::Direct;
     else if (has_rows && typed_ && p.k * p.n <= kSmall)
       strategy_ = Strategy::Direct;
     const int64_t column_bytes = std::max<int64_t>(1, p.k * Bytes(p.b.type));
+    fetches_c_ = p.batch * p.m * p.n * Bytes(p.c.type) > kCachedBytes;
     switch (strategy_) {
       case Strategy::Blocked:
         block_ = ChooseBlocks(p.m, p.n, p.k, micro_.mr, micro_.nr, sizeof(T), p.batch);
@@ -184,17 +185,22 @@ class RealGemm final : public Gemm {
       case Strategy::Direct: {
         block_.mb = p.m;
         block_.nb = p.n;
-        if (p.m <= mr) {  // tasks of half a megabyte of B
-          // And rows of a page at least: shorter ones miss the translation cache each.
-          block_.nb = std::max({CeilDiv(p.n, 16), (int64_t{1} << 19) / column_bytes, int64_t{4096} / Bytes(p.b.type)});
+        const bool few = p.m <= kFewPanels * mr;
+        if (few) {  // tasks of half a megabyte of B
+          // And rows of a page at least where memory is waited for: shorter ones miss the translation cache each.
+          const int64_t row_bytes = p.m <= kFewest ? 4096 : 1024;
+          block_.nb = std::max({CeilDiv(p.n, 16), (int64_t{1} << 19) / column_bytes, row_bytes / Bytes(p.b.type)});
         } else {  // of half a million products
           const int64_t least = (int64_t{1} << 19) / (p.n * p.k);
           block_.mb = std::clamp(CeilDiv(p.m, 16), least, std::max(least, kDirectPanels / p.k));
         }
         block_.mb = std::min(RoundUp(block_.mb, mr), RoundUp(p.m, mr));
         block_.nb = std::min(RoundUp(block_.nb, 4 * nr), RoundUp(p.n, nr));
-        block_.kb = std::min<int64_t>(p.m <= mr ? 512 : p.k, p.k);
-        block_.pack_rows = p.m <= mr ? 8 : block_.kb;  // eight rows at a distance of pages are what the cache holds
+        block_.kb = std::min<int64_t>(few ? 512 : p.k, p.k);
+        // Eight rows at a distance of pages are what the cache holds. The more rows of A, the more it costs to add to
+        // C instead of to registers.
+        block_.pack_rows = !few ? block_.kb : p.m <= kFewest || !typed_ ? 8 : 64;
+        fetches_b_ = few && p.m > kFewest && p.k * p.n * Bytes(p.b.type) > kCachedBytes / 2;
         const int64_t rows = std::min(block_.mb, p.m);
         scratch_bytes_ =
             (rows * block_.kb + block_.pack_rows * nr + rows * block_.nb) * static_cast<int64_t>(sizeof(T)) +
@@ -256,8 +262,12 @@ class RealGemm final : public Gemm {
   bool blocked() const { return strategy_ == Strategy::Blocked; }
 
  private:
+  static constexpr int64_t kFewest = 4;              // rows
+  static constexpr int64_t kFewPanels = 3;           // of rows of A
   static constexpr int64_t kSmall = 1 << 14;         // elements of a small B
   static constexpr int64_t kDirectPanels = 1 << 15;  // of the rows of A that go with it
+
+  static constexpr int64_t kCachedBytes = 1 << 21;  // of C, that may still lie in the second-level cache
 
   static constexpr int64_t kSmallProducts = 1 << 15;
   static constexpr int64_t kTaskProducts = 1 << 18;  // of a task of small ones
@@ -332,12 +342,18 @@ class RealGemm final : public Gemm {
           if (typed_ && cols - j >= width) {
             panel = reinterpret_cast<const T*>(b) + (k0 + p) * p_.b.row_stride + n0 + j;
             panel_stride = p_.b.row_stride;
+            // The next strip comes from memory meanwhile: the rows are too far apart for the processor to see it
+            // coming.
+            if (fetches_b_ && k0 + p + piece < p_.k)
+              FetchRows<false>(panel + piece * panel_stride, panel_stride, std::min(piece, p_.k - k0 - p - piece),
+                               width);
           } else {
             PackB(b, n0 + j, std::min(width, cols - j), k0 + p, piece, width, strip);
           }
           const auto& kernels = narrow ? micro_.narrow : micro_.kernel;
           for (int64_t i = 0; i < rows; i += mr) {
             const int64_t height = std::min(mr, rows - i);
+            if (fetches_c_ && direct >= 0 && k0 + p == 0) FetchRows<true>(to + i * stride + j, stride, height, width);
             kernels[height - 1](units, a_panels + i * a_units + p / group * height, panel, panel_stride,
                                 to + i * stride + j, stride, k0 + p > 0);
           }
@@ -373,7 +389,8 @@ class RealGemm final : public Gemm {
   GemmProblem p_;
   const MicroTable<T>& micro_;
   Strategy strategy_ = Strategy::Blocked;
-  bool typed_ = false;  // B needs no conversion
+  bool typed_ = false;                          // B needs no conversion
+  bool fetches_b_ = false, fetches_c_ = false;  // ahead
   BlockShape block_;
   int64_t down_ = 1, across_ = 1;
   int64_t products_a_task_ = 1;  // of Small

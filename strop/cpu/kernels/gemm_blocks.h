@@ -57,6 +57,15 @@ T* AddressIn(const StoreTarget& c, int64_t row, int64_t col) {
   return reinterpret_cast<T*>(c.data) + (c.rows ? c.rows[row - c.first_row] : row * c.row_stride) + col;
 }
 
+// Asks for rows of memory ahead of time: such as are read by the next strip, into the second-level cache; such as are
+// written when their sums are made.
+template <bool kWrite, class T>
+void FetchRows(const T* from, int64_t stride, int64_t rows, int64_t cols) {
+  constexpr int64_t kLine = 64 / sizeof(T);
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t j = 0; j < cols; j += kLine) __builtin_prefetch(from + r * stride + j, kWrite, kWrite ? 3 : 2);
+}
+
 // Packs a part of a strided matrix; `offset` in elements.
 template <class T>
 void PackStrided(const MicroTable<T>& micro, ElementType type, const uint8_t* data, int64_t offset,

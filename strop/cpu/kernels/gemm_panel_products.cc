@@ -16,8 +16,11 @@ PanelProblem PanelProblemOf(const GemmProblem& p, int bias) {
   problem.a_across = p.a.row_stride == 1;
   problem.b_across = p.b.col_stride == 1;
   problem.bias = bias;
+  problem.fetches = true;
   return problem;
 }
+
+constexpr int64_t kCacheLine = 64;
 
 template <class T>
 class Operands final : public PanelOperands<T> {
@@ -37,6 +40,19 @@ class Operands final : public PanelOperands<T> {
     PackStrided<T>(micro_, b.type, static_cast<const uint8_t*>(call_.b),
                    batch * b.batch_stride + first * b.col_stride + k0 * b.row_stride, b.col_stride, b.row_stride, count,
                    kc, width, dst);
+  }
+  void Fetch(bool of_a, int64_t batch, int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t part,
+             int64_t parts) const override {
+    const StridedMatrix& m = of_a ? p_.a : p_.b;
+    const int64_t vector_stride = of_a ? m.row_stride : m.col_stride, k_stride = of_a ? m.col_stride : m.row_stride;
+    const uint8_t* from = static_cast<const uint8_t*>(of_a ? call_.a : call_.b) +
+                          (batch * m.batch_stride + first * vector_stride + k0 * k_stride) * Bytes(m.type);
+    const bool across = vector_stride == 1;
+    if (!across && k_stride != 1) return;
+    const int64_t lines = across ? kc : count, bytes = (across ? count : kc) * Bytes(m.type);
+    const int64_t line_bytes = (across ? k_stride : vector_stride) * Bytes(m.type);
+    for (int64_t line = lines * part / parts; line < lines * (part + 1) / parts; ++line)
+      for (int64_t at = 0; at < bytes; at += kCacheLine) __builtin_prefetch(from + line * line_bytes + at, 0, 2);
   }
   StoreTarget Target(int64_t batch, int64_t, int64_t, void*) const override {
     const StridedMatrix& c = p_.c;

@@ -11,9 +11,12 @@ namespace {
 constexpr int64_t kLeastProducts = int64_t{1} << 22;  // below, waiting for each other costs more than packing twice
 constexpr int64_t kTaskProducts = int64_t{1} << 18;   // of a task, at least
 constexpr int64_t kTasks = 32;                        // enough to be even among threads
+constexpr int64_t kPieces = 16;                       // of what is packed for all, at least where it is large
 constexpr int64_t kStripRows = 8;                     // along k: what the cache holds at distances of pages
 constexpr int64_t kBlockUnits = 2048;                 // along k
-constexpr int64_t kOwnBytes = 3 << 18;                // a task's panels: most of the second-level cache
+constexpr int64_t kFewRows = 128;
+constexpr int64_t kFewRowsUnits = 128;  // along k, of columns that are fetched ahead for them
+constexpr int64_t kOwnBytes = 3 << 18;  // a task's panels: most of the second-level cache
 
 // sums = (accumulate ? sums : 0) + seeds; integers wrap.
 template <class T>
@@ -39,14 +42,19 @@ bool Panels<T>::Suits(const PanelProblem& p) {
 template <class T>
 Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(problem), micro_(micro) {
   const int64_t bytes = sizeof(T), group = micro.group;
-  k_blocks_ = p_.whole_k ? 1 : CeilDiv(p_.k, kBlockUnits * group);
-  kb_ = RoundUp(CeilDiv(p_.k, k_blocks_), 4 * group);
-  k_blocks_ = CeilDiv(p_.k, kb_);
-  k_units_ = CeilDiv(p_.k, group);
   const int64_t a_panels = CeilDiv(p_.m, micro.mr), b_panels = CeilDiv(p_.n, micro.nr);
   // Rows are dealt out if there are enough of them. Columns go by four panels, a long enough piece of a row of memory.
   shares_a_ =
       p_.shared == SharedOperand::A || (p_.shared == SharedOperand::Either && a_panels < 32 && a_panels < b_panels / 4);
+  // Columns that few rows are multiplied with are mostly waited for, as are pieces of rows that lie across: the next
+  // ones are fetched meanwhile.
+  const bool few = shares_a_ && p_.m <= kFewRows;
+  fetches_ = p_.fetches && (few || (!shares_a_ && p_.a_across)) && HoldsSums<T>(p_.c) && !p_.whole_k;
+  const int64_t k_units = few && fetches_ ? kFewRowsUnits : fetches_ ? kSumUnits : kBlockUnits;
+  k_blocks_ = p_.whole_k ? 1 : CeilDiv(p_.k, k_units * group);
+  kb_ = RoundUp(CeilDiv(p_.k, k_blocks_), 4 * group);
+  k_blocks_ = CeilDiv(p_.k, kb_);
+  k_units_ = CeilDiv(p_.k, group);
   own_ = shares_a_ ? p_.n : p_.m;
   own_width_ = shares_a_ ? micro.nr : micro.mr;
   shared_width_ = shares_a_ ? micro.mr : micro.nr;
@@ -63,13 +71,16 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   batch_rounds_ = CeilDiv(p_.batch, batches_);
 
   const bool own_across = shares_a_ ? p_.b_across : p_.a_across;
-  const int64_t panels = CeilDiv(own_, own_width_), least = own_across ? 4 : 1;
+  const int64_t panels = CeilDiv(own_, own_width_);
+  const int64_t least = !own_across ? 1 : few && panels >= 4 * kTasks ? 8 : shares_a_ ? 4 : 2;
   const int64_t worth = CeilDiv(kTaskProducts, own_width_ * chunk_ * p_.k);
   const int64_t held = std::max<int64_t>(kOwnBytes / (own_width_ * CeilDiv(kb_, group) * bytes), 1);
   const int64_t even = CeilDiv(panels * batches_ * p_.outer, kTasks);
   per_task_ = std::min(std::max({even, worth, least}), held) * own_width_;
   blocks_ = CeilDiv(own_, per_task_);
-  piece_ = (shares_a_ ? 8 : 16) * shared_width_;
+  const bool shared_across = shares_a_ ? p_.a_across : p_.b_across;
+  piece_ = std::clamp<int64_t>(chunk_ / shared_width_ * batches_ * k_blocks_ / kPieces, shared_across ? 4 : 1, 16) *
+           shared_width_;
   pieces_ = CeilDiv(chunk_, piece_);
   if (p_.bias != 0) {
     int32_t bytes = 0x01010101;
@@ -222,6 +233,8 @@ void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, const 
          [&](int64_t v) { return OwnAt(v, units); });
     const T* seeds = shares_a_ ? memory.seeds : shared_seeds + k0 / kb_ * RoundUp(chunk_, nr);
     if (p_.bias != 0 && shares_a_) Seed(units, memory.own, OwnAt(nr, units), cols, memory.seeds);
+    int64_t tiles = 0;
+    const int64_t all_tiles = CeilDiv(rows, mr) * CeilDiv(cols, nr);
     const auto tile = [&](int64_t i, int64_t j) {
       const int64_t height = std::min(mr, rows - i), width = std::min(nr, cols - j);
       const T* a = shares_a_ ? shared + SharedAt(i, k0) : memory.own + OwnAt(i, units);
@@ -243,6 +256,9 @@ void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, const 
       for (; done < units; done += kSumUnits, accumulate = true)
         kernel(std::min(kSumUnits, units - done), a + done * height, b + done * nr, nr, to, stride, accumulate);
       if (to == memory.tile) StoreTile<T>(c, m0 + i, n0 + j, height, width, memory.tile, nr, k0 > 0);
+      if (fetches_ && k0 + kb_ < p_.k)
+        operands.Fetch(!shares_a_, product, shares_a_ ? n0 : m0, shares_a_ ? cols : rows, k0 + kb_,
+                       std::min(kb_, p_.k - k0 - kb_), tiles++, all_tiles);
     };
     if (shares_a_) {
       for (int64_t i = 0; i < rows; i += mr)

@@ -25,6 +25,9 @@ class PanelOperands {
                      T* dst) const = 0;
   virtual void PackB(int64_t product, int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width,
                      T* dst) const = 0;
+  // Asks for what PackA or PackB of the same vectors and elements will read, the `part`th of `parts`; a hint.
+  virtual void Fetch(bool /*a*/, int64_t /*product*/, int64_t /*first*/, int64_t /*count*/, int64_t /*k0*/,
+                     int64_t /*kc*/, int64_t /*part*/, int64_t /*parts*/) const {}
   // Where C is; `memory` is what PanelProblem::target_bytes asked for, for the offsets of rows [first, first + count).
   virtual StoreTarget Target(int64_t product, int64_t first_row, int64_t rows, void* memory) const = 0;
 };
@@ -39,6 +42,7 @@ struct PanelProblem {
   int64_t target_bytes_per_row = 0;
   int bias = 0;          // that A is packed with (MicroTable::bias)
   bool whole_k = false;  // the shared operand is packed in one block along k
+  bool fetches = false;  // the operands' Fetch does something
 };
 
 template <class T>
@@ -100,7 +104,7 @@ class Panels {
 
   PanelProblem p_;
   const MicroTable<T>& micro_;
-  bool shares_a_ = false, keeps_sums_ = false;
+  bool shares_a_ = false, keeps_sums_ = false, fetches_ = false;
   int64_t kb_ = 0, k_blocks_ = 0, k_units_ = 0;
   int64_t own_width_ = 0, shared_width_ = 0;  // of panels
   int64_t own_ = 0, per_task_ = 0, blocks_ = 0;

@@ -146,10 +146,26 @@ TEST(Gemm, SkinnyAndSmall) {
                                                               {13, 8, 8},
                                                               {6, 6, 6},
                                                               {40, 50, 60},
+                                                              {25, 130, 70},
+                                                              {36, 47, 129},
                                                               {300, 16, 16},
                                                               {64, 64, 1}})
       for (int bits = 0; bits < 8; ++bits)
         Check({2, m, n, k, a, b, c, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0});
+}
+
+// Operands that are fetched ahead of time: strips of B where it lies, C before it is written, what is packed next.
+TEST(Gemm, FetchesAhead) {
+  using enum ElementType;
+  Check({1, 20, 701, 403, F32, F32, F32, false, false, false});
+  Check({2, 29, 401, 355, F64, F64, F64, true, false, true});
+  Check({40, 120, 121, 20, F32, F32, F32, false, false, false});
+  int layout = 0;
+  for (auto [a, b, c] : std::vector<std::array<ElementType, 3>>{
+           {F32, F32, F32}, {F64, F64, F64}, {BF16, BF16, F32}, {S8, S8, S32}, {F16, F16, F16}})
+    for (auto [m, n, k] : std::vector<std::array<int64_t, 3>>{{61, 1203, 300}, {101, 107, 1100}})
+      for (int turn = 0; turn < 2; ++turn, layout += 3)
+        Check({1, m, n, k, a, b, c, (layout & 1) != 0, (layout & 2) != 0, (layout & 4) != 0});
 }
 
 // What is packed once for all tasks: either operand shared, in one round and in several, each layout, ragged ends.
