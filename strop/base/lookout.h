@@ -4,6 +4,7 @@
 // Problems", 1994: the bound of the deterministic strategy). docs/adr/0016.
 #pragma once
 #include <chrono>
+#include <thread>
 
 #include "strop/base/spin_lock.h"
 
@@ -18,7 +19,9 @@ bool LookOut(const Fn& seen) {
   const auto end = std::chrono::steady_clock::now() + kLookout;
   for (int looks = 0; !seen(); ++looks) {
     CpuRelax();
-    if (looks % 16 == 15 && std::chrono::steady_clock::now() >= end) return seen();
+    if (looks % 16 != 15) continue;
+    if (std::chrono::steady_clock::now() >= end) return seen();
+    std::this_thread::yield();  // another thread may need this processor, the one that is waited for perhaps
   }
   return true;
 }

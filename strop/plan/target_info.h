@@ -17,7 +17,7 @@ struct TargetInfo {
   int64_t l2_bytes = 1 << 20;
   int64_t l3_bytes = 32 << 20;
   int vector_bytes = 16;
-  int64_t inline_cost = 200000;  // a program of less work (flops + bytes) runs on the caller's thread
+  int64_t inline_cost = 1000000;  // a program of less work (flops + bytes) runs on the caller's thread
 
   // Can the backend compile this instruction as a kernel (alone or as the root of a fusion)? No: it is interpreted.
   std::function<Decision(const Instruction&)> supports;
