@@ -396,6 +396,31 @@ Vals ElementalEmitter::Reduce(const Instruction& i, const ArrayIndex& index) {
   return accumulators;
 }
 
+namespace {
+
+constexpr int64_t kMaxUnrolled = 32;          // elements of a window that are emitted one by one
+constexpr int64_t kMaxUnrolledAtBorders = 9;  // the same, where each may lie outside: every border has code of its own
+
+// Is every element of every window, along this dimension, an element of the operand?
+bool AlwaysInside(const WindowDim& w, int64_t bound, int64_t results) {
+  return w.base_dilation == 1 && w.pad_low <= 0 && (results - 1) * w.stride + w.DilatedSize() - w.pad_low <= bound;
+}
+
+// Is the window so small that a loop over it costs more than its elements?
+bool Unrolled(const Window& window, const Shape& operand, const Shape& result) {
+  int64_t elements = 1;
+  bool inside = true;
+  for (size_t d = 0; d < window.dims.size(); ++d) {
+    const WindowDim& w = window.dims[d];
+    elements = SaturatingMultiply(elements, w.size);
+    inside &= AlwaysInside(w, operand.dim(static_cast<int64_t>(d)), result.dim(static_cast<int64_t>(d)));
+    if (w.base_dilation > 1) return false;
+  }
+  return elements <= (inside ? kMaxUnrolled : kMaxUnrolledAtBorders);
+}
+
+}  // namespace
+
 // The window's elements in order, those in padding or between dilated elements left out. Window dimensions of size one
 // need no loop.
 Vals ElementalEmitter::ReduceWindow(const Instruction& i, const ArrayIndex& index) {
@@ -413,6 +438,7 @@ Vals ElementalEmitter::ReduceWindow(const Instruction& i, const ArrayIndex& inde
   const bool widen = combiner.op == Op::Add && IsFloat(type) && Bits(type) < 32;
   if (widen) accumulators[0].type = ElementType::F32;
 
+  const bool unrolled = Unrolled(window, operand, result);
   ArrayIndex position;
   position.sizes = operand.dims();
   position.digits.resize(operand.dims().size());
@@ -433,8 +459,7 @@ Vals ElementalEmitter::ReduceWindow(const Instruction& i, const ArrayIndex& inde
       x = indices_.Add(x, indices_.Constant(-w.pad_low));
       Condition here = inside;
       const int64_t bound = operand.dim(static_cast<int64_t>(d));
-      const bool always =
-          w.pad_low <= 0 && (result.dim(static_cast<int64_t>(d)) - 1) * w.stride + w.DilatedSize() - w.pad_low <= bound;
+      const bool always = AlwaysInside(w, bound, result.dim(static_cast<int64_t>(d)));
       if (w.base_dilation > 1) {
         here = Both(here, InRange(x, (bound - 1) * w.base_dilation + 1));
         const auto [quotient, rest] = indices_.DivMod(x, w.base_dilation, INT64_MAX);
@@ -447,6 +472,10 @@ Vals ElementalEmitter::ReduceWindow(const Instruction& i, const ArrayIndex& inde
       return dimension(d + 1, here, carried);
     };
     if (w.size == 1) return step(indices_.Constant(0), acc);
+    if (unrolled) {
+      for (int64_t n = 0; n < w.size; ++n) acc = step(indices_.Constant(w.reversal ? w.size - 1 - n : n), acc);
+      return acc;
+    }
     return LoopOver("window", b_.I64(0), b_.I64(w.size), 1, acc, [&](V n, const Vals& carried) {
       const LaneIndex offset = indices_.Counter(n, scopes_.current(), 0, 1).Within(0, w.size - 1);
       return step(w.reversal ? indices_.Sub(w.size - 1, offset) : offset, carried);
