@@ -12,9 +12,14 @@ using V = llvm::Value*;
 
 constexpr int kMinLanes = 4;          // shorter sides are not worth turning
 constexpr int64_t kShort = 8;         // sides that strided reads and interleaved stores do better
-constexpr int kMaxLanes = 16;         // vectors of a block that stay in registers
+constexpr int kMaxLanes = 32;         // vectors of a block: all registers
+constexpr int kMaxLanesOfBytes = 16;  // turning more takes longer than it saves
 constexpr int64_t kLine = 64;         // bytes of a cache line
-constexpr int64_t kTileAcross = 128;  // elements of a tile along the rows that are read
+constexpr int64_t kTile = 64;         // elements of a tile's side
+constexpr int64_t kTileAcross = 128;  // and along the rows that are read, of those that are stored past the caches
+// Rows that are a multiple of a page apart find few places in the caches: 2048x2048 floats took half the time, and
+// 1024x1024 two thirds of it, when they were stored past them. 1536x1536 took more.
+constexpr int64_t kPage = 4096, kStreamedBytesOfPages = int64_t{8} << 20;
 constexpr int64_t kTaskBytes = int64_t{256} << 10;
 constexpr int64_t kMaxTasks = 4096;
 
@@ -121,8 +126,12 @@ BlockSpace ChooseBlockSpace(const KernelBody& body, std::span<const int> in_plac
   space.across = across - 1;
   const int64_t side = std::min(space.sizes[space.across], space.sizes.back());
   if (side <= kShort && side < PreferredLanes(body, vector_bytes)) return space;
-  int lanes = std::min({PreferredLanes(body, vector_bytes), kMaxLanes,
-                        static_cast<int>(std::bit_floor(static_cast<uint64_t>(std::min<int64_t>(side, 64))))});
+  const bool complex = std::any_of(space.turned.begin(), space.turned.end(),
+                                   [](const Instruction* t) { return IsComplex(t->shape().type()); });
+  const int64_t bytes = NarrowestResult(body);
+  int lanes =
+      std::min({PreferredLanes(body, vector_bytes) / (complex ? 2 : 1), bytes == 1 ? kMaxLanesOfBytes : kMaxLanes,
+                static_cast<int>(std::bit_floor(static_cast<uint64_t>(std::min<int64_t>(side, 64))))});
   // Overlapping blocks would compute from what they have written.
   if (std::any_of(in_place.begin(), in_place.end(), [](int k) { return k >= 0; }))
     while (lanes > 1 && (space.sizes[space.across] % lanes != 0 || space.sizes.back() % lanes != 0)) lanes /= 2;
@@ -131,11 +140,13 @@ BlockSpace ChooseBlockSpace(const KernelBody& body, std::span<const int> in_plac
   // A tile writes whole cache lines, and no more than one beside another: the rows that are read are few, and each is
   // read far, as the processor expects it. (Square tiles of 2048x2048 took twice as long: strides of a power of two
   // leave a tile few places in the caches.)
-  const int64_t bytes = NarrowestResult(body);
-  space.whole_lines = lanes * bytes >= kLine;
+  const int64_t row = space.sizes.back() * bytes;
+  const KernelCost cost = CostOf(body);
+  space.streams = lanes * bytes >= kLine && row % kLine == 0 &&
+                  (KernelFrame::PaysToStream(cost) || (row % kPage == 0 && cost.bytes >= kStreamedBytesOfPages));
   const auto tile_of = [&](int64_t tile, int64_t size) { return std::min(tile, (size + lanes - 1) / lanes * lanes); };
-  space.tile_across = tile_of(kTileAcross, space.sizes[space.across]);
-  space.tile_along = tile_of(std::max<int64_t>(lanes, kLine / bytes), space.sizes.back());
+  space.tile_across = tile_of(space.streams ? kTileAcross : kTile, space.sizes[space.across]);
+  space.tile_along = tile_of(space.streams ? lanes : kTile, space.sizes.back());
   return space;
 }
 
@@ -146,12 +157,15 @@ Status WalkBlocks(KernelFrame& frame, const BlockSpace& space, const KernelCost&
   ElementalEmitter& e = frame.Emitter(space.lanes);
   IndexBuilder& indices = e.indices();
   const int64_t across = space.sizes[space.across], along = space.sizes.back();
-  // One tile after the other along the rows that are read: their digit is the last.
-  Int64Vector tiles;
+  // One tile after the other along the rows that are written, or along those that are read.
+  std::vector<size_t> order;
   for (size_t d = 0; d < space.sizes.size(); ++d)
-    if (d != space.across) tiles.push_back(space.sizes[d]);
-  tiles.back() = (along + space.tile_along - 1) / space.tile_along;
-  tiles.push_back((across + space.tile_across - 1) / space.tile_across);
+    if (d != space.across || !space.streams) order.push_back(d);
+  if (space.streams) order.push_back(space.across);
+  Int64Vector sizes = space.sizes, tiles;
+  sizes[space.across] = (across + space.tile_across - 1) / space.tile_across;
+  sizes.back() = (along + space.tile_along - 1) / space.tile_along;
+  for (size_t d : order) tiles.push_back(sizes[d]);
   int64_t units = 1;
   for (int64_t n : tiles) units *= n;
   const int64_t wanted = std::clamp<int64_t>(cost.bytes / kTaskBytes, 1, std::min(units, kMaxTasks));
@@ -178,11 +192,11 @@ Status WalkBlocks(KernelFrame& frame, const BlockSpace& space, const KernelCost&
   scopes.Loop("tiles", begin, end, 1, [&](V unit) {
     const ArrayIndex flat{{indices.Counter(unit, scopes.current(), 0, 1)}, {units}};
     const ArrayIndex tile = indices.Refactor(flat, tiles);
-    const LaneIndex tile_across = tile.digits.back(), tile_along = tile.digits[tiles.size() - 2];
     ArrayIndex at;
     at.sizes = space.sizes;
-    for (size_t d = 0; d < space.sizes.size(); ++d)
-      at.digits.push_back(d == space.across ? tile_across : tile.digits[d < space.across ? d : d - 1]);
+    at.digits.resize(order.size());
+    for (size_t k = 0; k < order.size(); ++k) at.digits[order[k]] = tile.digits[k];
+    const LaneIndex tile_across = at.digits[space.across], tile_along = at.digits.back();
     along_digit("across", tile_across, space.tile_across, across, [&](const LaneIndex& row) {
       along_digit("along", tile_along, space.tile_along, along, [&](const LaneIndex& column) {
         std::vector<ArrayIndex> rows, columns;

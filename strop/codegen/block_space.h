@@ -6,7 +6,8 @@
 //     turn    log2(lanes) stages of interleaving, vector i with vector i + lanes/2
 //     combine and store lanes vectors along the rows of the result
 //
-// Tiles of blocks are long along the rows that are read and as short as a cache line along those that are written.
+// Blocks are walked in square tiles, one beside the other along the rows that are written. Results that are stored past
+// the caches have nothing to gain from that: there tiles follow the rows that are read, as few as a block has.
 //
 // Where the dimensions are no multiples of the lanes, the last block overlaps the one before.
 #pragma once
@@ -19,7 +20,7 @@ struct BlockSpace {
   size_t across = 0;                        // the digit along which the turned operands have their elements in a row
   int lanes = 0;                            // of a block's side; 0: no blocks
   int64_t tile_across = 0, tile_along = 0;  // elements of a tile: what is read and written in turns
-  bool whole_lines = false;                 // each vector that is written is a cache line at least
+  bool streams = false;                     // results go past the caches
   std::vector<const Instruction*> turned;   // transposes that are computed block by block
 };
 

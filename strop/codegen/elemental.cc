@@ -231,8 +231,25 @@ ElementBuilder::Memory ElementalEmitter::Masked(ElementBuilder::Memory memory) c
   return memory;
 }
 
+// Elements are picked from a row, here and there: the processor sees no stream, but the next row lies behind this one.
+void ElementalEmitter::FetchNextRow(const ElementBuilder::Memory& memory, ElementType type, const ArrayIndex& index) {
+  constexpr int64_t kLine = 64, kMostBytes = 4096;
+  const int64_t row = index.sizes.empty() ? 0 : index.sizes.back(), bytes = row * Bytes(type);
+  // Most lines of the row are read, or it is not worth while.
+  if (bytes <= kLine || bytes > std::min(kMostBytes, kLine * 4 * lanes())) return;
+  ArrayIndex first = index;
+  first.digits.back() = indices_.Constant(0);
+  const LaneIndex next = indices_.Add(indices_.Linear(first), indices_.Constant(row));
+  if (!next.uniform() || next.level == 0 || next.level == scopes_.current()) return;
+  LoopScopes::Key key{kFetchedRow, reinterpret_cast<uint64_t>(memory.pointer), reinterpret_cast<uint64_t>(next.base)};
+  if (scopes_.Find(next.level, key)) return;
+  scopes_.At(next.level, [&] { elements_.Fetch(memory, type, next.base, static_cast<int>(row)); });
+  scopes_.Remember(next.level, std::move(key), {next.base});
+}
+
 Val ElementalEmitter::Load(const ElementBuilder::Memory& memory, ElementType type, const ArrayIndex& index) {
   LaneIndex at = indices_.Linear(index);
+  if (at.lanes) FetchNextRow(memory, type, index);
   if (at.lanes) return elements_.Gather(memory, type, at.lanes, mask_.value);
   if (mask_.value && at.stride == 0 && !index.sizes.empty()) {
     // One element for all lanes cannot be masked; where no lane is on, its position may be anywhere.

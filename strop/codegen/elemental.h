@@ -113,6 +113,8 @@ class ElementalEmitter {
   void EmitSameIndexOperands(const Instruction* root, const ArrayIndex& index);
   LoopScopes::Key KeyOf(const Instruction* i, const ArrayIndex& index) const;
   enum class ConditionOp : uint64_t { kBelow = 101, kAnd, kNot };  // tags of cache keys: no others are of this size
+  static constexpr uint64_t kFetchedRow = 111;
+  void FetchNextRow(const ElementBuilder::Memory& memory, ElementType type, const ArrayIndex& index);
   Condition EmitCondition(ConditionOp op, V a, V c, int level);
   // Where `inside` holds, the value of `then`; elsewhere that of `otherwise`. What the condition excludes is not read.
   // `uniform`: neither depends on the lane.

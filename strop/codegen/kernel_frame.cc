@@ -17,8 +17,6 @@ constexpr int64_t kMaxTasks = 4096;
 // Kernels that read and write so much find little of it in the caches the next time. (Copies on a machine of 32 MiB of
 // last cache: 2x16 MiB take as long either way, 2x24 MiB 1.4 times as long through the caches.)
 constexpr int64_t kStreamedBytes = int64_t{40} << 20;
-// In lines that lie far apart caches keep less: turning 2048x2048 floats (2x16 MiB) takes twice as long through them.
-constexpr int64_t kStreamedLineBytes = int64_t{32} << 20;
 constexpr int64_t kLeastStreamedResult = int64_t{4} << 20;
 constexpr int kLine = 64;  // buffers begin at one
 
@@ -100,8 +98,10 @@ void KernelFrame::Bind(ElementalEmitter& e) const {
   for (size_t k = 0; k < inputs_.size(); ++k) e.BindBuffer(body_.inputs[k], inputs_[k]);
 }
 
-void KernelFrame::StreamResults(const KernelCost& cost, std::span<const int> in_place, bool lines) {
-  if (whole_ || cost.bytes < (lines ? kStreamedLineBytes : kStreamedBytes)) return;
+bool KernelFrame::PaysToStream(const KernelCost& cost) { return cost.bytes >= kStreamedBytes; }
+
+void KernelFrame::StreamResults(std::span<const int> in_place) {
+  if (whole_) return;
   for (size_t r = 0; r < outputs_.size(); ++r) {
     const Shape& root = body_.roots[r]->shape();
     const Shape& shape = root.IsTuple() ? root.element(body_.root_leaf[r]) : root;

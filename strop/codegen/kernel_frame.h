@@ -36,10 +36,11 @@ class KernelFrame {
   // Binds the inputs of the body to their buffers.
   void Bind(ElementalEmitter& e) const;
   void Return();  // ends the function, if it is the kernel's own
-  // Results that are large go past the caches from now on: they are written only, and whoever reads them would not find
-  // them there in any case. For a function of the kernel's own, whose vectors fill lines one after the other (`lines`:
-  // each a whole one, so that it may pay even where the result would stay in the caches).
-  void StreamResults(const KernelCost& cost, std::span<const int> in_place, bool lines);
+  // Large results go past the caches from now on: they are written only, and whoever reads them would not find them
+  // there in any case. For a function of the kernel's own.
+  void StreamResults(std::span<const int> in_place);
+  // Does so little of what the kernel reads and writes stay in the caches that it pays?
+  static bool PaysToStream(const KernelCost& cost);
 
   // A point of the space, one per lane: where results go and are computed.
   using PointFn = std::function<Status(ElementalEmitter& e, const ArrayIndex& at)>;

@@ -87,10 +87,29 @@ TEST(Movement, TransposeInBlocks) {
 }
 
 // Results that are stored past the caches: by whole lines, by rows that begin inside a line, and by parts of lines.
+TEST(Movement, ColumnsPickedFromRows) {  // which are fetched ahead
+  for (ElementType type : {kF32, ElementType::U8, ElementType::C64}) {
+    Case t;
+    Instruction* index = t.Input(ElementType::S32, {40, 1});
+    t.b.Make(Op::Gather, {t.Input(type, {75, 300}), index},
+             GatherAttrs{.offset_dims = {0},
+                         .collapsed_slice_dims = {1},
+                         .start_index_map = {1},
+                         .index_vector_dim = 1,
+                         .slice_sizes = {75, 1}});
+    t.Check();
+  }
+}
+
 TEST(Movement, LargeResults) {
   for (const Int64Vector& dims : {Int64Vector{2304, 1856}, Int64Vector{2309, 1871}}) {
     Case t;
     t.b.Transpose(t.Input(dims), {1, 0});
+    t.Check();
+  }
+  for (ElementType type : {ElementType::BF16, ElementType::C64}) {
+    Case t;
+    t.b.Transpose(t.Input(type, {1024, 2080}), {1, 0});
     t.Check();
   }
   for (const Int64Vector& dims : {Int64Vector{1201, 2310}, Int64Vector{680, 4096}}) {

@@ -6,6 +6,13 @@
 //   %partial = f32[64,2048] reduce(%pieces, %zero), dimensions={1}
 //   %s = f32[2048] reduce(%partial, %zero), dimensions={0}
 //
+// Rows that are shorter than vectors are summed several at a time:
+//
+//   %s = f32[4] reduce(f32[1000000,4] %x, %zero), dimensions={0}
+//   ->
+//   %partial = f32[50,16,4] reduce(f32[50,1250,16,4] reshape(%x), %zero), dimensions={1}
+//   %s = f32[4] reduce(%partial, %zero), dimensions={0,1}
+//
 // The pieces follow from the shape alone, so that the order of a sum does. The initial value is combined once a piece:
 // it must be the combiner's identity, or the combiner one that does not count. An argmax combines its pieces in order.
 #include <algorithm>
@@ -23,6 +30,7 @@ constexpr int64_t kMinBytes = int64_t{2} << 20;      // of the operands: what is
 constexpr int64_t kPieceBytes = int64_t{256} << 10;  // a task
 constexpr int64_t kMaxPieces = 64;
 constexpr int64_t kMaxPiecesOfColumns = 1024;  // a piece stays in the cache while its columns are walked
+constexpr int64_t kRowBytes = 256;             // several vectors
 constexpr int64_t kMinLength = 32;  // elements that a piece combines: partial results are so much less than the operand
 
 bool IsZeroOrOne(const Instruction& initial, int64_t wanted) {
@@ -100,6 +108,17 @@ int64_t PiecesOf(const Instruction& reduce, const Outermost& run) {
   return std::max<int64_t>(pieces, 1);
 }
 
+// How many rows of a piece are one to the partial reduction.
+int64_t RowsAtATime(const Instruction& reduce, const Outermost& run, int64_t pieces) {
+  const bool only_run = static_cast<int64_t>(reduce.dimensions().size()) == run.last - run.first;
+  if (reduce.operand_count() != 2 || run.behind == 1 || !only_run) return 1;
+  if (reduce.operand(0)->shape().byte_size() < kMinBytes || reduce.operand(0)->shape().num_elements() == 0) return 1;
+  const int64_t row = run.behind * Bytes(reduce.operand(0)->shape().type()), length = run.size / pieces;
+  int64_t rows = 1;
+  while (2 * rows * row <= kRowBytes && length % (2 * rows) == 0 && length / (2 * rows) >= kMinLength) rows *= 2;
+  return rows;
+}
+
 // The operands of a computation in pieces, as they were made: reductions of the same one share it.
 using Pieces = std::unordered_map<const Instruction*, std::vector<Instruction*>>;
 
@@ -112,8 +131,9 @@ Instruction* InPieces(Builder& b, Instruction* operand, const Int64Vector& dims,
   return reshape;
 }
 
-// [.., run, ..] -> [.., pieces, size / pieces, ..], and what is reduced of it.
-void Split(Instruction& reduce, const Outermost& run, int64_t pieces, Pieces& made) {
+// [.., run, ..] -> [.., pieces, size / pieces, ..] or [.., pieces, size / pieces / rows, rows, ..], one piece without a
+// dimension of its own, and what is reduced of it.
+void Split(Instruction& reduce, const Outermost& run, int64_t pieces, int64_t rows, Pieces& made) {
   Builder b(reduce.parent());
   b.set_insert_before(&reduce);
   if (reduce.has_metadata()) b.set_metadata(reduce.shared_metadata());
@@ -124,22 +144,25 @@ void Split(Instruction& reduce, const Outermost& run, int64_t pieces, Pieces& ma
     if (k < inputs) {
       Int64Vector dims;
       for (int64_t d = 0; d < run.first; ++d) dims.push_back(operand->shape().dim(d));
-      dims.push_back(pieces);
-      dims.push_back(run.size / pieces);
+      if (pieces > 1) dims.push_back(pieces);
+      dims.push_back(run.size / pieces / rows);
+      if (rows > 1) dims.push_back(rows);
       for (int64_t d = run.last; d < operand->shape().rank(); ++d) dims.push_back(operand->shape().dim(d));
       operand = InPieces(b, operand, dims, made);
     }
     operands.push_back(operand);
   }
-  Dims inside{run.first + 1};
-  for (int64_t d : reduce.dimensions())
-    if (d >= run.last) inside.push_back(d - run.last + run.first + 2);
+  Dims inside{run.first + (pieces > 1 ? 1 : 0)};
+  for (int64_t d : reduce.dimensions())  // of others, rows are one at a time
+    if (d >= run.last) inside.push_back(d - run.last + inside[0] + 1);
   Computation* const called[] = {reduce.to_apply()};
   Instruction* first = b.Make(Op::Reduce, operands, DimensionsAttrs{inside}, called, nullptr);
   if (first) first->set_frontend_attribute(kPartialReduction, "true");
   for (int64_t k = 0; k < inputs; ++k) partial.push_back(inputs == 1 ? first : b.GetTupleElement(first, k));
   for (int64_t k = 0; k < inputs; ++k) partial.push_back(reduce.operand(inputs + k));
-  Instruction* whole = b.Make(Op::Reduce, partial, DimensionsAttrs{Dims{run.first}}, called, nullptr);
+  Dims left{run.first};
+  if (pieces > 1 && rows > 1) left.push_back(run.first + 1);
+  Instruction* whole = b.Make(Op::Reduce, partial, DimensionsAttrs{left}, called, nullptr);
   if (b.status().ok()) reduce.parent()->Replace(&reduce, whole);
 }
 
@@ -161,8 +184,9 @@ struct ReductionSplitter final : Pass {
         if (!i->control_predecessors().empty() || !i->control_successors().empty()) continue;
         const Outermost run = OutermostOf(*i);
         const int64_t pieces = PiecesOf(*i, run);
-        if (pieces == 1 || !IsSplittable(*i)) continue;
-        Split(*i, run, pieces, made);
+        const int64_t rows = RowsAtATime(*i, run, pieces);
+        if ((pieces == 1 && rows == 1) || !IsSplittable(*i)) continue;
+        Split(*i, run, pieces, rows, made);
         ++split;
       }
     }

@@ -43,14 +43,14 @@ Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
   const auto point = [&](ElementalEmitter& e, const ArrayIndex& at) { return EmitRoots(e, frame, body, space, at); };
   const BlockSpace blocks = ChooseBlockSpace(body, spec.in_place, vector_bytes);
   if (blocks.lanes > 0) {
-    if (blocks.whole_lines) frame.StreamResults(cost, spec.in_place, true);
+    if (blocks.streams) frame.StreamResults(spec.in_place);
     STROP_TRY(WalkBlocks(frame, blocks, cost, point, &emitted.num_tasks));
     emitted.tiles = StrCat("tiles of ", blocks.tile_across, "x", blocks.tile_along, ", turned in blocks of ",
                            blocks.lanes, "x", blocks.lanes);
     return emitted;
   }
   space = ChooseLoopSpace(body, vector_bytes);
-  frame.StreamResults(cost, spec.in_place, false);
+  if (KernelFrame::PaysToStream(cost)) frame.StreamResults(spec.in_place);
   const KernelFrame::Cut cut = KernelFrame::CutIntoTasks(space, cost);
   ChooseSplits(frame.b(), body, spec.in_place, cut, space);
   emitted.num_tasks = cut.num_tasks;
