@@ -66,6 +66,17 @@ void FetchRows(const T* from, int64_t stride, int64_t rows, int64_t cols) {
     for (int64_t j = 0; j < cols; j += kLine) __builtin_prefetch(from + r * stride + j, kWrite, kWrite ? 3 : 2);
 }
 
+// Asks for what PackStrided will read, the `part`th of `parts`, if it is contiguous one way.
+inline void FetchStrided(ElementType type, const uint8_t* data, int64_t offset, int64_t vector_stride, int64_t k_stride,
+                         int64_t count, int64_t kc, int64_t part, int64_t parts) {
+  const bool across = vector_stride == 1;
+  if (!across && k_stride != 1) return;
+  const int64_t lines = across ? kc : count, line_bytes = (across ? count : kc) * Bytes(type);
+  const int64_t begin = lines * part / parts, end = lines * (part + 1) / parts;
+  const int64_t stride = (across ? k_stride : vector_stride) * Bytes(type);
+  FetchRows<false>(data + offset * Bytes(type) + begin * stride, stride, end - begin, line_bytes);
+}
+
 // Packs a part of a strided matrix; `offset` in elements.
 template <class T>
 void PackStrided(const MicroTable<T>& micro, ElementType type, const uint8_t* data, int64_t offset,

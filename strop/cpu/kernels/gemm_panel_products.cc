@@ -20,8 +20,6 @@ PanelProblem PanelProblemOf(const GemmProblem& p, int bias) {
   return problem;
 }
 
-constexpr int64_t kCacheLine = 64;
-
 template <class T>
 class Operands final : public PanelOperands<T> {
  public:
@@ -45,14 +43,9 @@ class Operands final : public PanelOperands<T> {
              int64_t parts) const override {
     const StridedMatrix& m = of_a ? p_.a : p_.b;
     const int64_t vector_stride = of_a ? m.row_stride : m.col_stride, k_stride = of_a ? m.col_stride : m.row_stride;
-    const uint8_t* from = static_cast<const uint8_t*>(of_a ? call_.a : call_.b) +
-                          (batch * m.batch_stride + first * vector_stride + k0 * k_stride) * Bytes(m.type);
-    const bool across = vector_stride == 1;
-    if (!across && k_stride != 1) return;
-    const int64_t lines = across ? kc : count, bytes = (across ? count : kc) * Bytes(m.type);
-    const int64_t line_bytes = (across ? k_stride : vector_stride) * Bytes(m.type);
-    for (int64_t line = lines * part / parts; line < lines * (part + 1) / parts; ++line)
-      for (int64_t at = 0; at < bytes; at += kCacheLine) __builtin_prefetch(from + line * line_bytes + at, 0, 2);
+    FetchStrided(m.type, static_cast<const uint8_t*>(of_a ? call_.a : call_.b),
+                 batch * m.batch_stride + first * vector_stride + k0 * k_stride, vector_stride, k_stride, count, kc,
+                 part, parts);
   }
   StoreTarget Target(int64_t batch, int64_t, int64_t, void*) const override {
     const StridedMatrix& c = p_.c;

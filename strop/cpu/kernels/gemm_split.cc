@@ -1,10 +1,10 @@
 // Products with long sums: see SplitGemm in gemm.h.
 #include <algorithm>
-#include <atomic>
 
 #include "strop/cpu/kernels/accumulator_type.h"
 #include "strop/cpu/kernels/gemm.h"
 #include "strop/cpu/kernels/parallel.h"
+#include "strop/cpu/kernels/rounding.h"
 #include "strop/cpu/kernels/scratch.h"
 
 namespace strop::cpu {
@@ -30,12 +30,12 @@ void AddParts(const GemmProblem& p, T* parts, int64_t num_parts, void* c, Thread
   StoreTile<T>(target, 0, 0, p.m, p.n, parts, p.n, false);
 }
 
-void RunTasks(const Gemm& gemm, const uint8_t* a, const uint8_t* b, uint8_t* c, ThreadPool* pool,
-              std::atomic<bool>& memory) {
-  ForEachTask(pool, gemm.num_tasks(), [&](int64_t task) {
-    const Scratch<uint8_t> scratch(gemm.scratch_bytes());
-    if (!scratch.get()) return memory.store(false, std::memory_order_relaxed);
-    gemm.Run({a, b, c}, task, task + 1, scratch.get());
+// `scratch`: what `gemm` asks for, once a thread, `scratch_bytes` apart.
+void RunTasks(const Gemm& gemm, const uint8_t* a, const uint8_t* b, uint8_t* c, ThreadPool* pool, uint8_t* scratch,
+              int64_t scratch_bytes) {
+  if (!pool) return gemm.Run({a, b, c}, 0, gemm.num_tasks(), scratch);
+  pool->ParallelForRuns(gemm.num_tasks(), [&](int64_t begin, int64_t end, int participant) {
+    gemm.Run({a, b, c}, begin, end, scratch + participant * scratch_bytes);
   });
 }
 
@@ -79,17 +79,18 @@ Status SplitGemm::Run(const void* a, const void* b, void* c, ThreadPool* pool) c
   const GemmProblem& p = problem_;
   const ElementType type = GemmAccumulator(p.a.type, p.b.type, p.c.type);
   const int64_t part_bytes = p.m * p.n * Bytes(type), whole = num_parts_ - (rest_ != nullptr);
-  const Scratch<uint8_t> parts(num_parts_ * part_bytes);
-  std::atomic<bool> memory{parts.get() != nullptr};
-  if (memory) {
-    const uint8_t *pa = static_cast<const uint8_t*>(a), *pb = static_cast<const uint8_t*>(b);
-    RunTasks(*parts_, pa, pb, parts.get(), pool, memory);
-    if (rest_)
-      RunTasks(*rest_, pa + whole * part_k_ * p.a.col_stride * Bytes(p.a.type),
-               pb + whole * part_k_ * p.b.row_stride * Bytes(p.b.type), parts.get() + whole * part_bytes, pool, memory);
-  }
-  if (!memory) return ResourceExhausted("dot: no memory for the parts of long sums");
-  const auto add = [&]<class T>(T*) { AddParts(p, reinterpret_cast<T*>(parts.get()), num_parts_, c, pool); };
+  const int64_t scratch_bytes = RoundUp(std::max(parts_->scratch_bytes(), rest_ ? rest_->scratch_bytes() : 0), 64);
+  const int64_t all_parts = RoundUp(num_parts_ * part_bytes, 64);
+  const Scratch<uint8_t> memory(all_parts + (pool ? pool->num_threads() : 1) * scratch_bytes);
+  uint8_t* parts = memory.get();
+  if (!parts) return ResourceExhausted("dot: no memory for the parts of long sums");
+  const uint8_t *pa = static_cast<const uint8_t*>(a), *pb = static_cast<const uint8_t*>(b);
+  RunTasks(*parts_, pa, pb, parts, pool, parts + all_parts, scratch_bytes);
+  if (rest_)
+    RunTasks(*rest_, pa + whole * part_k_ * p.a.col_stride * Bytes(p.a.type),
+             pb + whole * part_k_ * p.b.row_stride * Bytes(p.b.type), parts + whole * part_bytes, pool,
+             parts + all_parts, scratch_bytes);
+  const auto add = [&]<class T>(T*) { AddParts(p, reinterpret_cast<T*>(parts), num_parts_, c, pool); };
   switch (type) {
     case ElementType::F32: add(static_cast<float*>(nullptr)); break;
     case ElementType::F64: add(static_cast<double*>(nullptr)); break;
