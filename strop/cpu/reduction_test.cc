@@ -187,6 +187,9 @@ TEST(Reduction, Dot) {
       {{5, 7}, {33, 7}, {.lhs_contracting = {1}, .rhs_contracting = {1}}},
       {{2, 5, 7}, {2, 7, 9}, {.lhs_batch = {0}, .lhs_contracting = {2}, .rhs_batch = {0}, .rhs_contracting = {1}}},
       {{5, 3, 4}, {4, 3, 6}, {.lhs_contracting = {1, 2}, .rhs_contracting = {1, 0}}},
+      {{2, 5, 3, 7},
+       {2, 9, 3, 7},
+       {.lhs_batch = {0, 2}, .lhs_contracting = {3}, .rhs_batch = {0, 2}, .rhs_contracting = {3}}},
   };
   for (auto& c : cases) {
     for (ElementType type :

@@ -1,5 +1,5 @@
-// Gives every dot operands that lie in memory as one batch, one free and one contracting dimension, each with a stride
-// of its own: the form that a GEMM reads without help.
+// Gives every dot operands that lie in memory as one or two batch, one free and one contracting dimension, each with a
+// stride of its own: the form that a GEMM reads without help.
 //
 //   1. Transposes of operands become other dimension numbers, where the result still has that form:
 //        dot(transpose(x), y), lhs_contracting_dims={0}        dot(x, y), lhs_contracting_dims={1}

@@ -23,6 +23,13 @@ bool Merge(const Shape& shape, const Dims& dims) {
   return true;
 }
 
+// Two batch dimensions have a stride each. More of them must be one on both sides, or they would have to be cut at the
+// same place.
+bool BatchFits(const Shape& shape, const Dims& batch) {
+  return std::count_if(batch.begin(), batch.end(), [&](int64_t d) { return shape.dim(d) != 1; }) <= 2 ||
+         Merge(shape, batch);
+}
+
 int64_t FittingSides(const DotSides& s) { return s[0].Fits() + s[1].Fits(); }
 
 // `side` as dimensions of what a transpose by `permutation` is of.
@@ -46,7 +53,8 @@ Dims FreeDims(int64_t rank, const Dims& batch, const Dims& contracting) {
 }
 
 bool DotSide::Fits() const {
-  return Merge(shape, batch) && Merge(shape, contracting) && Merge(shape, FreeDims(shape.rank(), batch, contracting));
+  return BatchFits(shape, batch) && Merge(shape, contracting) &&
+         Merge(shape, FreeDims(shape.rank(), batch, contracting));
 }
 
 DotSides SidesOf(const Instruction& dot) {

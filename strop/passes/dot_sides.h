@@ -1,5 +1,6 @@
-// A dot as a GEMM sees it: two sides, whose dimensions of each role (batch, contracting, free) should lie in memory
-// like one dimension with a stride. Which transposes of operands are only other dimension numbers.
+// A dot as a GEMM sees it: two sides, whose dimensions of each role (contracting, free) should lie in memory like one
+// dimension with a stride, those of the batch like one or two. Which transposes of operands are only other dimension
+// numbers.
 #pragma once
 #include <array>
 

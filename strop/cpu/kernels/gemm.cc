@@ -153,7 +153,8 @@ namespace {
 // How B is read, and with it the rest.
 //   Blocked: A and B are packed in blocks.
 //   Direct: B is read where it lies, a few rows at a time: there are few rows of A, so that packing it would be most of
-//     the work, or B is small enough for the cache. Elements of another type are converted in strips on the way.
+//     the work, or B is small enough for the cache and dense. Elements of another type are converted in strips on the
+//     way.
 //   Dots: few rows of A, and B is contiguous along k.
 //   Small: nothing is packed (but B if its columns are not contiguous), and a task takes many products of a batch.
 enum class Strategy : uint8_t { Blocked, Direct, Dots, Small };
@@ -172,7 +173,7 @@ class RealGemm final : public Gemm {
       strategy_ = Strategy::Dots;
     else if (has_rows && p.m <= (typed_ ? kFewPanels : 1) * mr)
       strategy_ = Strategy::Direct;
-    else if (has_rows && typed_ && p.k * p.n <= kSmall)
+    else if (has_rows && typed_ && p.k * p.n <= kSmall && p.b.row_stride < 2 * p.n)
       strategy_ = Strategy::Direct;
     const int64_t column_bytes = std::max<int64_t>(1, p.k * Bytes(p.b.type));
     fetches_c_ = p.batch * p.m * p.n * Bytes(p.c.type) > kCachedBytes;
@@ -235,17 +236,16 @@ class RealGemm final : public Gemm {
   void Run(const GemmCall& call, int64_t begin, int64_t end, void* scratch) const override {
     if (strategy_ == Strategy::Small) {
       for (int64_t i = begin * products_a_task_; i < std::min(end * products_a_task_, p_.batch); ++i)
-        Small(static_cast<const T*>(call.a) + i * p_.a.batch_stride,
-              static_cast<const T*>(call.b) + i * p_.b.batch_stride, static_cast<T*>(call.c) + i * p_.c.batch_stride,
-              scratch);
+        Small(static_cast<const T*>(call.a) + p_.Offset(p_.a, i), static_cast<const T*>(call.b) + p_.Offset(p_.b, i),
+              static_cast<T*>(call.c) + p_.Offset(p_.c, i), scratch);
       return;
     }
     for (int64_t task = begin; task < end; ++task) {
       const int64_t batch = task / (down_ * across_);
       const int64_t down = task / across_ % down_, across = task % across_;
-      const uint8_t* pa = static_cast<const uint8_t*>(call.a) + batch * p_.a.batch_stride * Bytes(p_.a.type);
-      const uint8_t* pb = static_cast<const uint8_t*>(call.b) + batch * p_.b.batch_stride * Bytes(p_.b.type);
-      StoreTarget target{p_.c.type, static_cast<uint8_t*>(call.c) + batch * p_.c.batch_stride * Bytes(p_.c.type),
+      const uint8_t* pa = static_cast<const uint8_t*>(call.a) + p_.Offset(p_.a, batch) * Bytes(p_.a.type);
+      const uint8_t* pb = static_cast<const uint8_t*>(call.b) + p_.Offset(p_.b, batch) * Bytes(p_.b.type);
+      StoreTarget target{p_.c.type, static_cast<uint8_t*>(call.c) + p_.Offset(p_.c, batch) * Bytes(p_.c.type),
                          p_.c.row_stride, p_.c.col_stride};
       const int64_t n0 = across * block_.nb, cols = std::min(block_.nb, p_.n - n0);
       const int64_t m0 = down * block_.mb, rows = std::min(block_.mb, p_.m - m0);
@@ -419,9 +419,9 @@ class ComplexGemm final : public Gemm {
     for (int64_t task = begin; task < end; ++task) {
       const int64_t batch = task / (down_ * across_);
       const int64_t m0 = task / across_ % down_ * block_.mb * 4, n0 = task % across_ * block_.nb;
-      Block(static_cast<const uint8_t*>(call.a) + batch * p_.a.batch_stride * Bytes(p_.a.type),
-            static_cast<const uint8_t*>(call.b) + batch * p_.b.batch_stride * Bytes(p_.b.type),
-            static_cast<T*>(call.c) + 2 * batch * p_.c.batch_stride, m0, n0, scratch);
+      Block(static_cast<const uint8_t*>(call.a) + p_.Offset(p_.a, batch) * Bytes(p_.a.type),
+            static_cast<const uint8_t*>(call.b) + p_.Offset(p_.b, batch) * Bytes(p_.b.type),
+            static_cast<T*>(call.c) + 2 * p_.Offset(p_.c, batch), m0, n0, scratch);
     }
   }
 

@@ -22,17 +22,26 @@
 
 namespace strop::cpu {
 
-// A strided matrix with a batch dimension; strides in elements, may be 0.
+// A strided matrix with one or two batch dimensions; strides in elements, may be 0.
 struct StridedMatrix {
   ElementType type = ElementType::F32;
   int64_t row_stride = 0;
   int64_t col_stride = 0;
   int64_t batch_stride = 0;
+  int64_t outer_stride = 0;  // of what GemmProblem::inner_batch splits off
 };
 
 struct GemmProblem {
   int64_t batch = 1, m = 0, n = 0, k = 0;
   StridedMatrix a, b, c;  // a is m x k, b is k x n, c is m x n; c's strides must address each element once
+  // Products that lie batch_stride apart; groups of them lie outer_stride apart. 0: all of the batch.
+  int64_t inner_batch = 0;
+
+  // Where the matrix of a product begins, in elements.
+  int64_t Offset(const StridedMatrix& x, int64_t product) const {
+    if (inner_batch == 0) return product * x.batch_stride;
+    return product / inner_batch * x.outer_stride + product % inner_batch * x.batch_stride;
+  }
 };
 
 // The type in which products of these types are summed: f32, f64, s32, s64, or c64, c128. Invalid if dot is not

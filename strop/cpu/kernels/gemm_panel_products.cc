@@ -29,14 +29,14 @@ class Operands final : public PanelOperands<T> {
              T* dst) const override {
     const StridedMatrix& a = p_.a;
     PackStrided<T>(micro_, a.type, static_cast<const uint8_t*>(call_.a),
-                   batch * a.batch_stride + first * a.row_stride + k0 * a.col_stride, a.row_stride, a.col_stride, count,
+                   p_.Offset(a, batch) + first * a.row_stride + k0 * a.col_stride, a.row_stride, a.col_stride, count,
                    kc, width, dst, true);
   }
   void PackB(int64_t batch, int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width,
              T* dst) const override {
     const StridedMatrix& b = p_.b;
     PackStrided<T>(micro_, b.type, static_cast<const uint8_t*>(call_.b),
-                   batch * b.batch_stride + first * b.col_stride + k0 * b.row_stride, b.col_stride, b.row_stride, count,
+                   p_.Offset(b, batch) + first * b.col_stride + k0 * b.row_stride, b.col_stride, b.row_stride, count,
                    kc, width, dst);
   }
   void Fetch(bool of_a, int64_t batch, int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t part,
@@ -44,13 +44,12 @@ class Operands final : public PanelOperands<T> {
     const StridedMatrix& m = of_a ? p_.a : p_.b;
     const int64_t vector_stride = of_a ? m.row_stride : m.col_stride, k_stride = of_a ? m.col_stride : m.row_stride;
     FetchStrided(m.type, static_cast<const uint8_t*>(of_a ? call_.a : call_.b),
-                 batch * m.batch_stride + first * vector_stride + k0 * k_stride, vector_stride, k_stride, count, kc,
-                 part, parts);
+                 p_.Offset(m, batch) + first * vector_stride + k0 * k_stride, vector_stride, k_stride, count, kc, part,
+                 parts);
   }
   StoreTarget Target(int64_t batch, int64_t, int64_t, void*) const override {
     const StridedMatrix& c = p_.c;
-    return {c.type, static_cast<uint8_t*>(call_.c) + batch * c.batch_stride * Bytes(c.type), c.row_stride,
-            c.col_stride};
+    return {c.type, static_cast<uint8_t*>(call_.c) + p_.Offset(c, batch) * Bytes(c.type), c.row_stride, c.col_stride};
   }
 
  private:
@@ -147,7 +146,7 @@ class Bf16Gemm final : public Gemm {
     if (of_b) task -= p_.batch * scan_a_.pieces;
     const Scanned& s = of_b ? scan_b_ : scan_a_;
     const uint16_t* codes =
-        static_cast<const uint16_t*>(of_b ? call.b : call.a) + task / s.pieces * (of_b ? p_.b : p_.a).batch_stride;
+        static_cast<const uint16_t*>(of_b ? call.b : call.a) + p_.Offset(of_b ? p_.b : p_.a, task / s.pieces);
     const int64_t first = task % s.pieces * s.lines_a_piece, end = std::min(first + s.lines_a_piece, s.lines);
     int least = INT_MAX;
     for (int64_t line = first; line < end; ++line) {

@@ -62,6 +62,7 @@ Result<std::shared_ptr<const SplitGemm>> SplitGemm::Create(const GemmProblem& p,
   const ElementType sums = GemmAccumulator(p.a.type, p.b.type, p.c.type);
   GemmProblem part = p;
   part.batch = whole;
+  part.inner_batch = 0;
   part.k = split->part_k_;
   part.a.batch_stride = part.k * p.a.col_stride;
   part.b.batch_stride = part.k * p.b.row_stride;

@@ -18,6 +18,7 @@ struct Case {
   int64_t batch, m, n, k;
   ElementType a, b, c;
   bool ta, tb, tc;
+  int64_t heads = 0;  // that lie inside of rows, one beside the other: two batch dimensions
 };
 
 Literal RandomMatrix(ElementType type, int64_t batch, int64_t rows, int64_t cols, std::mt19937& rng) {
@@ -35,7 +36,9 @@ Literal RandomMatrix(ElementType type, int64_t batch, int64_t rows, int64_t cols
   return l;
 }
 
-StridedMatrix Strides(ElementType type, int64_t rows, int64_t cols, bool transposed) {
+StridedMatrix Strides(ElementType type, int64_t rows, int64_t cols, bool transposed, int64_t heads = 0) {
+  if (heads > 0 && transposed) return {type, 1, heads * rows, rows, heads * rows * cols};
+  if (heads > 0) return {type, heads * cols, 1, cols, heads * rows * cols};
   if (transposed) return {type, 1, rows, rows * cols};
   return {type, cols, 1, rows * cols};
 }
@@ -52,11 +55,12 @@ void Check(const Case& t) {
   Literal c = *Literal::Zeros(Shape::Array(t.c, {t.batch, t.m, t.n}));
   GemmProblem p;
   p.batch = t.batch, p.m = t.m, p.n = t.n, p.k = t.k;
-  p.a = Strides(t.a, t.m, t.k, t.ta);
-  p.b = Strides(t.b, t.k, t.n, t.tb);
-  p.c = Strides(t.c, t.m, t.n, t.tc);
-  auto at = [](const StridedMatrix& s, int64_t batch, int64_t r, int64_t col) {
-    return batch * s.batch_stride + r * s.row_stride + col * s.col_stride;
+  p.inner_batch = t.heads;
+  p.a = Strides(t.a, t.m, t.k, t.ta, t.heads);
+  p.b = Strides(t.b, t.k, t.n, t.tb, t.heads);
+  p.c = Strides(t.c, t.m, t.n, t.tc, t.heads);
+  auto at = [&p](const StridedMatrix& s, int64_t batch, int64_t r, int64_t col) {
+    return p.Offset(s, batch) + r * s.row_stride + col * s.col_stride;
   };
   std::vector<std::complex<double>> av(a.num_elements()), bv(b.num_elements());
   for (size_t i = 0; i < av.size(); ++i) av[i] = a.GetComplex(i);
@@ -166,6 +170,18 @@ TEST(Gemm, FetchesAhead) {
     for (auto [m, n, k] : std::vector<std::array<int64_t, 3>>{{61, 1203, 300}, {101, 107, 1100}})
       for (int turn = 0; turn < 2; ++turn, layout += 3)
         Check({1, m, n, k, a, b, c, (layout & 1) != 0, (layout & 2) != 0, (layout & 4) != 0});
+}
+
+// The heads of attention: two batch dimensions in each way of multiplying.
+TEST(Gemm, TwoBatchDimensions) {
+  using enum ElementType;
+  for (auto [a, b, c] :
+       std::vector<std::array<ElementType, 3>>{{F32, F32, F32}, {BF16, BF16, BF16}, {S8, S8, S32}, {C64, C64, C64}})
+    for (auto [m, n, k] : std::vector<std::array<int64_t, 3>>{{7, 9, 5}, {1, 40, 33}, {10, 70, 33}, {50, 60, 70}})
+      for (int bits = 0; bits < 8; ++bits)
+        Check({6, m, n, k, a, b, c, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, 3});
+  for (auto [a, b, c] : std::vector<std::array<ElementType, 3>>{{F32, F32, F32}, {BF16, BF16, BF16}, {S8, S8, S32}})
+    Check({4, 165, 163, 157, a, b, c, false, true, false, 2});  // panels for all
 }
 
 // What is packed once for all tasks: either operand shared, in one round and in several, each layout, ragged ends.

@@ -1,5 +1,6 @@
-// dot -> GEMM. The dimensions of each role (batch, contracting, free) must lie in memory like one dimension; the
-// strides say the rest, so that transposed operands need no transpose.
+// dot -> GEMM. The contracting and the free dimensions must lie in memory like one dimension each, the batch dimensions
+// like two (the heads of attention lie inside of time, the batch outside of it); the strides say the rest, so that
+// transposed operands need no transpose.
 #include <algorithm>
 #include <optional>
 
@@ -45,6 +46,38 @@ Dims FreeDims(const Shape& shape, const Dims& batch, const Dims& contracting) {
   return free;
 }
 
+Dims Part(const Dims& dims, size_t first, size_t end) {
+  Dims part;
+  for (size_t i = first; i < end; ++i) part.push_back(dims[i]);
+  return part;
+}
+
+// The batch dimensions of both operands and of the result as one, or as two that are cut at the same place.
+bool SetBatch(const Shape& lhs, const Shape& rhs, const Shape& out, const DotAttrs& dims, GemmProblem& p) {
+  const size_t rank = dims.lhs_batch.size();
+  const Dims out_batch = Between(0, static_cast<int64_t>(rank));
+  for (size_t cut = 0; cut < std::max<size_t>(rank, 1); ++cut) {
+    struct Side {
+      const Shape& shape;
+      const Dims& dims;
+      StridedMatrix& matrix;
+    };
+    bool fits = true;
+    for (Side side : {Side{lhs, dims.lhs_batch, p.a}, Side{rhs, dims.rhs_batch, p.b}, Side{out, out_batch, p.c}}) {
+      const auto outer = Merge(side.shape, Part(side.dims, 0, cut)),
+                 inner = Merge(side.shape, Part(side.dims, cut, rank));
+      fits = fits && outer && inner;
+      if (!fits) break;
+      side.matrix.outer_stride = outer->stride;
+      side.matrix.batch_stride = inner->stride;
+      p.batch = outer->size * inner->size;
+      p.inner_batch = cut == 0 ? 0 : inner->size;
+    }
+    if (fits) return true;
+  }
+  return false;
+}
+
 Result<GemmProblem> ProblemOf(const Instruction& dot) {
   const DotAttrs& a = dot.attrs<DotAttrs>();
   if (dot.operand_count() != 2) return Unimplemented("sparse dot");
@@ -55,30 +88,30 @@ Result<GemmProblem> ProblemOf(const Instruction& dot) {
     return Unimplemented("dot of ", Name(lhs.type()), " and ", Name(rhs.type()), " to ", Name(out.type()));
   if (IsComplex(out.type()) != (IsComplex(lhs.type()) || IsComplex(rhs.type())))
     return Unimplemented("dot of ", Name(lhs.type()), " and ", Name(rhs.type()), " to ", Name(out.type()));
-  auto lhs_batch = Merge(lhs, a.lhs_batch), rhs_batch = Merge(rhs, a.rhs_batch);
   auto lhs_k = Merge(lhs, a.lhs_contracting), rhs_k = Merge(rhs, a.rhs_contracting);
   auto m = Merge(lhs, FreeDims(lhs, a.lhs_batch, a.lhs_contracting));
   auto n = Merge(rhs, FreeDims(rhs, a.rhs_batch, a.rhs_contracting));
-  if (!lhs_batch || !lhs_k || !m) return Unimplemented("dot whose lhs ", lhs.ToString(), " interleaves its dimensions");
-  if (!rhs_batch || !rhs_k || !n) return Unimplemented("dot whose rhs ", rhs.ToString(), " interleaves its dimensions");
+  if (!lhs_k || !m) return Unimplemented("dot whose lhs ", lhs.ToString(), " interleaves its dimensions");
+  if (!rhs_k || !n) return Unimplemented("dot whose rhs ", rhs.ToString(), " interleaves its dimensions");
   GemmProblem p;
-  p.batch = lhs_batch->size;
   p.m = m->size;
   p.n = n->size;
   p.k = lhs_k->size;
-  p.a = {lhs.type(), m->stride, lhs_k->stride, lhs_batch->stride};
-  p.b = {rhs.type(), rhs_k->stride, n->stride, rhs_batch->stride};
-  p.c = {out.type(), p.n, 1, p.m * p.n};
+  p.a = {lhs.type(), m->stride, lhs_k->stride};
+  p.b = {rhs.type(), rhs_k->stride, n->stride};
+  p.c = {out.type(), p.n, 1};
   if (out.has_layout() && !out.layout().IsRowMajor()) {
     const int64_t batch = static_cast<int64_t>(a.lhs_batch.size());
     const int64_t rows = lhs.rank() - batch - static_cast<int64_t>(a.lhs_contracting.size());
-    const auto c_batch = Merge(out, Between(0, batch)), c_m = Merge(out, Between(batch, batch + rows)),
-               c_n = Merge(out, Between(batch + rows, out.rank()));
-    if (!c_batch || !c_m || !c_n)
+    const auto c_m = Merge(out, Between(batch, batch + rows)), c_n = Merge(out, Between(batch + rows, out.rank()));
+    if (!c_m || !c_n)
       return Unimplemented("dot whose result ", out.ToStringWithLayout(), " interleaves its dimensions");
-    p.c = {out.type(), c_m->stride, c_n->stride, c_batch->stride};
+    p.c = {out.type(), c_m->stride, c_n->stride};
     if (p.n == 1) p.c.col_stride = 1;
   }
+  if (!SetBatch(lhs, rhs, out, a, p))
+    return Unimplemented("dot whose batch dimensions lie in more than two pieces: ", lhs.ToString(), ", ",
+                         rhs.ToString(), ", ", out.ToStringWithLayout());
   // A dimension of size one has no stride; give it one that lets the contiguous forms be seen.
   if (p.k == 1 && p.a.col_stride == 0) p.a.col_stride = 1;
   if (p.n == 1 && p.b.col_stride == 0) p.b.col_stride = 1;
