@@ -56,7 +56,8 @@ bool ChoosesNan(const Instruction& i) {
   switch (i.op()) {
     case Op::Maximum:
     case Op::Minimum:
-    case Op::Clamp: return IsFloat(i.shape().type());
+    case Op::Clamp:
+    case Op::ReducePrecision: return IsFloat(i.shape().type());
     case Op::Abs:  // is left out where it changes no number
       return IsFloat(i.shape().type()) && IsFloat(i.operand(0)->shape().type());
     default: return false;
