@@ -140,13 +140,14 @@ Instruction* Multiplied(Builder& b, Instruction* x, const Instruction& op, doubl
   return NoisyWhereSmall(b, x, b.Make(Op::Multiply, {x, b.Constant(std::move(noise))}), op, ulps, random);
 }
 
-// Are the elements sums, or linear in the operands at least? Then the sum of magnitudes is what the op gives for the
-// magnitudes of its operands.
+// Are the elements sums, or linear in an operand at least? Then the sum of magnitudes is what the op gives for the
+// magnitudes of its operands; for a system of equations, about the largest element of its solution.
 bool IsLinear(const Instruction& x) {
   switch (x.op()) {
     case Op::Dot:
     case Op::Convolution:
-    case Op::Fft: return true;
+    case Op::Fft:
+    case Op::TriangularSolve: return true;
     case Op::Reduce:
     case Op::ReduceWindow:
     case Op::Scatter: return x.shape().IsArray() && x.called()[0]->root()->op() == Op::Add;
@@ -184,9 +185,11 @@ Instruction* Cancelled(Builder& b, Instruction* x, Instruction* part, double ulp
   }
   const Shape shape = x->shape().WithoutLayout();
   std::vector<Computation*> called(x->called().begin(), x->called().end());
-  Instruction* scale = b.Make(Op::Abs, {b.Make(x->op(), magnitudes, x->any_attrs(), called, &shape)});
+  const bool solves = x->op() == Op::TriangularSolve;
+  Instruction* scale = b.Make(Op::Abs, {solves ? x : b.Make(x->op(), magnitudes, x->any_attrs(), called, &shape)});
   const ElementType type = scale->shape().type();
-  if (x->op() == Op::Fft && shape.num_elements() > 0) {  // every element has all terms; it is their sum in one
+  // Every element has all terms; it is their sum in one.
+  if ((solves || x->op() == Op::Fft) && shape.num_elements() > 0) {
     Dims all;
     for (int64_t d = 0; d < shape.rank(); ++d) all.push_back(d);
     Computation* larger = x->parent()->module()->AddComputation("larger");

@@ -1,5 +1,6 @@
 // Contractions, reductions, windows, sorting: small golden values worked out by hand.
 #include <cmath>
+#include <cstring>
 
 #include "strop/interp/ops/fixture.h"
 
@@ -164,6 +165,18 @@ TEST_F(ReduceTest, TopK) {
                                 {Comparator(CompareDirection::Gt, {kF32})});
   EXPECT_TRUE(std::isnan(result.element(0).GetDouble(0)));
   EXPECT_EQ(result.element(1), Vector(kS32, {3, 1}));
+}
+
+TEST_F(ReduceTest, TopKOrdersNansByTheirBits) {
+  Literal values = Vector(kF32, {0, 0, 1, 0, 0});
+  const uint32_t codes[] = {0x7fc00001, 0x7fc00003, 0x3f800000, 0x7fc00002, 0xffc00009};
+  std::memcpy(values.mutable_bytes().data(), codes, sizeof codes);
+  for (const bool largest : {true, false}) {
+    const Shape shape = Shape::Tuple({Shape::Array(kF32, {5}), Shape::Array(kS32, {5})});
+    const Literal result = EvalTo(shape, Op::TopK, {values}, TopKAttrs{5, largest},
+                                  {Comparator(largest ? CompareDirection::Gt : CompareDirection::Lt, {kF32})});
+    EXPECT_EQ(result.element(1), largest ? Vector(kS32, {1, 3, 0, 2, 4}) : Vector(kS32, {4, 2, 0, 3, 1}));
+  }
 }
 
 TEST_F(ReduceTest, Map) {

@@ -1,6 +1,8 @@
 // sort and topk. The sort is a stable merge sort of positions, whatever is_stable says; the comparator may be any
 // computation, even one that is no order (a merge sort then still ends and stays inside the array).
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <numeric>
 
 #include "strop/interp/ops.h"
@@ -126,16 +128,23 @@ Result<Literal> EvalTopK(OpCall& call) {
   const int64_t length = operand.shape().dims().back(), width = Bytes(operand.type());
   const int64_t lines = length == 0 ? 0 : operand.num_elements() / length;
   std::vector<int64_t> order(static_cast<size_t>(length));
-  auto before = [&](Cell a, Cell b) {
+  const auto code = [&](int64_t i) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, operand.bytes().data() + i * width, static_cast<size_t>(width));
+    return bits;
+  };
+  const auto before = [&](int64_t i, int64_t j) {
+    const Cell a = values[static_cast<size_t>(i)], b = values[static_cast<size_t>(j)];
+    // Of two NaNs of one sign, whose bits a cell may not hold, that with the larger bits is farther from zero.
+    if (domain == Domain::Real && std::isnan(a.re) && std::isnan(b.re) && std::signbit(a.re) == std::signbit(b.re))
+      return largest != std::signbit(a.re) ? code(i) > code(j) : code(i) < code(j);
     const CompareDirection direction = largest ? CompareDirection::Gt : CompareDirection::Lt;
     return CompareCells(domain, direction, CompareOrder::TotalOrder, a, b);
   };
   for (int64_t line = 0; line < lines; ++line) {
     const int64_t first = line * length;
     std::iota(order.begin(), order.end(), first);
-    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-      return before(values[static_cast<size_t>(a)], values[static_cast<size_t>(b)]);
-    });
+    std::stable_sort(order.begin(), order.end(), before);
     for (int64_t i = 0; i < std::min(k, length); ++i) {
       const int64_t from = order[static_cast<size_t>(i)];
       std::copy_n(operand.bytes().data() + from * width, width, chosen.mutable_bytes().data() + (line * k + i) * width);
