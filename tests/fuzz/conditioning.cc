@@ -394,7 +394,7 @@ Instruction* BesideTerms(Builder& b, const Instruction& norm, int64_t index) {
 void AddNoise(Computation& computation, double ulps, Random& random) {
   Builder b(&computation);
   for (Instruction* i : computation.instructions()) {
-    const bool element = i->op() == Op::GetTupleElement && AddsUp(*i->operand(0));
+    const bool element = i->op() == Op::GetTupleElement && (AddsUp(*i->operand(0)) || ChoosesNan(*i->operand(0)));
     if (!AddsUp(*i) && !element && !Rounds(*i)) continue;
     if (AddsUp(*i)) {
       b.set_insert_before(i);
@@ -404,7 +404,8 @@ void AddNoise(Computation& computation, double ulps, Random& random) {
     if (!IsInexact(i->shape())) continue;
     b.set_insert_before(i->next());
     const std::vector<Use> uses(i->uses().begin(), i->uses().end());
-    Instruction* noisy = Noisy(b, i, element ? *i->operand(0) : *i, ChoosesNan(*i) ? 0 : ulps, random);
+    const Instruction& op = element ? *i->operand(0) : *i;
+    Instruction* noisy = Noisy(b, i, op, ChoosesNan(op) && !AddsUp(op) ? 0 : ulps, random);
     // What cancels inside is not seen from outside.
     if (element && !HasDynamicSize(i->shape()))
       if (Instruction* terms = BesideTerms(b, *i->operand(0), i->tuple_index()))
