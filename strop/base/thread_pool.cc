@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "strop/base/claims.h"
 #include "strop/base/host_limits.h"
 #include "strop/base/lookout.h"
 #include "strop/base/options.h"
@@ -44,9 +45,7 @@ void WatchForks() {
 struct Job {
   void* fn;
   void (*run)(void*, int64_t, int64_t, int);
-  int64_t num_tasks;
-  int64_t shares;                // a claim is one of so many parts of what is left
-  std::atomic<int64_t> next{0};  // first task not claimed
+  Claims claims;
   // The rest is guarded by the pool's mutex, but for a look at active_workers.
   int max_participants;
   int participants = 1;  // the caller is number 0
@@ -57,12 +56,7 @@ struct Job {
 
   void Work(int participant) {
     TaskScope scope;
-    for (int64_t begin = next.load(std::memory_order_relaxed); begin < num_tasks;) {
-      const int64_t end = begin + std::max<int64_t>(1, (num_tasks - begin) / shares);
-      if (!next.compare_exchange_weak(begin, end, std::memory_order_relaxed)) continue;
-      run(fn, begin, end, participant);
-      begin = next.load(std::memory_order_relaxed);
-    }
+    claims.Work([&](int64_t begin, int64_t end) { run(fn, begin, end, participant); });
   }
 };
 
@@ -178,10 +172,10 @@ void ThreadPool::RunJob(int64_t num_tasks, void* fn, RunFn run) {
     run(fn, 0, num_tasks, 0);
     return;
   }
-  Job job{.fn = fn, .run = run, .num_tasks = num_tasks};
-  // Long runs first, single tasks last.
-  job.shares = int64_t{4} * num_threads_;
-  job.max_participants = static_cast<int>(std::min<int64_t>(num_threads_, num_tasks));
+  Job job{.fn = fn,
+          .run = run,
+          .claims = {num_tasks, num_threads_},
+          .max_participants = static_cast<int>(std::min<int64_t>(num_threads_, num_tasks))};
   {
     std::lock_guard<std::mutex> lock(impl_->mutex);
     impl_->Link(&job);

@@ -4,13 +4,12 @@
 //
 // The caller names the tasks and takes part in them; threads only decide who runs which task, so a kernel whose tasks
 // do not depend on the number of threads gives the same bits on any machine. A thread that waits for work, or for the
-// end of a job, looks out for it as long as it would take to wake it (lookout.h), and then sleeps. A
-// call from inside a task runs inline. A pool of one thread creates no thread at all.
+// end of a job, looks out for it as long as it would take to wake it (lookout.h), and then sleeps. A call from inside a
+// task runs inline. A pool of one thread creates no thread at all.
 //
-// How: a job lives on its caller's stack and is linked into the pool's list; workers claim runs of consecutive tasks, a
-// share of those that are left (guided self-scheduling: Polychronopoulos and Kuck, 1987), so that a thread that came
-// late or was held up costs the length of a task; a worker that joins wakes the next one (a tree, so that the caller
-// pays for two wake-ups at most). Nothing is allocated. Tasks must not throw.
+// How: a job lives on its caller's stack and is linked into the pool's list; workers claim runs of tasks (claims.h);
+// one that joins wakes the next (a tree, so that the caller pays for two wake-ups at most). Nothing is allocated. Tasks
+// must not throw.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -48,6 +48,11 @@ TEST_F(EvaluatorTest, LoopLimit) {
   const Status status = interpreter_.Evaluate(*loop, {}).status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_NE(status.ToString().find("more than 2 iterations"), std::string::npos) << status.ToString();
+  interpreter_.options().leaves_long_loops = true;
+  const Result<Literal> left = interpreter_.Evaluate(*loop, {});
+  ASSERT_TRUE(left.ok()) << left.status().ToString();
+  EXPECT_EQ(left->element(0).GetInt(0), 2);
+  interpreter_.options().leaves_long_loops = false;
   interpreter_.options().max_loop_iterations = 3;
   EXPECT_TRUE(interpreter_.Evaluate(*loop, {}).ok());
 }

@@ -27,6 +27,8 @@ struct CheckOutcome {
 struct InterpretOptions {
   // Trips that one execution of a while loop may make; -1: no limit.
   int64_t max_loop_iterations = -1;
+  // A loop that would make more is left with the state it has by then; otherwise that is an error.
+  bool leaves_long_loops = false;
   // Computations inside computations: calls, loops, branches, fusions.
   int64_t max_call_depth = 400;
   // Which of how many processes this is. With more than one, collectives and send/recv go to `communicate`.

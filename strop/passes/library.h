@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "strop/base/hash.h"
 #include "strop/base/version.h"
 #include "strop/passes/pass.h"
 
@@ -32,15 +33,13 @@ using PassLibraryEntry = const PassLibrary* (*)();
 
 // Differs where two builds disagree on the ops or on the size of what passes hold in their hands.
 constexpr uint64_t PassLibraryLayout() {
-  uint64_t hash = 14695981039346656037u;  // FNV-1a
-  const auto add = [&hash](uint64_t value) { hash = (hash ^ value) * 1099511628211u; };
-  for (const OpInfo& op : kOps)
-    for (char c : op.text) add(static_cast<unsigned char>(c));
+  Fnv1a hash;
+  for (const OpInfo& op : kOps) hash.Add(op.text);
   for (size_t size : {sizeof(Module), sizeof(ModuleConfig), sizeof(Computation), sizeof(Instruction), sizeof(Attrs),
                       sizeof(Shape), sizeof(Literal), sizeof(OpMetadata), sizeof(Sharding), sizeof(Status),
                       sizeof(PassContext), sizeof(PassOptions), sizeof(PassInfo), sizeof(std::string), sizeof(void*)})
-    add(size);
-  return hash;
+    hash.AddStep(size);
+  return hash.value();
 }
 
 // The row of a pass: P needs a constructor without arguments; a new P is made for every run.

@@ -1,4 +1,5 @@
 // The plugin's attributes and the topology: devices without a client, for ahead-of-time compilation and cache keys.
+#include "strop/base/hash.h"
 #include "strop/driver/compile.h"
 #include "strop/pjrt/objects.h"
 #include "strop/pjrt/slots.h"
@@ -23,10 +24,10 @@ constexpr int kMemoryKindIds[kNumMemoryKinds] = {0, 1, 2};
 
 }  // namespace
 
-uint64_t Fingerprint64(std::string_view bytes) {  // FNV-1a
-  uint64_t hash = 0xcbf29ce484222325;
-  for (char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
+uint64_t Fingerprint64(std::string_view bytes) {
+  Fnv1a hash;
+  hash.Add(bytes);
+  return hash.value();
 }
 
 std::string_view Version() { return STROP_VERSION; }

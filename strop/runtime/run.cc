@@ -4,9 +4,9 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
-#include <thread>
 
-#include "strop/base/spin_lock.h"
+#include "strop/base/claims.h"
+#include "strop/base/lookout.h"
 #include "strop/runtime/executable.h"
 #include "strop/runtime/launch_queue.h"
 #include "strop/runtime/rng_state.h"
@@ -35,36 +35,29 @@ void CopyBytes(void* to, const void* from, int64_t bytes, ThreadPool* pool) {
 class Round {
  public:
   Round(const TaskKernel& kernel, const TaskCall& call, int64_t prepare_tasks, int64_t tasks, int threads)
-      : kernel_(kernel), call_(call), prepare_tasks_(prepare_tasks), tasks_(tasks), claims_(int64_t{4} * threads) {}
+      : kernel_(kernel),
+        call_(call),
+        prepare_tasks_(prepare_tasks),
+        prepare_(prepare_tasks, threads),
+        run_(tasks, threads) {}
 
   // Returns when no task is left that nobody runs.
   void Work(void* scratch) {
-    for (int64_t task; (task = next_prepare_.fetch_add(1, std::memory_order_relaxed)) < prepare_tasks_;) {
-      kernel_.Prepare(call_, task, task + 1);
-      prepared_.fetch_add(1, std::memory_order_release);
-    }
+    prepare_.Work([&](int64_t begin, int64_t end) {
+      kernel_.Prepare(call_, begin, end);
+      prepared_.fetch_add(end - begin, std::memory_order_release);
+    });
     // What is not done is being done on other threads: nobody waits in between.
-    for (int spins = 0; prepared_.load(std::memory_order_acquire) < prepare_tasks_; ++spins) {
-      if (spins < kSpins)
-        CpuRelax();
-      else
-        std::this_thread::yield();
-    }
-    int64_t begin = next_.load(std::memory_order_relaxed);
-    while (begin < tasks_) {
-      const int64_t end = begin + std::max<int64_t>(1, (tasks_ - begin) / claims_);
-      if (!next_.compare_exchange_weak(begin, end, std::memory_order_relaxed)) continue;
-      kernel_.Run(call_, begin, end, scratch);
-      begin = next_.load(std::memory_order_relaxed);
-    }
+    while (!LookOut([&] { return prepared_.load(std::memory_order_acquire) == prepare_tasks_; })) continue;
+    run_.Work([&](int64_t begin, int64_t end) { kernel_.Run(call_, begin, end, scratch); });
   }
 
  private:
-  static constexpr int kSpins = 256;
   const TaskKernel& kernel_;
   const TaskCall& call_;
-  const int64_t prepare_tasks_, tasks_, claims_;
-  std::atomic<int64_t> next_prepare_{0}, prepared_{0}, next_{0};
+  const int64_t prepare_tasks_;
+  Claims prepare_, run_;
+  std::atomic<int64_t> prepared_{0};
 };
 
 // The arena of one run.

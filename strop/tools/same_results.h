@@ -1,5 +1,5 @@
 // Do two modules compute the same? Both are evaluated on the same arguments, and the results compared as far as the
-// rounding of their types lets them agree.
+// rounding of their types lets them agree. Of a loop that does not end both states after the same trips are compared.
 #pragma once
 #include "strop/ir/module.h"
 

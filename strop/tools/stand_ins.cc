@@ -1,29 +1,17 @@
 #include "strop/tools/stand_ins.h"
 
+#include "strop/base/hash.h"
 #include "strop/tools/inputs.h"
 #include "strop/tools/same_results.h"
 
 namespace strop::tools {
 namespace {
 
-// FNV-1a, 64 bits.
-class Hash {
- public:
-  void Add(std::string_view bytes) {
-    for (char c : bytes) value_ = (value_ ^ static_cast<uint8_t>(c)) * 0x100000001B3u;
-  }
-  void Add(const Literal& literal) {
-    for (const Literal& array : ArraysOf(literal)) {
-      Add(StrCat(array.shape(), ";"));
-      const auto bytes = array.bytes();
-      Add({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-    }
-  }
-  uint64_t value() const { return value_; }
-
- private:
-  uint64_t value_ = 0xCBF29CE484222325u;
-};
+uint64_t HashOf(std::string_view text) {
+  Fnv1a hash;
+  hash.Add(text);
+  return hash.value();
+}
 
 }  // namespace
 
@@ -49,10 +37,9 @@ void StandIns::AddTo(InterpretOptions& options) {
 Status StandIns::CustomCall(const Instruction& i, std::span<const Literal> operands, Literal* result) {
   const auto& attrs = i.attrs<CustomCallAttrs>();
   if (attrs.has_side_effect) Leave(StrCat("custom call ", attrs.target), operands);
-  Hash hash;
-  hash.Add(StrCat(attrs.target, ";", attrs.opaque, ";"));
-  for (const Literal& operand : operands) hash.Add(operand);
-  STROP_ASSIGN(*result, RandomValue(i.shape(), hash.value()));
+  std::string call = StrCat(attrs.target, ";", attrs.opaque);
+  for (const Literal& operand : operands) StrAppend(call, ";", operand.Hash());
+  STROP_ASSIGN(*result, RandomValue(i.shape(), HashOf(call)));
   return OkStatus();
 }
 
@@ -63,9 +50,7 @@ Status StandIns::Communicate(const Instruction& i, std::span<const Literal> oper
     *result = Literal::Token();
     return OkStatus();
   }
-  Hash hash;
-  hash.Add(StrCat(channel, ";", received_[channel]++));
-  STROP_ASSIGN(*result, RandomValue(i.shape().element(0), hash.value()));
+  STROP_ASSIGN(*result, RandomValue(i.shape().element(0), HashOf(StrCat(channel, ";", received_[channel]++))));
   return OkStatus();
 }
 
@@ -77,6 +62,8 @@ std::string FirstDifference(const std::vector<StandIns::Departure>& was, const s
   for (size_t k = 0; k < std::min(was.size(), is.size()); ++k) {
     const std::string where = StrCat("departure ", k, " (", was[k].what, ") ");
     if (was[k].what != is[k].what) return StrCat(where, "is ", is[k].what);
+    if (was[k].values.size() != is[k].values.size())
+      return StrCat(where, "carries ", is[k].values.size(), " values, were ", was[k].values.size());
     for (size_t v = 0; v < was[k].values.size(); ++v) {
       const std::string difference = FirstDifference(was[k].values[v], is[k].values[v]);
       if (!difference.empty()) return StrCat(where, difference);

@@ -139,6 +139,13 @@ TEST_F(MovementTest, BoundedSizes) {
       interpreter_.Evaluate(*b.computation(), std::vector<Literal>{Iota(kS32, {5}), Literal::Scalar<int32_t>(3)});
   ASSERT_TRUE(sum.ok()) << sum.status().ToString();
   EXPECT_EQ(sum->GetInt(0), 6);
+
+  // A result of a fixed size keeps it.
+  part->set_shape(Shape::Array(kS32, {5}));
+  const Result<Literal> whole =
+      interpreter_.EvaluateInstruction(*part, std::vector<Literal>{Iota(kS32, {5}), Literal::Scalar<int32_t>(3)});
+  ASSERT_TRUE(whole.ok()) << whole.status().ToString();
+  EXPECT_EQ(*whole, Iota(kS32, {5}));
 }
 
 }  // namespace
