@@ -3,6 +3,7 @@
 // own.
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -60,8 +61,23 @@ struct Progress {
   char skipped_for[256];  // why the last one was skipped
 };
 
-constexpr uint64_t kBatch = 250;       // modules a process
-constexpr unsigned kSecondsEach = 60;  // a module that takes longer hangs
+constexpr uint64_t kBatch = 250;  // modules a process
+constexpr int kSecondsEach = 60;  // a module that takes longer hangs
+
+// Ends the process with SIGALRM after so many seconds in which it was there: one that was stopped in between, or a
+// machine asleep, is given no blame.
+volatile sig_atomic_t seconds_left;
+void LimitSeconds(int seconds) {
+  seconds_left = seconds;
+  signal(SIGALRM, [](int) {
+    seconds_left = seconds_left - 1;
+    if (seconds_left > 0) return;
+    signal(SIGALRM, SIG_DFL);
+    kill(getpid(), SIGALRM);
+  });
+  const itimerval every_second = {{1, 0}, {1, 0}};
+  setitimer(ITIMER_REAL, &every_second, nullptr);
+}
 
 void WriteFailure(const CommandLine& line, uint64_t seed, const std::string& reason) {
   std::filesystem::create_directories(line.out);
@@ -78,7 +94,7 @@ void WriteFailure(const CommandLine& line, uint64_t seed, const std::string& rea
 [[noreturn]] void RunBatch(const CommandLine& line, uint64_t first, uint64_t count, Progress& progress) {
   for (uint64_t seed = first; seed < first + count; ++seed) {
     progress.seed = seed;
-    alarm(kSecondsEach);
+    LimitSeconds(kSecondsEach);
     const Outcome outcome = CheckModule(*GenerateModule(seed), seed, line.differential);
     if (outcome.verdict == Verdict::kAgrees) ++progress.agreed;
     if (outcome.conditioned) ++progress.conditioned;
