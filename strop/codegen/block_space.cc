@@ -23,30 +23,6 @@ constexpr int64_t kPage = 4096, kStreamedBytesOfPages = int64_t{8} << 20;
 constexpr int64_t kTaskBytes = int64_t{256} << 10;
 constexpr int64_t kMaxTasks = 4096;
 
-// Transposes that the roots read at their own position.
-std::vector<const Instruction*> TransposesAtRoots(const KernelBody& body) {
-  std::vector<const Instruction*> found, stack(body.roots.begin(), body.roots.end()), seen;
-  const auto is_input = [&](const Instruction* i) {
-    return i != body.kernel && std::find(body.inputs.begin(), body.inputs.end(), i) != body.inputs.end();
-  };
-  while (!stack.empty()) {
-    const Instruction* i = stack.back();
-    stack.pop_back();
-    if (is_input(i) || std::find(seen.begin(), seen.end(), i) != seen.end()) continue;
-    seen.push_back(i);
-    if (i->op() == Op::Transpose) {
-      found.push_back(i);
-    } else if (IsElementwise(i->op()) || i->op() == Op::Reshape || i->op() == Op::Copy) {
-      for (int64_t k = 0; k < i->operand_count(); ++k) {
-        const Shape& shape = i->operand(k)->shape();
-        if (shape.IsArray() && i->shape().IsArray() && shape.num_elements() == i->shape().num_elements())
-          stack.push_back(i->operand(k));
-      }
-    }
-  }
-  return found;
-}
-
 // The number of elements behind the result's group that is innermost in the operand: 1 if rows stay rows.
 int64_t SuffixAcross(const Instruction& transpose) {
   const std::vector<DimGroup> groups = ResultGroups(transpose);
@@ -103,6 +79,29 @@ int64_t NarrowestResult(const KernelBody& body) {
 }
 
 }  // namespace
+
+std::vector<const Instruction*> TransposesAtRoots(const KernelBody& body) {
+  std::vector<const Instruction*> found, stack(body.roots.begin(), body.roots.end()), seen;
+  const auto is_input = [&](const Instruction* i) {
+    return i != body.kernel && std::find(body.inputs.begin(), body.inputs.end(), i) != body.inputs.end();
+  };
+  while (!stack.empty()) {
+    const Instruction* i = stack.back();
+    stack.pop_back();
+    if (is_input(i) || std::find(seen.begin(), seen.end(), i) != seen.end()) continue;
+    seen.push_back(i);
+    if (i->op() == Op::Transpose) {
+      found.push_back(i);
+    } else if (IsElementwise(i->op()) || i->op() == Op::Reshape || i->op() == Op::Copy) {
+      for (int64_t k = 0; k < i->operand_count(); ++k) {
+        const Shape& shape = i->operand(k)->shape();
+        if (shape.IsArray() && i->shape().IsArray() && shape.num_elements() == i->shape().num_elements())
+          stack.push_back(i->operand(k));
+      }
+    }
+  }
+  return found;
+}
 
 BlockSpace ChooseBlockSpace(const KernelBody& body, std::span<const int> in_place, int vector_bytes) {
   BlockSpace space;

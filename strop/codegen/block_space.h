@@ -24,6 +24,9 @@ struct BlockSpace {
   std::vector<const Instruction*> turned;   // transposes that are computed block by block
 };
 
+// Transposes that the roots read at their own position.
+std::vector<const Instruction*> TransposesAtRoots(const KernelBody& body);
+
 // No blocks where no transpose is read at the result's position, or its dimensions are short.
 BlockSpace ChooseBlockSpace(const KernelBody& body, std::span<const int> in_place, int vector_bytes);
 

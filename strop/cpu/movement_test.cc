@@ -86,7 +86,6 @@ TEST(Movement, TransposeInBlocks) {
   t.Check();
 }
 
-// Results that are stored past the caches: by whole lines, by rows that begin inside a line, and by parts of lines.
 TEST(Movement, ColumnsPickedFromRows) {  // which are fetched ahead
   for (ElementType type : {kF32, ElementType::U8, ElementType::C64}) {
     Case t;
@@ -101,6 +100,7 @@ TEST(Movement, ColumnsPickedFromRows) {  // which are fetched ahead
   }
 }
 
+// Results that are stored past the caches: by whole lines, by rows that begin inside a line, and by parts of lines.
 TEST(Movement, LargeResults) {
   for (const Int64Vector& dims : {Int64Vector{2304, 1856}, Int64Vector{2309, 1871}}) {
     Case t;
@@ -117,6 +117,37 @@ TEST(Movement, LargeResults) {
     Instruction* x = t.b.Make(Op::Add, {t.Input(dims), t.b.Make(Op::Add, {t.Input(dims), t.Input(dims)})});
     Instruction* const results[] = {x, t.b.Convert(x, ElementType::BF16)};
     t.b.Tuple(results);
+    t.Check();
+  }
+}
+
+// Large results whose rows are walked as the operand has them: two digits that change places, more of them, digits of
+// several dimensions, and users that read another operand.
+TEST(Movement, RowsOfLargeTransposes) {
+  struct {
+    ElementType type;
+    Int64Vector dims;
+    Dims permutation;
+  } cases[] = {
+      {kF32, {7, 400, 15, 64}, {0, 2, 1, 3}},
+      {kF32, {3, 5, 301, 9, 80}, {1, 3, 2, 0, 4}},
+      {ElementType::BF16, {300, 18, 5, 2, 96}, {1, 2, 0, 3, 4}},
+      {ElementType::U8, {61, 300, 11, 4, 16}, {2, 1, 0, 3, 4}},
+      {ElementType::C64, {1000, 33, 1, 48}, {1, 2, 0, 3}},
+  };
+  for (auto& c : cases) {
+    Case t;
+    t.b.Transpose(t.Input(c.type, c.dims), c.permutation);
+    t.Check();
+    EXPECT_GT(t.d.num_tasks(), 4);
+  }
+  for (const bool both : {false, true}) {
+    Case t;
+    const Int64Vector from{600, 90, 64}, to{90, 600, 64};
+    Instruction* x = t.b.Make(Op::Add, {t.Input(from), t.Input(from)});
+    Instruction* y = both ? t.b.Transpose(t.Input(from), {1, 0, 2}) : t.Input(to);
+    Instruction* bias = t.b.Broadcast(t.Input({90, 64}), to, {0, 2});
+    t.b.Make(Op::Multiply, {t.b.Make(Op::Subtract, {t.b.Transpose(x, {1, 0, 2}), bias}), y});
     t.Check();
   }
 }

@@ -4,6 +4,7 @@
 
 #include "strop/codegen/block_space.h"
 #include "strop/codegen/kernel_frame.h"
+#include "strop/codegen/row_order.h"
 #include "strop/codegen/splits.h"
 #include "strop/cpu/kernel_family.h"
 
@@ -40,7 +41,10 @@ Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
   const int vector_bytes = frame.b().target().vector_bytes;
   const KernelCost cost = CostOf(body);
   LoopSpace space;
-  const auto point = [&](ElementalEmitter& e, const ArrayIndex& at) { return EmitRoots(e, frame, body, space, at); };
+  RowOrder order;
+  const auto point = [&](ElementalEmitter& e, const ArrayIndex& at) {
+    return EmitRoots(e, frame, body, space, InResult(order, at));
+  };
   const BlockSpace blocks = ChooseBlockSpace(body, spec.in_place, vector_bytes);
   if (blocks.lanes > 0) {
     if (blocks.streams) frame.StreamResults(spec.in_place);
@@ -50,11 +54,12 @@ Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
     return emitted;
   }
   space = ChooseLoopSpace(body, vector_bytes);
-  if (KernelFrame::PaysToStream(cost)) frame.StreamResults(spec.in_place);
-  const KernelFrame::Cut cut = KernelFrame::CutIntoTasks(space, cost);
+  order = OrderRows(body, cost, space);
+  if (KernelFrame::PaysToStream(cost) || !order.empty()) frame.StreamResults(spec.in_place);
+  const KernelFrame::Cut cut = order.empty() ? KernelFrame::CutIntoTasks(space, cost) : CutOrderedRows(space, cost);
   ChooseSplits(frame.b(), body, spec.in_place, cut, space);
   emitted.num_tasks = cut.num_tasks;
-  emitted.tiles = TilesOf(space, cut);
+  emitted.tiles = StrCat(TilesOf(space, cut), order.empty() ? "" : ", in the order of the operand");
   STROP_TRY(frame.Walk(space, cut, point));
   return emitted;
 }
