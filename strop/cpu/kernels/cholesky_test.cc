@@ -184,6 +184,35 @@ TEST(TriangularSolve, AllVariants) {
   }
 }
 
+// Real systems with several right-hand sides: widths of every number of vectors and parts of them, more unknowns than
+// a pass has, sizes that are no multiples of a block.
+TEST(TriangularSolve, Panels) {
+  ThreadPool pool(3);
+  for (ElementType type : {ElementType::F32, ElementType::F64}) {
+    for (int64_t columns : {4, 15, 17, 33, 50, 64, 65, 300}) CheckSolve(type, {}, 2, 37, columns, &pool);
+    for (int variant = 0; variant < 16; ++variant) {
+      TriangularOptions options{variant % 2 == 0, variant / 2 % 2 == 0, variant / 4 % 2 == 0,
+                                static_cast<TriangularTranspose>(1 + variant / 8)};
+      CheckSolve(type, options, 1, options.left_side ? 523 : 20, options.left_side ? 20 : 523, &pool);
+    }
+  }
+}
+
+TEST(TriangularSolve, SameBitsWithAnyNumberOfThreads) {
+  ThreadPool pool(4);
+  const int64_t n = 333, columns = 150;
+  for (TriangularTranspose transpose : {TriangularTranspose::kNone, TriangularTranspose::kTranspose}) {
+    Array a = Random(ElementType::F32, n * n, 1), b = Random(ElementType::F32, n * columns, 2);
+    for (int64_t i = 0; i < n; ++i) a.set(i * n + i, 400);
+    Array c = b;
+    const TriangularOptions options{.transpose = transpose};
+    ASSERT_TRUE(
+        TriangularSolve(ElementType::F32, options, 1, n, columns, a.bytes.data(), b.bytes.data(), nullptr).ok());
+    ASSERT_TRUE(TriangularSolve(ElementType::F32, options, 1, n, columns, a.bytes.data(), c.bytes.data(), &pool).ok());
+    EXPECT_EQ(b.bytes, c.bytes);
+  }
+}
+
 TEST(TriangularSolve, EdgeCases) {
   float a[] = {0}, b[] = {1};
   ASSERT_TRUE(TriangularSolve(ElementType::F32, {}, 1, 1, 1, a, b, nullptr).ok());

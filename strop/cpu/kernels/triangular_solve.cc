@@ -8,6 +8,7 @@
 #include "strop/cpu/kernels/parallel.h"
 #include "strop/cpu/kernels/scratch.h"
 #include "strop/cpu/kernels/small_systems.h"
+#include "strop/cpu/kernels/substitution.h"
 
 namespace strop::cpu {
 namespace {
@@ -16,6 +17,8 @@ constexpr int64_t kColumns = 64;              // right-hand sides a task; enough
 constexpr int64_t kFewColumns = 16;           // of small systems that are solved side by side
 constexpr int64_t kTaskProducts = 1 << 15;    // small systems are grouped to about this many multiplications a task
 constexpr int64_t kCopiedElements = 1 << 20;  // of triangles that are read another way
+constexpr int64_t kFewestColumns = 4;         // of panels; packing and copying cost more than fewer gain
+constexpr int64_t kWantedPieces = 4;          // of the right-hand sides, as long as a panel has a vector
 
 // op(a) x = b for the first matrix, without addresses. From the right: x op(a) = b says op(a)^T x^T = b^T.
 template <class T>
@@ -70,6 +73,98 @@ void SolveSmall(const TriangularSystem<T>& system, bool transposed, bool unit_di
                });
 }
 
+Status NoMemory(int64_t size) { return ResourceExhausted("triangular-solve: no memory for systems of order ", size); }
+
+template <class T>
+const SubstitutionKernels<T>& KernelsOf() {
+  if constexpr (std::is_same_v<T, float>)
+    return BestSubstitutionIsa().f32;
+  else
+    return BestSubstitutionIsa().f64;
+}
+
+// By panels of right-hand sides.
+template <class T>
+class PanelSolver {
+ public:
+  PanelSolver(const TriangularSystem<T>& system, bool transposed, bool unit_diagonal)
+      : kernels_(KernelsOf<T>()), size_(system.size), columns_(system.columns) {
+    const int64_t step = system.lower ? 1 : -1;  // upper: from the end
+    triangle_ = {.size = size_,
+                 .row_stride = (transposed ? 1 : size_) * step,
+                 .column_stride = (transposed ? size_ : 1) * step,
+                 .unit_diagonal = unit_diagonal};
+    b_row_ = (system.b_by_rows ? system.b_stride : 1) * step;
+    b_column_ = system.b_by_rows ? 1 : system.b_stride;
+    if (!system.lower) {
+      first_ = size_ * size_ - 1;
+      b_first_ = (1 - size_) * b_row_;
+    }
+    packs_ = transposed;
+    blocks_ = kernels_.blocks(size_);
+    packed_elements_ = packs_ ? kernels_.packed_elements(size_) : 0;
+    width_ = std::clamp<int64_t>((columns_ + kWantedPieces - 1) / kWantedPieces, kFewColumns, kColumns);
+    width_ = (width_ + kFewColumns - 1) / kFewColumns * kFewColumns;
+  }
+
+  // False: no memory.
+  bool Run(int64_t batch, const T* triangles, T* b, ThreadPool* pool) const {
+    const int64_t chunk = packs_ ? std::clamp<int64_t>(kCopiedElements / packed_elements_, 1, batch) : batch;
+    const Scratch<T> packed(chunk * packed_elements_);
+    std::atomic<bool> memory{packed.get() != nullptr};
+    const int64_t pieces = (columns_ + width_ - 1) / width_, products = size_ * size_ * std::min(width_, columns_);
+    for (int64_t done = 0; done < batch && memory; done += chunk) {
+      const int64_t count = std::min(chunk, batch - done);
+      if (packs_) Pack(count, triangles + done * size_ * size_, packed.get(), pool);
+      ForEachPiece(
+          pool, count * pieces, std::max<int64_t>(1, kTaskProducts / products), [&](int64_t begin, int64_t end) {
+            const Scratch<T> panel(blocks_ * kernels_.rows * kernels_.width);
+            if (!panel.get()) return memory.store(false, std::memory_order_relaxed);
+            for (int64_t piece = begin; piece < end; ++piece) {
+              const int64_t matrix = piece / pieces;
+              SubstitutionTriangle<T> a = triangle_;
+              a.packed = packs_;
+              a.at = packs_ ? packed.get() + matrix * packed_elements_
+                            : triangles + (done + matrix) * size_ * size_ + first_;
+              Solve(a, piece % pieces * width_, b + (done + matrix) * size_ * columns_ + b_first_, panel.get());
+            }
+          });
+    }
+    return memory.load();
+  }
+
+ private:
+  void Pack(int64_t count, const T* triangles, T* packed, ThreadPool* pool) const {
+    ForEachPiece(pool, count * blocks_, std::max<int64_t>(1, kTaskProducts * blocks_ / packed_elements_),
+                 [&](int64_t begin, int64_t end) {
+                   while (begin < end) {
+                     const int64_t matrix = begin / blocks_, block = begin % blocks_;
+                     const int64_t last = std::min(blocks_, block + end - begin);
+                     SubstitutionTriangle<T> a = triangle_;
+                     a.at = triangles + matrix * size_ * size_ + first_;
+                     kernels_.pack(a, block, last, packed + matrix * packed_elements_);
+                     begin += last - block;
+                   }
+                 });
+  }
+
+  // Right-hand sides [from, from + width_).
+  void Solve(const SubstitutionTriangle<T>& a, int64_t from, T* b, T* panel) const {
+    const int64_t to = std::min(from + width_, columns_);
+    for (int64_t c = from; c < to; c += kernels_.width)
+      kernels_.solve(a, std::min<int64_t>(kernels_.width, to - c), b + c * b_column_, b_row_, b_column_, panel);
+  }
+
+  const SubstitutionKernels<T>& kernels_;
+  int64_t size_, columns_;
+  SubstitutionTriangle<T> triangle_;  // of the first matrix, but for its address
+  int64_t first_ = 0, b_first_ = 0;   // where a matrix, and its right-hand sides, have their first unknown
+  int64_t b_row_ = 0, b_column_ = 0;
+  bool packs_ = false;
+  int64_t blocks_ = 0, packed_elements_ = 0;
+  int64_t width_ = 0;  // right-hand sides of a piece
+};
+
 template <class T>
 Status Solve(const TriangularOptions& options, int64_t batch, int64_t m, int64_t n, const void* a, void* b,
              ThreadPool* pool) {
@@ -82,6 +177,11 @@ Status Solve(const TriangularOptions& options, int64_t batch, int64_t m, int64_t
       SolveSmall(first, transposed, options.unit_diagonal, batch, static_cast<const T*>(a), static_cast<T*>(b), pool);
       return OkStatus();
     }
+    if (first.columns >= kFewestColumns)
+      return PanelSolver<T>(first, transposed, options.unit_diagonal)
+                     .Run(batch, static_cast<const T*>(a), static_cast<T*>(b), pool)
+                 ? OkStatus()
+                 : NoMemory(first.size);
   }
   const int64_t pieces = (first.columns + kColumns - 1) / kColumns;
   const int64_t products = size * std::min(kColumns, first.columns);
@@ -116,8 +216,7 @@ Status Solve(const TriangularOptions& options, int64_t batch, int64_t m, int64_t
       }
     });
   }
-  if (!memory.load()) return ResourceExhausted("triangular-solve: no memory for systems of order ", first.size);
-  return OkStatus();
+  return memory.load() ? OkStatus() : NoMemory(first.size);
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
-// Triangular solve: what HLO's triangular-solve means, for dense row-major batches, by Eigen (eigen_kernels.h).
+// Triangular solve: what HLO's triangular-solve means, for dense row-major batches. Real systems with several
+// right-hand sides are solved in panels (substitution.h), many small ones side by side (small_systems.h), all others by
+// Eigen (eigen_kernels.h).
 //
 // Transposes, adjoints and solves from the right are the same memory, read the other way round. The right-hand sides
 // are cut into pieces of a fixed number of columns; pieces and batches run in parallel, so the bits do not depend on
@@ -23,7 +25,7 @@ struct TriangularOptions {
 
 // Solves for x in place of b: a is [batch][k][k] with k = m (left side) or n, b is [batch][m][n]. A zero on the
 // diagonal gives inf or NaN, no error. f32, f64, c64, c128; Unimplemented for others, ResourceExhausted without memory
-// for Eigen's blocks.
+// for panels and blocks.
 Status TriangularSolve(ElementType type, const TriangularOptions& options, int64_t batch, int64_t m, int64_t n,
                        const void* a, void* b, ThreadPool* pool);
 
