@@ -70,6 +70,64 @@ const ScatterCase kScatterCases[] = {
       .index_vector_dim = 0}},
 };
 
+// Rows of large operands, which are fetched ahead, in pieces: as many updates as there are rows, and hardly more than
+// are fetched ahead; of one element; with a batch dimension; not along the rows.
+TEST(Scatter, LargeOperands) {
+  const ScatterCase cases[] = {
+      {{9000, 72},
+       {500, 1},
+       {500, 72},
+       {.update_window_dims = {1},
+        .inserted_window_dims = {0},
+        .scatter_dims_to_operand_dims = {0},
+        .index_vector_dim = 1}},
+      {{700, 1000},
+       {17, 2},
+       {17, 1, 900},
+       {.update_window_dims = {1, 2},
+        .inserted_window_dims = {},
+        .scatter_dims_to_operand_dims = {0, 1},
+        .index_vector_dim = 1}},
+      {{600000},
+       {3000, 1},
+       {3000},
+       {.update_window_dims = {},
+        .inserted_window_dims = {0},
+        .scatter_dims_to_operand_dims = {0},
+        .index_vector_dim = 1}},
+      {{40, 300, 64},
+       {40, 30},
+       {40, 30, 64},
+       {.update_window_dims = {2},
+        .inserted_window_dims = {1},
+        .scatter_dims_to_operand_dims = {1},
+        .input_batching_dims = {0},
+        .scatter_indices_batching_dims = {0},
+        .index_vector_dim = 2}},
+      {{600, 1000},
+       {50, 1},
+       {50, 600},
+       {.update_window_dims = {1},
+        .inserted_window_dims = {1},
+        .scatter_dims_to_operand_dims = {1},
+        .index_vector_dim = 1}},
+  };
+  for (const ScatterCase& c : cases) {
+    Module m("m");
+    Differential d(m, Differential::kNotFused);
+    Builder b(d.body());
+    std::vector<Instruction*> operands{b.Parameter(0, Shape::Array(ElementType::F32, c.operand)),
+                                       b.Parameter(1, Shape::Array(ElementType::S32, c.indices)),
+                                       b.Parameter(2, Shape::Array(ElementType::F32, c.updates))};
+    std::vector<Computation*> called{Combine(m, Op::Add, ElementType::F32)};
+    b.Make(Op::Scatter, operands, c.attrs, called, nullptr);
+    ASSERT_TRUE(b.Finish().ok()) << b.status().ToString();
+    d.set_tame(true);
+    d.SetInPlace({0});
+    EXPECT_EQ(d.Check(), "") << d.body()->ToString();
+  }
+}
+
 TEST(Scatter, CombinersAndShapes) {
   for (const ScatterCase& c : kScatterCases) {
     for (Op op : {Op::Add, Op::Maximum, Op::Parameter, Op::Subtract}) {

@@ -16,6 +16,10 @@ namespace strop::cpu {
 namespace {
 
 constexpr int64_t kTaskElements = 16 << 10;
+constexpr int64_t kPieceBytes = 128;                   // of a window: two lines
+constexpr int64_t kMaxPieces = 16;                     // of a window: each walks all indices, and other pages for each
+constexpr int64_t kFetchedOperand = int64_t{1} << 20;  // bytes that the near caches do not hold
+constexpr int64_t kTargetsAhead = 16, kUpdatesAhead = 8;  // memory answers within that many
 
 bool Contains(const Dims& dims, int64_t d) { return std::find(dims.begin(), dims.end(), d) != dims.end(); }
 
@@ -80,29 +84,76 @@ Target EmitTarget(ElementalEmitter& e, const Instruction& scatter, const Geometr
   return target;
 }
 
-// Combines the elements `at` of the window of `update`.
-void EmitUpdate(ElementalEmitter& e, const KernelFrame& frame, const Instruction& scatter, const Geometry& g,
-                const Target& target, const LaneIndex& update, const LaneIndex& at) {
+// The element `at` of the window at a target.
+ArrayIndex PlaceOf(ElementalEmitter& e, const Instruction& scatter, const Geometry& g, const Target& target,
+                   const LaneIndex& at) {
   const ScatterAttrs& a = scatter.attrs<ScatterAttrs>();
   const Shape& operand = scatter.operand(0)->shape();
+  const ArrayIndex window = e.indices().Refactor(ArrayIndex{{at}, {g.window}}, g.window_dims);
+  ArrayIndex place;
+  size_t next_window = 0;
+  for (int64_t d = 0; d < operand.rank(); ++d) {
+    LaneIndex digit = target.starts[static_cast<size_t>(d)];
+    if (!Contains(a.inserted_window_dims, d) && !Contains(a.input_batching_dims, d))
+      digit = e.indices().Add(digit, window.digits[next_window++]);
+    place.digits.push_back(digit);
+    place.sizes.push_back(operand.dim(d));
+  }
+  return place;
+}
+
+// Where windows are pieces of large operands' rows: targets come in no order, but are known before.
+bool PaysToFetch(const Instruction& scatter, const Geometry& g) {
+  const Shape& operand = scatter.operand(0)->shape();
+  if (g.updates <= kTargetsAhead || operand.byte_size() <= kFetchedOperand || operand.rank() == 0) return false;
+  const ScatterAttrs& a = scatter.attrs<ScatterAttrs>();
+  const int64_t last = operand.rank() - 1;
+  const bool along_rows = !Contains(a.inserted_window_dims, last) && !Contains(a.input_batching_dims, last) &&
+                          g.window_dims.back() == g.window;
+  return g.window == 1 || along_rows;
+}
+
+// The element `at` of the window of `update`, in the updates.
+ArrayIndex SourceOf(ElementalEmitter& e, const Instruction& scatter, const Geometry& g, const LaneIndex& update,
+                    const LaneIndex& at) {
+  const ScatterAttrs& a = scatter.attrs<ScatterAttrs>();
   const Shape& updates = scatter.operand(g.inputs + 1)->shape();
   const ArrayIndex batch = e.indices().Refactor(ArrayIndex{{update}, {g.updates}}, g.batch_dims);
   const ArrayIndex window = e.indices().Refactor(ArrayIndex{{at}, {g.window}}, g.window_dims);
-  ArrayIndex from, to;
+  ArrayIndex from;
   size_t next_batch = 0, next_window = 0;
   for (int64_t d = 0; d < updates.rank(); ++d) {
     from.digits.push_back(Contains(a.update_window_dims, d) ? window.digits[next_window++]
                                                             : batch.digits[next_batch++]);
     from.sizes.push_back(updates.dim(d));
   }
-  next_window = 0;
-  for (int64_t d = 0; d < operand.rank(); ++d) {
-    LaneIndex digit = target.starts[static_cast<size_t>(d)];
-    if (!Contains(a.inserted_window_dims, d) && !Contains(a.input_batching_dims, d))
-      digit = e.indices().Add(digit, window.digits[next_window++]);
-    to.digits.push_back(digit);
-    to.sizes.push_back(operand.dim(d));
+  return from;
+}
+
+// Fetches the elements from `first` on, `count` of them, of windows that are combined some time later: where they go,
+// and, sooner needed as they come in order, what they are.
+void FetchAhead(ElementalEmitter& e, const KernelFrame& frame, const Instruction& scatter, const Geometry& g, int level,
+                llvm::Value* update, llvm::Value* first, int64_t count) {
+  VectorBuilder& b = frame.b();
+  const LaneIndex at = e.indices().Counter(first, level, 0, 1);
+  const auto later = [&](int64_t by) {
+    return e.indices().Counter(b.Binary(llvm::Intrinsic::umin, b.Add(update, b.I64(by)), b.I64(g.updates - 1)), level,
+                               0, 1);
+  };
+  const Target target = EmitTarget(e, scatter, g, later(kTargetsAhead));
+  const LaneIndex to = e.indices().Linear(PlaceOf(e, scatter, g, target, at));
+  const LaneIndex from = e.indices().Linear(SourceOf(e, scatter, g, later(kUpdatesAhead), at));
+  for (int64_t k = 0; k < g.inputs; ++k) {
+    const ElementType type = scatter.operand(k)->shape().type();
+    e.elements().Fetch(frame.output(static_cast<size_t>(k)), type, to.base, static_cast<int>(count));
+    e.elements().Fetch(frame.input(static_cast<size_t>(g.inputs + 1 + k)), type, from.base, static_cast<int>(count));
   }
+}
+
+// Combines the elements `at` of the window of `update`.
+void EmitUpdate(ElementalEmitter& e, const KernelFrame& frame, const Instruction& scatter, const Geometry& g,
+                const Target& target, const LaneIndex& update, const LaneIndex& at) {
+  const ArrayIndex to = PlaceOf(e, scatter, g, target, at), from = SourceOf(e, scatter, g, update, at);
   Vals args;
   for (int64_t k = 0; k < g.inputs; ++k)
     args.push_back(e.Load(frame.output(static_cast<size_t>(k)), scatter.operand(k)->shape().type(), to));
@@ -126,12 +177,15 @@ Result<EmittedKernel> Emit(const KernelSpec& spec, KernelFrame& frame) {
   int lanes = PreferredLanes(body, b.target().vector_bytes);
   while (lanes > 1 && lanes > g.window) lanes /= 2;
   // Pieces of the window, or of the updates.
-  const int64_t wanted = std::clamp<int64_t>(work / kTaskElements, 1, 256);
   const bool by_update = scatter.attrs<ScatterAttrs>().unique_indices && g.window < 1024;
+  const int64_t wanted = std::clamp<int64_t>(work / kTaskElements, 1, by_update ? 256 : kMaxPieces);
   const int64_t length = by_update ? g.updates : g.window;
-  const int64_t grain = by_update ? 1 : std::max<int64_t>(lanes, 64);
+  const int64_t element = std::max(1, Bytes(scatter.operand(0)->shape().type()));
+  const int64_t grain = by_update ? 1 : std::max<int64_t>(lanes, kPieceBytes / element);
   const int64_t piece = std::max(grain, ((length + wanted - 1) / wanted + grain - 1) / grain * grain);
   emitted.num_tasks = (length + piece - 1) / piece;
+
+  const bool fetches = PaysToFetch(scatter, g);
 
   LoopScopes& scopes = frame.scopes();
   ElementalEmitter& uniform = frame.Emitter(lanes);
@@ -143,6 +197,8 @@ Result<EmittedKernel> Emit(const KernelSpec& spec, KernelFrame& frame) {
     V window_begin = by_update ? b.I64(0) : first, window_end = by_update ? b.I64(g.window) : last;
     scopes.Loop("updates", update_begin, update_end, 1, [&](V u) {
       const LaneIndex update = uniform.indices().Counter(u, scopes.current(), 0, 1);
+      if (fetches)
+        FetchAhead(uniform, frame, scatter, g, scopes.current(), u, window_begin, by_update ? g.window : piece);
       const Target target = EmitTarget(uniform, scatter, g, update);
       const auto combine = [&]() -> std::vector<V> {
         frame.AlongRow(
