@@ -29,7 +29,8 @@ struct Simplify final : Pass {
   Result<bool> Run(Module& module, PassContext& context) override {
     const RuleTable rules = Rules(context.options().disabled_rules);
     RewriteReport report;
-    for (Computation* c : module.computations()) STROP_TRY(RewriteComputation(c, rules, context.rule_limit(), report));
+    const std::vector<Computation*> computations = module.computations();  // rules may add some
+    for (Computation* c : computations) STROP_TRY(RewriteComputation(c, rules, context.rule_limit(), report));
     for (const auto& [rule, fired] : report.fired) context.Count(rule, fired);
     if (!report.converged) context.Count("simplify.stopped-before-converging");
     return report.changed;

@@ -1,5 +1,7 @@
 // Rules of dot.
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
 #include "strop/passes/simplify/constants.h"
 #include "strop/passes/simplify/simplify.h"
@@ -107,9 +109,110 @@ Instruction* DotOfGatheredRows(Instruction* i, Builder& b) {
   return nullptr;
 }
 
+// An array whose elements are 1 where the number of their place along `dim` equals the id of all other places, else 0.
+struct OneHot {
+  Instruction* ids = nullptr;
+  int64_t dim = 0;
+};
+
+// The dimension along which an array counts 0, 1, 2, ..., or -1.
+int64_t CountedDim(const Instruction* i) {
+  if (i->op() == Op::Iota) return i->attrs<IotaAttrs>().dimension;
+  if (i->op() != Op::Broadcast || i->operand(0)->op() != Op::Iota) return -1;
+  return i->dimensions()[i->operand(0)->attrs<IotaAttrs>().dimension];
+}
+
+std::optional<OneHot> OneHotOf(const Instruction* i) {
+  if (i->op() != Op::Convert || i->operand(0)->op() != Op::Compare) return std::nullopt;
+  const Instruction* equal = i->operand(0);
+  if (equal->attrs<CompareAttrs>().direction != CompareDirection::Eq || !IsInt(equal->operand(0))) return std::nullopt;
+  for (const int64_t side : {0, 1}) {
+    const int64_t dim = CountedDim(equal->operand(side));
+    const Instruction* spread = equal->operand(1 - side);
+    if (dim < 0 || spread->op() != Op::Broadcast) continue;
+    Dims others;
+    for (int64_t d = 0; d < i->shape().rank(); ++d)
+      if (d != dim) others.push_back(d);
+    const ElementType type = Type(spread);
+    const int bits = std::min(62, Bits(type) - (IsSigned(type) ? 1 : 0));
+    // The count must not wrap.
+    if (spread->dimensions() == others && !others.empty() && (i->shape().dim(dim) - 1) >> bits == 0)
+      return OneHot{spread->operand(0), dim};
+  }
+  return std::nullopt;
+}
+
+// Floats that have infinities and NaN.
+bool HoldsNonFinite(ElementType type) {
+  return type == ElementType::F16 || type == ElementType::BF16 || type == ElementType::F32 || type == ElementType::F64;
+}
+
+Instruction* CountNotFinite(Instruction* x, int64_t dim, Builder& b) {
+  Computation* sum = b.computation()->module()->AddComputation("sum");
+  Builder body(sum);
+  const Shape scalar = Shape::Scalar(ElementType::S32);
+  body.Make(Op::Add, {body.Parameter(0, scalar), body.Parameter(1, scalar)});
+  if (!body.Finish().ok()) return nullptr;
+  Instruction* ones = b.Convert(b.Make(Op::Not, {b.Make(Op::IsFinite, {x})}), ElementType::S32);
+  return b.Reduce(ones, b.Scalar(ElementType::S32, 0), {dim}, sum);
+}
+
+// Rows of a table, picked by a product with ones and zeros: they are gathered. Zero times what is not finite is NaN:
+// the sum is that where a column has such an element, other than the one that is picked. It begins at zero: 0 + -0 is
+// not -0, and a row of no id is zero.
+Instruction* DotOfOneHot(Instruction* i, Builder& b) {
+  constexpr int64_t kFewestRows = 8, kLeastProducts = 1 << 16;  // of which a product is as good
+  const auto& dot = i->attrs<DotAttrs>();
+  if (i->operand_count() != 2 || !dot.lhs_batch.empty() || dot.lhs_contracting.size() != 1 || !dot.algorithm.empty())
+    return nullptr;
+  for (const int64_t side : {0, 1}) {
+    const std::optional<OneHot> hot = OneHotOf(i->operand(side));
+    const Dims &summed = side == 0 ? dot.lhs_contracting : dot.rhs_contracting,
+               &of_table = side == 0 ? dot.rhs_contracting : dot.lhs_contracting;
+    if (!hot || hot->dim != summed[0]) continue;
+    Instruction *table = i->operand(1 - side), *ids = hot->ids;
+    const int64_t row = of_table[0], rows = table->shape().dim(row), picked = ids->shape().num_elements();
+    const bool floats = HoldsNonFinite(Type(table)) && HoldsNonFinite(Type(i));
+    if (!(floats || (IsInt(table) && IsInt(i))) || picked < kFewestRows ||
+        picked * table->shape().num_elements() < kLeastProducts)
+      continue;
+    const Int64Vector& dims = i->shape().dims();
+    const int64_t free = table->shape().rank() - 1, ids_rank = ids->shape().rank();
+    const int64_t ids_at = side == 0 ? 0 : free, free_at = side == 0 ? ids_rank : 0;
+    Dims id_dims, free_dims;
+    for (int64_t d = 0; d < ids_rank; ++d) id_dims.push_back(ids_at + d);
+    for (int64_t d = 0; d < free; ++d) free_dims.push_back(free_at + d);
+
+    const Int64Vector& table_dims = table->shape().dims();
+    GatherAttrs gather{.offset_dims = free_dims,
+                       .collapsed_slice_dims = {row},
+                       .start_index_map = {row},
+                       .index_vector_dim = ids_rank,
+                       .slice_sizes = Dims(table_dims.begin(), table_dims.end())};
+    gather.slice_sizes[row] = 1;
+    Int64Vector index_dims = ids->shape().dims();
+    index_dims.push_back(1);
+    Instruction* found = b.Make(Op::Gather, {table, b.Reshape(ids, index_dims)}, gather);
+    Instruction* is_row = b.Make(Op::And, {b.Compare(ids, Like(b, ids, 0), CompareDirection::Ge),
+                                           b.Compare(ids, Like(b, ids, rows - 1), CompareDirection::Le)});
+    Instruction* inside = b.Broadcast(is_row, dims, id_dims);
+    Instruction *value = b.Convert(found, Type(i)), *zero = b.Splat(Type(i), 0, dims);
+    if (!floats) return b.Make(Op::Select, {inside, value, zero});
+    value = b.Make(Op::Select, {inside, b.Make(Op::Add, {value, zero}), zero});
+    Instruction* own = b.Make(Op::And, {inside, b.Make(Op::Not, {b.Make(Op::IsFinite, {found})})});
+    Instruction* all = CountNotFinite(table, row, b);
+    if (!all) return nullptr;
+    Instruction* spoiled =
+        b.Compare(b.Broadcast(all, dims, free_dims), b.Convert(own, ElementType::S32), CompareDirection::Gt);
+    return b.Make(Op::Select, {spoiled, b.Splat(Type(i), NAN, dims), value});
+  }
+  return nullptr;
+}
+
 constexpr Rule kRules[] = {
     {"dot-of-empty", Op::Dot, &DotOfEmpty},
     {"dot-is-outer-product", Op::Dot, &DotIsOuterProduct},
+    {"dot-of-one-hot", Op::Dot, &DotOfOneHot},
     {"dot-of-gathered-rows", Op::Dot, &DotOfGatheredRows},
 };
 
