@@ -1,5 +1,6 @@
 #include "tests/fuzz/conditioning.h"
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <set>
@@ -60,6 +61,19 @@ bool ChoosesNan(const Instruction& i) {
     case Op::ReducePrecision: return IsFloat(i.shape().type());
     case Op::Abs:  // is left out where it changes no number
       return IsFloat(i.shape().type()) && IsFloat(i.operand(0)->shape().type());
+    default: return false;
+  }
+}
+
+// A NaN comes out with its sign. Whether with its bits is open, as where a type is computed in a wider one.
+bool PassesNan(const Instruction& i) {
+  switch (i.op()) {
+    case Op::Ceil:
+    case Op::Floor:
+    case Op::Negate:
+    case Op::RoundNearestAfz:
+    case Op::RoundNearestEven:
+    case Op::Sign: return IsFloat(i.shape().type());
     default: return false;
   }
 }
@@ -285,6 +299,33 @@ Instruction* NoisyPart(Builder& b, Instruction* part, Instruction* finite, const
   return b.Make(Op::Select, {finite, noisy, AnyOf(b, part->shape(), {INFINITY, -INFINITY, NAN, 0, 1}, random)});
 }
 
+// Numbers with the signs of others.
+Instruction* WithSigns(Builder& b, Instruction* numbers, Instruction* signs) {
+  const ElementType type = numbers->shape().type();
+  const ElementType codes[] = {ElementType::U8, ElementType::U16, ElementType::U32, ElementType::U64};
+  const ElementType code = codes[std::countr_zero(static_cast<uint64_t>(Bytes(type)))];
+  Instruction* below = b.Splat(code, Bits(type) - 1, numbers->shape().dims());
+  Instruction* bits = b.BitcastConvert(numbers, code);
+  // What differs, without what is below the sign.
+  Instruction* differs = b.Make(Op::Xor, {bits, b.BitcastConvert(signs, code)});
+  differs = b.Make(Op::ShiftLeft, {b.Make(Op::ShiftRightLogical, {differs, below}), below});
+  return b.BitcastConvert(b.Make(Op::Xor, {bits, differs}), type);
+}
+
+// NaNs of `op` that are an operand's, as IEEE 754 has it that they should be, not must: `nan` where none is NaN. Of an
+// op that has no such element, with any bits.
+Instruction* NanOfOperand(Builder& b, Instruction* nan, const Instruction& op, Random& random) {
+  const Shape& shape = nan->shape();
+  if (!Is(op.op(), kElementwise) || Is(op.op(), kChangesType)) return EitherOf(b, shape, NAN, -NAN, random, true);
+  for (Instruction* operand : op.operands()) {
+    if (!operand->shape().Compatible(shape)) continue;
+    Instruction* is_nan = b.Compare(operand, operand, CompareDirection::Ne);
+    Instruction* kept = op.op() == Op::Negate ? WithSigns(b, operand, nan) : operand;
+    nan = b.Make(Op::Select, {is_nan, kept, nan});
+  }
+  return nan;
+}
+
 // NaNs of either sign. What functions of one number compute often has that number's sign, or the other.
 Instruction* EitherNan(Builder& b, const Shape& shape, const Instruction& op, Random& random) {
   const bool function = op.operand_count() == 1 && op.operand(0)->shape().Compatible(shape);
@@ -311,7 +352,9 @@ Instruction* NoisyReal(Builder& b, Instruction* x, const Instruction& op, double
     noisy = b.Make(Op::Select, {b.Make(Op::IsFinite, {x}), noisy, wild});
   }
   if (!format.has_nan) return noisy;
-  return b.Make(Op::Select, {b.Compare(noisy, noisy, CompareDirection::Ne), EitherNan(b, shape, op, random), noisy});
+  Instruction* nan = PassesNan(op) ? x : EitherNan(b, shape, op, random);
+  if (format.has_infinity && op.operand_count() > 0 && random.Chance(50)) nan = NanOfOperand(b, nan, op, random);
+  return b.Make(Op::Select, {b.Compare(noisy, noisy, CompareDirection::Ne), nan, noisy});
 }
 
 // `x`, of which `op` made the roundings: itself, or the tuple that it is an element of.
@@ -405,7 +448,8 @@ void AddNoise(Computation& computation, double ulps, Random& random) {
     b.set_insert_before(i->next());
     const std::vector<Use> uses(i->uses().begin(), i->uses().end());
     const Instruction& op = element ? *i->operand(0) : *i;
-    Instruction* noisy = Noisy(b, i, op, ChoosesNan(op) && !AddsUp(op) ? 0 : ulps, random);
+    const bool exact = (ChoosesNan(op) && !AddsUp(op)) || PassesNan(op);
+    Instruction* noisy = Noisy(b, i, op, exact ? 0 : ulps, random);
     // What cancels inside is not seen from outside.
     if (element && !HasDynamicSize(i->shape()))
       if (Instruction* terms = BesideTerms(b, *i->operand(0), i->tuple_index()))
@@ -420,7 +464,7 @@ void AddNoise(Computation& computation, double ulps, Random& random) {
 
 bool Rounds(const Instruction& i) {
   if (!AnyLeafInexact(i.shape())) return false;
-  if (Is(i.op(), kFloatMath) || AddsUp(i) || ChoosesNan(i)) return true;
+  if (Is(i.op(), kFloatMath) || AddsUp(i) || ChoosesNan(i) || PassesNan(i)) return true;
   switch (i.op()) {
     case Op::Abs:
     case Op::Sign: return IsComplex(i.operand(0)->shape().type());
