@@ -35,6 +35,9 @@ struct KernelSpec {
   // Not null: a region (see plan/region.h), which becomes a RegionStep; `instruction` is its loop. Only targets that
   // let kernels join regions see any.
   std::shared_ptr<const Region> region = nullptr;
+  // Not 0: a part of a band (plan/band.h); each task computes so many elements of the result, in order, and its buffers
+  // are such that they are there for the task that runs alone.
+  int64_t task_elements = 0;
   std::string name() const { return instruction->name(); }
 };
 

@@ -210,8 +210,14 @@ Vals ElementalEmitter::EmitAll(const Instruction* instruction, const ArrayIndex&
   Vals vals = scopes_.At(level, [&]() -> Vals {
     const auto buffer = buffers_.find(instruction);
     if (buffer != buffers_.end()) return {Load(buffer->second, shape.type(), index)};
+    const Kept* kept = nullptr;
+    if (kept_)
+      if (const auto found = kept_->find(instruction); found != kept_->end()) kept = &found->second;
+    if (kept && kept->filled) return {Load(kept->memory, shape.type(), index)};
     if (SameIndex(instruction->op()) && depth_ % 16 == 1) EmitSameIndexOperands(instruction, index);
-    return Compute(*instruction, index);
+    Vals computed = Compute(*instruction, index);
+    if (kept) Store(kept->memory, computed[0], index);
+    return computed;
   });
   --depth_;
   scopes_.Remember(level, std::move(key), Flat(vals));

@@ -100,6 +100,14 @@ class ElementalEmitter {
   using Splits = std::map<int, std::set<int64_t>>;
   void NoteSplits(Splits* splits) { splits_ = splits; }
   Condition Both(const Condition& a, const Condition& b);
+  // Values of a row that are kept in memory (kept_rows.h): stored where they are computed, until they are all there,
+  // and read from then on.
+  struct Kept {
+    ElementBuilder::Memory memory;  // as if of all rows
+    bool filled = false;
+  };
+  using KeptValues = std::unordered_map<const Instruction*, Kept>;
+  void KeepValues(const KeptValues* kept) { kept_ = kept; }
 
   // The first failure (an op that has no rule, code that grows without bound); everything emitted after it is void.
   const Status& status() const { return status_; }
@@ -181,6 +189,7 @@ class ElementalEmitter {
   std::unordered_map<const Instruction*, ElementBuilder::Memory> constants_;
   Condition mask_;  // lanes that are on
   Splits* splits_ = nullptr;
+  const KeptValues* kept_ = nullptr;
   bool fetch_ahead_ = false;  // what lies behind a vector that is loaded is going to be the next vector of its row
   int depth_ = 0;             // of recursion
   int64_t emitted_ = 0;       // instructions so far

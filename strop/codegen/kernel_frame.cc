@@ -144,11 +144,29 @@ KernelFrame::Cut KernelFrame::CutIntoTasks(const LoopSpace& space, const KernelC
   return cut;
 }
 
+std::optional<KernelFrame::Cut> KernelFrame::CutEvery(const LoopSpace& space, int64_t elements) {
+  Cut cut;
+  cut.piece_size = space.row_size;
+  if (space.interleaved > 1 || space.num_elements() % elements != 0) return std::nullopt;
+  cut.num_tasks = space.num_elements() / elements;
+  if (elements % space.row_size == 0) {
+    cut.units_per_task = elements / space.row_size;
+    return cut;
+  }
+  // Pieces begin at multiples of the lanes.
+  const bool even = space.row_size % elements == 0 && (space.uniform || elements % space.lanes == 0);
+  if (!even || space.whole_rows) return std::nullopt;
+  cut.piece_size = elements;
+  cut.pieces = space.row_size / elements;
+  return cut;
+}
+
 ElementalEmitter& KernelFrame::Emitter(int lanes) {
   const auto [at, fresh] = emitters_.try_emplace(lanes, b_, scopes_, lanes);
   if (fresh) {
     Bind(at->second);
     at->second.NoteSplits(splits_);
+    at->second.KeepValues(&kept_values_);
     if (body_.MovesSmallFloats()) at->second.elements().HoldCodes();
   }
   return at->second;
@@ -255,6 +273,34 @@ void KernelFrame::Segments(const LoopSpace& space, V first, V row_end, bool whol
   }
 }
 
+void KernelFrame::KeepRows(std::vector<KeptRow> rows) {
+  if (!whole_) kept_rows_ = std::move(rows);
+}
+
+// Computes the reductions of the row that leave behind what is kept.
+void KernelFrame::FillRows(const LoopSpace& space, const ArrayIndex& row) {
+  ElementalEmitter& e = Emitter(space.lanes);
+  ArrayIndex first = row, of_reduce = row;
+  first.digits.back() = e.indices().Constant(0);
+  of_reduce.digits.pop_back();
+  of_reduce.sizes.pop_back();
+  const LaneIndex begin = e.indices().Linear(first);
+  kept_values_.clear();
+  for (const KeptRow& kept : kept_rows_) {
+    const int64_t bytes = Bytes(kept.value->shape().type());
+    // Where all rows would begin if this one lay where it is kept.
+    V pointer = scopes_.At(begin.level, [&] {
+      V back = b_.ir().CreateMul(begin.base, b_.I64(-bytes));
+      return b_.ir().CreateGEP(b_.Int(8), scratch_, b_.ir().CreateAdd(back, b_.I64(kept.offset)));
+    });
+    kept_values_[kept.value] = {.memory = {.pointer = pointer, .alignment = static_cast<int>(bytes)}};
+  }
+  for (const KeptRow& kept : kept_rows_) {
+    e.EmitAll(kept.reduce, of_reduce);
+    kept_values_[kept.value].filled = true;
+  }
+}
+
 Status KernelFrame::Walk(const LoopSpace& space, const Cut& cut, const PointFn& point) {
   IrBuilder& ir = b_.ir();
   Status status;
@@ -285,6 +331,7 @@ Status KernelFrame::Walk(const LoopSpace& space, const Cut& cut, const PointFn& 
     if (cut.pieces > 1)
       row_end = b_.Binary(llvm::Intrinsic::smin, ir.CreateAdd(first.base, b_.I64(cut.piece_size)), row_end);
     Regions(space, 0, row, [&](const ArrayIndex& in_region) {
+      if (!kept_rows_.empty()) FillRows(space, in_region);
       const auto element = [&](ElementalEmitter& e, const LaneIndex& i) {
         ArrayIndex position = in_region;
         position.digits.back() = i;

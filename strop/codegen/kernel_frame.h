@@ -2,10 +2,12 @@
 // another; its buffers with what is known of their aliasing, and the loops over a LoopSpace cut into tasks.
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "strop/codegen/elemental.h"
+#include "strop/codegen/kept_rows.h"
 #include "strop/codegen/kernel_body.h"
 #include "strop/codegen/loop_space.h"
 
@@ -54,7 +56,12 @@ class KernelFrame {
   // As many as the work is worth.
   static int64_t WantedTasks(const KernelCost& cost);
   static Cut CutIntoTasks(const LoopSpace& space, const KernelCost& cost);
+  // Tasks of so many elements each, in order; none if they do not fall between rows or cut them evenly.
+  static std::optional<Cut> CutEvery(const LoopSpace& space, int64_t elements);
   Status Walk(const LoopSpace& space, const Cut& cut, const PointFn& point);
+  // The next walk keeps these values in memory of the thread's own, which the kernel asks for. None inside another
+  // function: there is no such memory.
+  void KeepRows(std::vector<KeptRow> rows);
   // body(e, i) for i in [begin, end): vectors of `lanes`, then the rest by a mask or one by one. `begin` is a multiple
   // of `multiple`, the length one of the lanes if `whole`.
   using ElementFn = std::function<void(ElementalEmitter& e, const LaneIndex& i)>;
@@ -77,6 +84,9 @@ class KernelFrame {
   bool whole_ = false;    // all tasks at once: inside another function
   bool streams_ = false;  // some results go past the caches
   std::vector<ElementBuilder::Memory> inputs_, outputs_;
+  void FillRows(const LoopSpace& space, const ArrayIndex& row);
+  std::vector<KeptRow> kept_rows_;
+  ElementalEmitter::KeptValues kept_values_;
   ElementalEmitter::Splits* splits_ = nullptr;
   V task_begin_ = nullptr, task_end_ = nullptr, scratch_ = nullptr;
   std::map<int, ElementalEmitter> emitters_;  // by lanes

@@ -1,6 +1,7 @@
 #include "strop/cpu/cpu_backend.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "strop/base/log.h"
 #include "strop/base/thread_pool.h"
@@ -9,6 +10,7 @@
 #include "strop/cpu/kernel_family.h"
 #include "strop/cpu/library/library.h"
 #include "strop/passes/pipeline.h"
+#include "strop/plan/band.h"
 
 namespace strop::cpu {
 
@@ -19,6 +21,7 @@ CpuBackend::CpuBackend() : compiler_(std::make_unique<KernelCompiler>()) {
   target_.supports = [this](const Instruction& i) { return Supports(i); };
   target_.joins_region = &JoinsRegion;
   target_.writes_in_layout = &WritesInLayout;
+  target_.joins_band = &JoinsBand;
   target_.can_fuse = [](const Instruction&, const Instruction&, const Instruction& root) {
     if (root.op() == Op::ReduceWindow && LibrarySupports(root))
       return Decision::No("%", root.name(), " is a scan, which reads its operands from memory");
@@ -29,7 +32,7 @@ CpuBackend::CpuBackend() : compiler_(std::make_unique<KernelCompiler>()) {
 CpuBackend::~CpuBackend() = default;
 
 Decision CpuBackend::Supports(const Instruction& instruction) const {
-  if (LibrarySupports(instruction)) return Decision::Yes();
+  if (LibrarySupports(instruction) || Band::Of(instruction)) return Decision::Yes();
   return KernelCompiler::Supports(instruction);
 }
 
@@ -51,33 +54,50 @@ void CpuBackend::AddPasses(Phase phase, PassPipeline& pipeline) const {
 // The library first; code is generated for what it does not have; the evaluator runs the rest.
 Result<CompiledKernels> CpuBackend::Compile(std::span<const KernelSpec> specs,
                                             const KernelCompileOptions& options) const {
-  enum class Maker : uint8_t { kLibrary, kCompiler, kEvaluator };
-  std::vector<Maker> makers;
+  enum class Maker : uint8_t { kLibrary, kCompiler, kBand, kEvaluator };
+  struct Job {
+    Maker maker;
+    std::optional<Band> band = std::nullopt;
+    size_t first = 0, count = 0;  // of what is generated for it
+  };
+  std::vector<Job> jobs;
   std::vector<KernelSpec> generated;
   for (const KernelSpec& spec : specs) {
-    makers.push_back(spec.region                                   ? Maker::kCompiler
-                     : LibrarySupports(*spec.instruction)          ? Maker::kLibrary
-                     : KernelCompiler::Supports(*spec.instruction) ? Maker::kCompiler
-                                                                   : Maker::kEvaluator);
-    if (makers.back() == Maker::kCompiler) generated.push_back(spec);
+    Job job{spec.region ? Maker::kCompiler : LibrarySupports(*spec.instruction) ? Maker::kLibrary : Maker::kEvaluator};
+    job.first = generated.size();
+    if (job.maker == Maker::kEvaluator) job.band = Band::Of(*spec.instruction);
+    if (job.band) {
+      job.maker = Maker::kBand;
+      for (KernelSpec& part : GeneratedOf(*job.band)) generated.push_back(std::move(part));
+    } else if (job.maker == Maker::kEvaluator && KernelCompiler::Supports(*spec.instruction)) {
+      job.maker = Maker::kCompiler;
+    }
+    if (job.maker == Maker::kCompiler) generated.push_back(spec);
+    job.count = generated.size() - job.first;
+    jobs.push_back(std::move(job));
   }
   STROP_ASSIGN(CompiledKernels out, compiler_->Compile(generated, options));
   std::vector<CompiledKernel> compiled = std::move(out.kernels);
   out.kernels.clear();
-  size_t next = 0;
   for (size_t k = 0; k < specs.size(); ++k) {
-    switch (makers[k]) {
+    const std::span<CompiledKernel> own = std::span(compiled).subspan(jobs[k].first, jobs[k].count);
+    switch (jobs[k].maker) {
       case Maker::kLibrary: {
         STROP_ASSIGN(CompiledKernel kernel, MakeLibraryKernel(specs[k]));
         out.kernels.push_back(std::move(kernel));
         break;
       }
       case Maker::kCompiler:
-        out.kernels.push_back(std::move(compiled[next++]));
+        out.kernels.push_back(std::move(own[0]));
         if (auto* region = std::get_if<RegionStep>(&out.kernels.back().body)) {
           STROP_ASSIGN(region->calls, CallsOfRegion(*specs[k].region));
         }
         break;
+      case Maker::kBand: {
+        STROP_ASSIGN(CompiledKernel kernel, MakeBand(specs[k], *jobs[k].band, own));
+        out.kernels.push_back(std::move(kernel));
+        break;
+      }
       case Maker::kEvaluator: out.kernels.push_back(InterpretKernel(specs[k]));
     }
   }

@@ -123,7 +123,7 @@ std::string KernelKey(const KernelSpec& spec) {
   for (int64_t k = 0; k < spec.instruction->operand_count(); ++k)
     for (int64_t j = 0; j < k; ++j)
       if (spec.instruction->operand(j) == spec.instruction->operand(k)) StrAppend(key, " ", j, "=", k);
-  StrAppend(key, " in place ", Join(spec.in_place, ","), "\n");
+  StrAppend(key, " in place ", Join(spec.in_place, ","), " by ", spec.task_elements, "\n");
   AppendComputations(*spec.instruction, options, key);
   return key;
 }

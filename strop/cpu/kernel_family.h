@@ -58,6 +58,8 @@ const KernelFamily* FindFamily(const Instruction& kernel, std::string* why_not =
 Result<EmittedKernel> EmitFunction(const KernelSpec& spec, const KernelFamily* family, EmitContext& context);
 // Makes the step of the function that EmitFunction added.
 StepBody MakeStep(const KernelSpec& spec, const KernelFamily* family, const EmittedKernel& emitted, void* function);
+// Can the loops of this kernel be cut into tasks of so many elements (0: some number of them)?
+Decision LoopIsCutEvery(const Instruction& kernel, int64_t elements);
 // Is this dot computed by the library, wherever it stands, and into the layout of its shape?
 Decision WritesInLayout(const Instruction& dot);
 // May the kernel's code be part of a region: emitted in place, and too small to be cut into tasks?

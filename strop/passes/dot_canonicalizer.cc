@@ -3,7 +3,9 @@
 //
 //   1. Transposes of operands become other dimension numbers, where the result still has that form:
 //        dot(transpose(x), y), lhs_contracting_dims={0}        dot(x, y), lhs_contracting_dims={1}
-//   2. A transpose of the result that only exchanges the operands' sides exchanges the operands: (x y)^T = y^T x^T.
+//   2. A transpose of the result that only exchanges the operands' sides exchanges the operands: (x y)^T = y^T x^T. One
+//      that orders the dimensions of a side transposes that operand, if it is smaller; one that would turn the rows of
+//      the exchanged product's result leaves them rows.
 //   3. Contracting dimensions are paired in the order that lets them lie together on both sides.
 //   4. An operand that still interleaves its dimensions is transposed: lhs to [batch, free, contracting], rhs to
 //      [batch, contracting, free].
@@ -43,26 +45,115 @@ bool FoldOperands(Instruction* dot) {
   return folded;
 }
 
-// transpose(dot) that moves rhs's free dimensions before lhs's, both in order, batch dimensions in place.
-bool FoldResult(Instruction* transpose) {
-  Instruction* dot = transpose->operand(0);
-  if (dot->op() != Op::Dot || dot->use_count() != 1 || dot->operand_count() != 2) return false;
-  const DotSides sides = SidesOf(*dot);
-  const int64_t batch = static_cast<int64_t>(sides[0].batch.size()), rank = dot->shape().rank();
-  const int64_t lhs_free = sides[0].shape.rank() - batch - static_cast<int64_t>(sides[0].contracting.size());
-  const int64_t rhs_free = rank - batch - lhs_free;
-  if (lhs_free == 0 || rhs_free == 0) return false;
-  for (int64_t d = 0; d < rank; ++d) {
-    const int64_t wanted = d < batch ? d : d < batch + rhs_free ? d + lhs_free : d - rhs_free;
-    if (transpose->dimensions()[d] != wanted) return false;
+// The free dimensions of a dot's result: those of lhs, then those of rhs.
+struct ResultDims {
+  int64_t batch = 0, lhs_free = 0, rhs_free = 0;
+  explicit ResultDims(const Instruction& dot) {
+    const DotSides sides = SidesOf(dot);
+    batch = static_cast<int64_t>(sides[0].batch.size());
+    lhs_free = sides[0].shape.rank() - batch - static_cast<int64_t>(sides[0].contracting.size());
+    rhs_free = dot.shape().rank() - batch - lhs_free;
   }
-  DotAttrs attrs = dot->attrs<DotAttrs>();
+  bool OfRhs(int64_t d) const { return d >= batch + lhs_free; }
+};
+
+DotAttrs WithSidesExchanged(const Instruction& dot) {
+  DotAttrs attrs = dot.attrs<DotAttrs>();
   std::swap(attrs.lhs_batch, attrs.rhs_batch);
   std::swap(attrs.lhs_contracting, attrs.rhs_contracting);
   if (attrs.operand_precision.size() == 2) std::swap(attrs.operand_precision[0], attrs.operand_precision[1]);
-  Instruction *lhs = dot->operand(1), *rhs = dot->operand(0);
-  transpose->parent()->ReplaceWithNew(transpose, Op::Dot, transpose->shape(), {lhs, rhs}, std::move(attrs));
+  return attrs;
+}
+
+// Orders the free dimensions of operand `k` as `order` says, which are numbers of the result's dimensions; `first` is
+// that of its first.
+Instruction* WithFreeDims(Instruction* dot, size_t k, std::span<const int64_t> order, int64_t first, Builder& b,
+                          DotSide& side) {
+  const Dims free = FreeDims(side.shape.rank(), side.batch, side.contracting);
+  Dims permutation = side.batch;
+  for (int64_t d : order) permutation.push_back(free[static_cast<size_t>(d - first)]);
+  permutation.insert(permutation.end(), side.contracting.begin(), side.contracting.end());
+  Instruction* transposed = b.Transpose(dot->operand(static_cast<int64_t>(k)), permutation);
+  std::iota(side.batch.begin(), side.batch.end(), int64_t{0});
+  std::iota(side.contracting.begin(), side.contracting.end(), static_cast<int64_t>(side.batch.size() + order.size()));
+  side.shape = transposed->shape();
+  return transposed;
+}
+
+// What a transpose of an operand costs less than one of the result: it is much smaller, or transposed already.
+bool IsSmall(const Instruction& operand, const Instruction& result) {
+  return operand.op() == Op::Transpose || 2 * operand.shape().num_elements() <= result.shape().num_elements();
+}
+
+// transpose(dot) whose batch dimensions stay, and then come all free dimensions of one side, and all of the other: the
+// operands are transposed instead where they need it, and exchanged where rhs's come first.
+bool FoldIntoSides(Instruction* transpose, Instruction* dot, const ResultDims& dims) {
+  const Dims& permutation = transpose->dimensions();
+  const int64_t rank = dot->shape().rank();
+  for (int64_t d = 0; d < dims.batch; ++d)
+    if (permutation[static_cast<size_t>(d)] != d) return false;
+  const std::span<const int64_t> order(permutation.begin() + dims.batch, permutation.end());
+  const bool exchanged = dims.OfRhs(order[0]);
+  const size_t split = static_cast<size_t>(exchanged ? dims.rhs_free : dims.lhs_free);
+  for (size_t n = 0; n < order.size(); ++n)
+    if (dims.OfRhs(order[n]) != (exchanged == (n < split))) return false;
+  std::array<std::span<const int64_t>, 2> own = {order.first(split), order.subspan(split)};
+  if (exchanged) std::swap(own[0], own[1]);
+  for (size_t k = 0; k < 2; ++k)
+    if (!std::is_sorted(own[k].begin(), own[k].end()) && !IsSmall(*dot->operand(static_cast<int64_t>(k)), *dot))
+      return false;
+  Builder b(dot->parent());
+  b.set_insert_before(dot);
+  b.set_metadata(dot->shared_metadata());
+  DotSides sides = SidesOf(*dot);
+  std::array<Instruction*, 2> operands = {dot->operand(0), dot->operand(1)};
+  for (size_t k = 0; k < 2; ++k)
+    if (!std::is_sorted(own[k].begin(), own[k].end()))
+      operands[k] = WithFreeDims(dot, k, own[k], k == 0 ? dims.batch : rank - dims.rhs_free, b, sides[k]);
+  if (!b.status().ok()) return false;
+  SetSides(dot, sides);
+  DotAttrs attrs = exchanged ? WithSidesExchanged(*dot) : dot->attrs<DotAttrs>();
+  if (exchanged) std::swap(operands[0], operands[1]);
+  transpose->parent()->ReplaceWithNew(transpose, Op::Dot, transpose->shape(), {operands[0], operands[1]},
+                                      std::move(attrs));
   return true;
+}
+
+// transpose(dot) that makes rows of what lhs has in a row: with the operands exchanged, rows stay rows.
+bool FoldRows(Instruction* transpose, Instruction* dot, const ResultDims& dims) {
+  const int64_t rank = dot->shape().rank(), last = dims.batch + dims.lhs_free - 1;
+  if (transpose->dimensions().back() != last || dot->shape().dim(last) == 1) return false;
+  Builder b(dot->parent());
+  b.set_insert_before(dot);
+  b.set_metadata(dot->shared_metadata());
+  Int64Vector sizes;
+  std::vector<int64_t> place(static_cast<size_t>(rank));
+  const auto add = [&](int64_t first, int64_t count) {
+    for (int64_t d = first; d < first + count; ++d) {
+      place[static_cast<size_t>(d)] = static_cast<int64_t>(sizes.size());
+      sizes.push_back(dot->shape().dim(d));
+    }
+  };
+  add(0, dims.batch);
+  add(dims.batch + dims.lhs_free, dims.rhs_free);
+  add(dims.batch, dims.lhs_free);
+  const Shape shape = Shape::Array(dot->shape().type(), sizes);
+  Instruction* exchanged =
+      b.MakeWithShape(Op::Dot, shape, {dot->operand(1), dot->operand(0)}, WithSidesExchanged(*dot));
+  Dims permutation;
+  for (int64_t d : transpose->dimensions()) permutation.push_back(place[static_cast<size_t>(d)]);
+  if (!b.status().ok()) return false;
+  transpose->parent()->ReplaceWithNew(transpose, Op::Transpose, transpose->shape(), {exchanged},
+                                      DimensionsAttrs{permutation});
+  return true;
+}
+
+bool FoldResult(Instruction* transpose) {
+  Instruction* dot = transpose->operand(0);
+  if (dot->use_count() != 1 || dot->shape().has_layout() || transpose->shape().has_layout()) return false;
+  const ResultDims dims(*dot);
+  if (dims.lhs_free == 0 || dims.rhs_free == 0) return false;
+  return FoldIntoSides(transpose, dot, dims) || FoldRows(transpose, dot, dims);
 }
 
 Status Untangle(Instruction* dot, bool& changed) {

@@ -543,6 +543,7 @@ Status FuseModule(Module& module, const TargetInfo& target, std::vector<FusionLi
   for (Computation* c : plan_internal::StepComputations(module)) {
     plan_internal::WriteProductsTransposed(*c, target);
     STROP_TRY(Fuser(module, *c, target, limits).Run());
+    plan_internal::FormBands(module, *c, target, limits);
   }
   module.set_stage(Stage::Fused);
   return OkStatus();

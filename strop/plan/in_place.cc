@@ -36,6 +36,7 @@ bool ResultsAreOperands(const Instruction& tuple) {
 }
 
 InPlace FusionReuse(const Instruction& kernel, int64_t operand, int64_t leaf) {
+  if (kernel.attrs<FusionAttrs>().kind == FusionKind::Custom) return InPlace::No;  // its kernels know of no sharing
   const Computation& fused = *kernel.called(0);
   const Instruction* root = fused.root();
   if (root->op() == Op::Tuple) {

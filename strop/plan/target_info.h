@@ -25,6 +25,9 @@ struct TargetInfo {
   std::function<Decision(const Instruction& dot)> writes_in_layout;
   // May this kernel become part of a region: a loop of small steps in one function? Null: there are no regions.
   std::function<Decision(const Instruction& kernel)> joins_region;
+  // May this kernel become part of a band (plan/band.h), in tasks of `elements` of its result each, in order (0: not
+  // known yet)? Null: there are no bands.
+  std::function<Decision(const Instruction& kernel, int64_t elements)> joins_band;
   // May `producer` be computed inside the kernel of `consumer_root`, at `user` (its user inside that kernel)? Asked
   // after the plan's own rules said yes. Null: the plan's rules alone decide.
   std::function<Decision(const Instruction& producer, const Instruction& user, const Instruction& consumer_root)>

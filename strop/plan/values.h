@@ -124,6 +124,8 @@ std::string OriginOf(const Instruction& instruction);
 std::vector<Computation*> StepComputations(const Module& module);
 // Dots that are only read transposed get that layout, where the target computes them so (product_layouts.cc).
 void WriteProductsTransposed(Computation& computation, const TargetInfo& target);
+// band.cc: the last step of fusion.
+void FormBands(Module& module, Computation& computation, const TargetInfo& target, std::vector<FusionLimit>* limits);
 // Output leaf -> the parameter leaf whose memory is given to it.
 std::map<int64_t, int64_t> DonatedParameters(const Module& module);
 // Leaves of a tuple before those of `element`.

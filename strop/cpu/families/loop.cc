@@ -6,12 +6,19 @@
 #include "strop/codegen/kernel_frame.h"
 #include "strop/codegen/row_order.h"
 #include "strop/codegen/splits.h"
+#include "strop/cpu/host_isa.h"
 #include "strop/cpu/kernel_family.h"
+#include "strop/plan/band.h"
 
 namespace strop::cpu {
 namespace {
 
+bool IsCustom(const Instruction& kernel) {
+  return kernel.op() == Op::Fusion && kernel.attrs<FusionAttrs>().kind == FusionKind::Custom;
+}
+
 Decision Matches(const Instruction& kernel) {
+  if (IsCustom(kernel) && Band::Of(kernel)) return Decision::No(kOtherOp);
   if (kernel.op() == Op::Tuple || kernel.op() == Op::GetTupleElement || kernel.op() == Op::Parameter)
     return Decision::No("no computation");
   for (int64_t k = 0; k < kernel.operand_count(); ++k) {
@@ -34,6 +41,17 @@ std::string TilesOf(const LoopSpace& space, const KernelFrame::Cut& cut) {
   return out;
 }
 
+Result<EmittedKernel> EmitCut(KernelFrame& frame, const KernelSpec& spec, LoopSpace& space, const KernelFrame::Cut& cut,
+                              const KernelFrame::PointFn& point) {
+  ChooseSplits(frame.b(), frame.body(), spec.in_place, cut, space);
+  EmittedKernel emitted;
+  frame.KeepRows(ChooseKeptRows(frame.body(), space, &emitted.scratch_bytes));
+  emitted.num_tasks = cut.num_tasks;
+  emitted.tiles = TilesOf(space, cut);
+  STROP_TRY(frame.Walk(space, cut, point));
+  return emitted;
+}
+
 // Results of one size.
 Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
   const KernelBody& body = frame.body();
@@ -45,6 +63,12 @@ Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
   const auto point = [&](ElementalEmitter& e, const ArrayIndex& at) {
     return EmitRoots(e, frame, body, space, InResult(order, at));
   };
+  if (spec.task_elements > 0) {
+    space = ChooseLoopSpace(body, vector_bytes);
+    const std::optional<KernelFrame::Cut> every = KernelFrame::CutEvery(space, spec.task_elements);
+    if (!every) return Internal("%", spec.name(), " is not cut every ", spec.task_elements, " elements");
+    return EmitCut(frame, spec, space, *every, point);
+  }
   const BlockSpace blocks = ChooseBlockSpace(body, spec.in_place, vector_bytes);
   if (blocks.lanes > 0) {
     if (blocks.streams) frame.StreamResults(spec.in_place);
@@ -56,10 +80,11 @@ Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
   space = ChooseLoopSpace(body, vector_bytes);
   order = OrderRows(body, cost, space);
   if (KernelFrame::PaysToStream(cost) || !order.empty()) frame.StreamResults(spec.in_place);
-  const KernelFrame::Cut cut = order.empty() ? KernelFrame::CutIntoTasks(space, cost) : CutOrderedRows(space, cost);
+  if (order.empty()) return EmitCut(frame, spec, space, KernelFrame::CutIntoTasks(space, cost), point);
+  const KernelFrame::Cut cut = CutOrderedRows(space, cost);
   ChooseSplits(frame.b(), body, spec.in_place, cut, space);
   emitted.num_tasks = cut.num_tasks;
-  emitted.tiles = StrCat(TilesOf(space, cut), order.empty() ? "" : ", in the order of the operand");
+  emitted.tiles = StrCat(TilesOf(space, cut), ", in the order of the operand");
   STROP_TRY(frame.Walk(space, cut, point));
   return emitted;
 }
@@ -76,6 +101,7 @@ Result<EmittedKernel> Emit(const KernelSpec& spec, KernelFrame& frame) {
     outputs[RootElements(body, r)].push_back(r);
   }
   if (by_size.size() == 1 && by_size.begin()->first > 0) return EmitTogether(spec, frame);
+  if (spec.task_elements > 0) return Internal("%", spec.name(), " has results of several sizes");
   // One task: each walk is a whole.
   for (const auto& [elements, part] : by_size) {
     if (elements == 0) continue;
@@ -89,6 +115,17 @@ Result<EmittedKernel> Emit(const KernelSpec& spec, KernelFrame& frame) {
 }
 
 }  // namespace
+
+Decision LoopIsCutEvery(const Instruction& kernel, int64_t elements) {
+  if (FindFamily(kernel) != &kLoopFamily) return Decision::No("it is no loop");
+  const KernelBody body = KernelBody::Of(kernel);
+  if (body.roots.size() != 1) return Decision::No("it has ", body.roots.size(), " results");
+  const int vector_bytes = HostIsa::Get().vector_bytes;
+  if (ChooseBlockSpace(body, {}, vector_bytes).lanes > 0) return Decision::No("it is walked in blocks");
+  if (elements > 0 && !KernelFrame::CutEvery(ChooseLoopSpace(body, vector_bytes), elements))
+    return Decision::No("its rows are not cut every ", elements, " elements");
+  return Decision::Yes();
+}
 
 const KernelFamily kLoopFamily = {"loop", &Matches, &Emit};
 

@@ -8,6 +8,7 @@
 #include <complex>
 #include <random>
 
+#include "strop/cpu/kernels/gemm_rows.h"
 #include "strop/cpu/kernels/half.h"
 #include "strop/types/literal.h"
 
@@ -47,6 +48,36 @@ std::vector<const GemmIsa*> AllIsas() {
   const GemmIsa* isas[kMostGemmIsas];
   const int n = GemmIsas(isas);
   return {isas, isas + n};
+}
+
+// All rows at once, and as few as divide them.
+std::vector<int64_t> RowsAtATime(int64_t m) {
+  if (m < 2) return {};
+  int64_t few = 2;
+  while (m % few != 0) ++few;
+  return {few, m};
+}
+
+void CheckRows(const GemmProblem& p, int64_t rows, const GemmIsa& isa, const Literal& a, const Literal& b,
+               const Literal& want) {
+  if (p.n == 0 || p.k == 0) return;
+  const auto gemm = RowGemm::Create(p, rows, isa);
+  if (gemm.status().code() == StatusCode::kUnimplemented) return;
+  ASSERT_TRUE(gemm.ok()) << gemm.status().ToString();
+  std::vector<uint8_t> packed((*gemm)->packed_bytes()), scratch((*gemm)->scratch_bytes());
+  Literal c = *Literal::Zeros(want.shape());
+  const auto at = [&](const StridedMatrix& x, const Literal& whole, int64_t batch, int64_t row) {
+    return const_cast<uint8_t*>(whole.bytes().data()) + (p.Offset(x, batch) + row * x.row_stride) * Bytes(x.type);
+  };
+  for (int64_t n = 0; n < p.batch; ++n) {
+    if (!packed.empty()) (*gemm)->Pack(at(p.b, b, n, 0), packed.data());
+    for (int64_t i = 0; i < p.m; i += rows) {
+      uint8_t* to = c.mutable_bytes().data() + (at(p.c, c, n, i) - c.bytes().data());
+      (*gemm)->Run(at(p.a, a, n, i), at(p.b, b, n, 0), packed.data(), to, scratch.data());
+    }
+  }
+  EXPECT_TRUE(c == want) << isa.name << " " << rows << " rows of " << p.m << "x" << p.n << "x" << p.k << " "
+                         << Name(p.a.type) << " " << Name(p.b.type) << " " << Name(p.c.type);
 }
 
 void Check(const Case& t) {
@@ -92,6 +123,7 @@ void Check(const Case& t) {
       for (int64_t task = (*gemm)->num_tasks(); task-- > 0;) (*gemm)->Run(call, task, task + 1, scratch.data());
     }
     EXPECT_TRUE(again == c);
+    for (int64_t rows : RowsAtATime(t.m)) CheckRows(p, rows, *isa, a, b, want);
     if (t.batch != 1 || t.k == 0 || IsComplex(t.c)) continue;
     auto split = SplitGemm::Create(p, *isa);
     ASSERT_TRUE(split.ok()) << split.status().ToString();

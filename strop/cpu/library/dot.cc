@@ -78,7 +78,9 @@ bool SetBatch(const Shape& lhs, const Shape& rhs, const Shape& out, const DotAtt
   return false;
 }
 
-Result<GemmProblem> ProblemOf(const Instruction& dot) {
+}  // namespace
+
+Result<GemmProblem> GemmProblemOf(const Instruction& dot) {
   const DotAttrs& a = dot.attrs<DotAttrs>();
   if (dot.operand_count() != 2) return Unimplemented("sparse dot");
   const Shape& lhs = dot.operand(0)->shape();
@@ -118,6 +120,8 @@ Result<GemmProblem> ProblemOf(const Instruction& dot) {
   return p;
 }
 
+namespace {
+
 class DotTasks final : public TaskKernel {
  public:
   explicit DotTasks(std::shared_ptr<const Gemm> gemm) : gemm_(std::move(gemm)) {}
@@ -141,7 +145,7 @@ class DotTasks final : public TaskKernel {
 constexpr int64_t kFewComplexProducts = 1024;
 
 Decision SupportsDot(const Instruction& dot) {
-  Result<GemmProblem> problem = ProblemOf(dot);
+  Result<GemmProblem> problem = GemmProblemOf(dot);
   if (!problem.ok()) return Decision::No(problem.status().message());
   const double products = static_cast<double>(problem->batch) * problem->m * problem->n * problem->k;
   if (IsComplex(dot.shape().type()) && products <= kFewComplexProducts) return Decision::No("a few complex products");
@@ -149,7 +153,7 @@ Decision SupportsDot(const Instruction& dot) {
 }
 
 Result<CompiledKernel> MakeDot(const KernelSpec& spec) {
-  STROP_ASSIGN(GemmProblem problem, ProblemOf(*spec.instruction));
+  STROP_ASSIGN(GemmProblem problem, GemmProblemOf(*spec.instruction));
   CompiledKernel kernel;
   if (SplitGemm::Suits(problem)) {
     STROP_ASSIGN(std::shared_ptr<const SplitGemm> split, SplitGemm::Create(problem));

@@ -1,17 +1,32 @@
 // Kernels that are not generated for the program but bound to one problem of the kernel library (strop/cpu/kernels):
 // one row an op in library.cc, one file an op here that reads the instruction and makes the library's problem of it.
 #pragma once
+#include <span>
+#include <vector>
+
 #include "strop/backend/backend.h"
+#include "strop/plan/band.h"
 
 namespace strop::cpu {
+
+struct GemmProblem;
 
 // Does the library have a kernel for this instruction (not fused)?
 Decision LibrarySupports(const Instruction& instruction);
 // InvalidArgument or Internal only; call it for what LibrarySupports() agreed to.
 Result<CompiledKernel> MakeLibraryKernel(const KernelSpec& spec);
 
+// ---- bands (plan/band.h)
+// As TargetInfo::joins_band.
+Decision JoinsBand(const Instruction& kernel, int64_t elements);
+// The kernels of a band for which code is generated, and the band's own of them once they are compiled.
+std::vector<KernelSpec> GeneratedOf(const Band& band);
+Result<CompiledKernel> MakeBand(const KernelSpec& spec, const Band& band, std::span<const CompiledKernel> generated);
+
 // ---- one pair an op
 // -----------------------------------------------------------------------------------------------------
+// A dot as a product of matrices. Unimplemented: its dimensions interleave.
+Result<GemmProblem> GemmProblemOf(const Instruction& dot);
 Decision SupportsDot(const Instruction& dot);
 Result<CompiledKernel> MakeDot(const KernelSpec& spec);
 Decision SupportsConvolution(const Instruction& convolution);

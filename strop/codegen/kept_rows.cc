@@ -1,0 +1,80 @@
+#include "strop/codegen/kept_rows.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace strop {
+namespace {
+
+constexpr int64_t kLine = 64;
+
+bool IsCostly(const Instruction& i) {
+  return Is(i.op(), kFloatMath) && i.shape().IsArray() &&
+         (i.shape().type() == ElementType::F32 || i.shape().type() == ElementType::F64);
+}
+
+// One result, along rows of this length.
+bool ReducesRows(const Instruction& i, int64_t row_size) {
+  if (i.op() != Op::Reduce || !i.shape().IsArray() || i.dimensions().size() != 1) return false;
+  const Shape& operand = i.operand(0)->shape();
+  return i.dimensions()[0] == operand.rank() - 1 && operand.dims().back() == row_size;
+}
+
+// Follows a value to where it ends up without leaving its element.
+class Uses {
+ public:
+  Uses(const KernelBody& body, int64_t row_size) : body_(body), row_size_(row_size) {}
+
+  // No: some use is elsewhere.
+  bool Follow(const Instruction& i) {
+    if (!seen_.insert(&i).second) return true;
+    if (std::find(body_.roots.begin(), body_.roots.end(), &i) != body_.roots.end()) reaches_root = true;
+    for (const Use& use : i.uses()) {
+      const Instruction& user = *use.user;
+      if (user.op() == Op::Tuple) continue;
+      if (ReducesRows(user, row_size_) && use.operand_number < user.operand_count() / 2) {
+        reduces.push_back(&user);
+        continue;
+      }
+      const bool stays = IsElementwise(user.op()) || user.op() == Op::Reshape;
+      if (!stays || user.shape().num_elements() != i.shape().num_elements() || !Follow(user)) return false;
+    }
+    return true;
+  }
+
+  bool reaches_root = false;
+  std::vector<const Instruction*> reduces;
+
+ private:
+  const KernelBody& body_;
+  const int64_t row_size_;
+  std::unordered_set<const Instruction*> seen_;
+};
+
+}  // namespace
+
+std::vector<KeptRow> ChooseKeptRows(const KernelBody& body, const LoopSpace& space, int64_t* bytes) {
+  *bytes = 0;
+  std::vector<KeptRow> kept;
+  if (!space.whole_rows || space.uniform || space.interleaved > 1) return kept;
+  const std::vector<const Instruction*> computed = body.Computed();  // operands first
+  for (const Instruction* i : computed) {
+    if (!IsCostly(*i) || i->shape().num_elements() != space.num_elements()) continue;
+    Uses uses(body, space.row_size);
+    if (!uses.Follow(*i) || uses.reduces.empty()) continue;
+    const auto first = std::find_first_of(computed.begin(), computed.end(), uses.reduces.begin(), uses.reduces.end());
+    const bool again = std::any_of(uses.reduces.begin(), uses.reduces.end(),
+                                   [&](const Instruction* r) { return r != uses.reduces.front(); });
+    if (!uses.reaches_root && !again) continue;
+    kept.push_back({i, *first, *bytes});
+    *bytes += (space.row_size * Bytes(i->shape().type()) + kLine - 1) / kLine * kLine;
+  }
+  // What is kept first may be needed for what is kept later.
+  std::stable_sort(kept.begin(), kept.end(), [&](const KeptRow& a, const KeptRow& b) {
+    return std::find(computed.begin(), computed.end(), a.reduce) <
+           std::find(computed.begin(), computed.end(), b.reduce);
+  });
+  return kept;
+}
+
+}  // namespace strop

@@ -1,0 +1,42 @@
+// Band: kernels over the same rows that run one after the other for a block of rows, then for the next block, so that
+// what one hands to the next stays in the cache, has no memory of the plan's, and never goes through all of it.
+//
+//   %s = f32[24,512,512] dot(%q, %k)                  %o = fusion(%q, %k, %v), kind=kCustom, calls={
+//   %p = f32[24,512,512] fusion(%s), calls=softmax      s = dot(q, k), p = fusion(s), o = dot(p, v) }
+//   %o = f32[24,512,64]  dot(%p, %v)
+//
+// Every value of a band is rows x width elements in row-major order, and a block of its rows is made of the same block
+// of rows of the band's other values, and of anything from outside. (Tiling several loops over their shared outer
+// dimension: what attention kernels do by hand; Dao et al., "FlashAttention", 2022, cut the columns as well.)
+#pragma once
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "strop/ir/module.h"
+
+namespace strop {
+
+struct Band {
+  int64_t rows = 0;                         // of each value
+  int64_t block = 0;                        // rows that are computed at a time; 0: none fits
+  std::vector<const Instruction*> members;  // the kernels, operands first
+  // Elements a row of the values of the band, parameters (0) included.
+  std::unordered_map<const Instruction*, int64_t> widths;
+  // The member that computes a value: reshapes only pass it on.
+  static const Instruction* Source(const Instruction* value);
+  // The number of the result that a member is, or -1: nobody outside sees it.
+  int ResultOf(const Instruction* member) const;
+  std::vector<const Instruction*> results;
+
+  // What a fusion is if its computation is a band's.
+  static std::optional<Band> Of(const Instruction& fusion);
+};
+
+// The rows of a dot's result (batch and free dimensions of the left operand), and those of one product of its batch.
+struct DotRows {
+  int64_t rows = 0, of_product = 0;
+};
+DotRows RowsOf(const Instruction& dot);
+
+}  // namespace strop
