@@ -64,6 +64,8 @@ void FetchRows(const T* from, int64_t stride, int64_t rows, int64_t cols) {
   constexpr int64_t kLine = 64 / sizeof(T);
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t j = 0; j < cols; j += kLine) __builtin_prefetch(from + r * stride + j, kWrite, kWrite ? 3 : 2);
+  // GCC takes what only prefetches for a function without effects, and drops the calls of it.
+  asm volatile("");
 }
 
 // Asks for what PackStrided will read, the `part`th of `parts`, if it is contiguous one way.

@@ -98,6 +98,7 @@ class Panels {
             int64_t kc, T* dst, const At& at) const;
   void Block(const PanelOperands<T>& operands, const Part& part, const T* shared, const T* shared_seeds,
              const Memory& memory) const;
+  void FetchAhead(const PanelOperands<T>& operands, const Part& part, int64_t k0, int64_t tile, int64_t tiles) const;
   // What the bias of A makes of `count` columns of B, packed from `panel` on, with a minus: where their sums begin.
   void Seed(int64_t units, const T* panel, int64_t panel_distance, int64_t count, T* seeds) const;
   T* SharedSeeds(T* panels, int64_t batch, int64_t k0) const;
