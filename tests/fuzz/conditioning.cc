@@ -220,13 +220,16 @@ Instruction* Cancelled(Builder& b, Instruction* x, Instruction* part, double ulp
   Instruction* left = b.Splat(type, 0, shape.dims());
   if (random.Chance(50)) {
     Literal shares = *Literal::Zeros(shape.WithType(type));
-    for (int64_t i = 0; i < shares.num_elements(); ++i) shares.SetDouble(i, random.Between(-1.0, 1.0));
+    for (int64_t i = 0; i < shares.num_elements(); ++i)  // some are nothing beside others that are something
+      shares.SetDouble(i, random.Chance(25) ? 0 : random.Between(-1.0, 1.0));
     left = b.Make(Op::Multiply, {limit, b.Constant(std::move(shares))});
   }
   part = b.Make(Op::Select, {nothing, left, part});
   Instruction* twice = b.Make(Op::Add, {scale, scale});
-  Instruction* wild = AnyOf(b, scale->shape(), {INFINITY, -INFINITY, NAN}, random);
-  return b.Make(Op::Select, {b.Make(Op::IsFinite, {twice}), part, wild});
+  std::vector<double> wild = {INFINITY, -INFINITY, NAN};
+  // A transform need not multiply by the factors that are zero.
+  if (x->op() == Op::Fft) wild.insert(wild.end(), {0, 1});
+  return b.Make(Op::Select, {b.Make(Op::IsFinite, {twice}), part, AnyOf(b, scale->shape(), wild, random)});
 }
 
 // Is it a product of many, some of which may overflow before a zero comes?
