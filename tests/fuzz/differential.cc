@@ -21,9 +21,9 @@ namespace {
 
 constexpr double kUlps = 4;  // allowed without asking for the conditioning
 constexpr uint64_t kNoiseRuns = 128;
-constexpr uint64_t kSignRuns = 512;    // further ones, in which no number moves, only signs of NaN and zero
-constexpr double kNoiseMargin = 2;     // times what noise did
-constexpr int64_t kMaxTrips = 100000;  // of a loop: beyond, the module is left out
+constexpr uint64_t kSignRuns = 512;   // further ones, in which no number moves, only signs of NaN and zero
+constexpr double kNoiseMargin = 2;    // times what noise did
+constexpr int64_t kMaxTrips = 10000;  // of a loop: beyond, the module is left out before it takes a minute
 
 double UnitOfLastPlace(ElementType type, double value) {
   const FloatFormat& f = FormatOf(type);
