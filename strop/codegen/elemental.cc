@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "strop/analysis/positionwise_loop.h"
 #include "strop/ir/contraction.h"
 
 namespace strop {
@@ -60,6 +61,7 @@ struct ElementRules {
       {Op::Map, &E::Map},
       {Op::Fusion, &E::FusionRule},
       {Op::GetTupleElement, &E::GetTupleElement},
+      {Op::While, &E::While},
       {Op::Tuple, &E::Unsupported},
       {Op::GetDimensionSize, &E::GetDimensionSize},
       {Op::Dot, &E::Dot},
@@ -97,7 +99,6 @@ struct ElementRules {
       {Op::Call, &E::Unsupported},
       {Op::Conditional, &E::Unsupported},
       {Op::CustomCall, &E::Unsupported},
-      {Op::While, &E::Unsupported},
       {Op::AllGather, &E::Unsupported},
       {Op::AllGatherDone, &E::Unsupported},
       {Op::AllGatherStart, &E::Unsupported},
@@ -449,8 +450,48 @@ Vals ElementalEmitter::GetTupleElement(const Instruction& i, const ArrayIndex& i
   const Instruction* tuple = i.operand(0);
   while (tuple->op() == Op::Fusion && BindFusion(*tuple)) tuple = tuple->called(0)->root();
   if (tuple->op() == Op::Tuple) return {Emit(tuple->operand(k), index)};
+  if (loops_.contains(tuple)) return StateOfLoop(i, index);
   const Vals all = EmitAll(tuple, index);
   return {all[static_cast<size_t>(k)]};
+}
+
+// All trips of the elements at a position, in registers.
+Vals ElementalEmitter::While(const Instruction& i, const ArrayIndex& index) {
+  using Role = PositionwiseLoop::Role;
+  const std::optional<PositionwiseLoop> loop = FindPositionwiseLoop(i);
+  if (!loop || index.num_elements() != loop->elements) return Unsupported(i, index);
+  const Instruction *init = i.operand(0), *next = i.body()->root();
+  LoopState state{init, indices_.Linear(index), std::vector<std::optional<Val>>(loop->roles.size())};
+  Vals start;
+  for (size_t k = 0; k < loop->roles.size(); ++k)
+    if (loop->roles[k] == Role::kCarried)
+      start.push_back(elements_.Splat(Emit(init->operand(static_cast<int64_t>(k)), index), lanes()));
+  const auto trip = [&](V, const Vals& carried) {
+    Vals results;
+    for (size_t k = 0, c = 0; k < loop->roles.size(); ++k)
+      if (loop->roles[k] == Role::kCarried) state.carried[k] = carried[c++];
+    loops_[i.body()->parameter(0)] = state;
+    for (size_t k = 0; k < loop->roles.size(); ++k)
+      if (loop->roles[k] == Role::kCarried) results.push_back(Emit(next->operand(static_cast<int64_t>(k)), index));
+    loops_.erase(i.body()->parameter(0));
+    return results;
+  };
+  const Vals ends = LoopOver("trips", b_.I64(0), b_.I64(loop->trips), 1, start, trip, /*pinned=*/true);
+  Vals results;
+  for (size_t k = 0, c = 0; k < loop->roles.size(); ++k)
+    results.push_back(loop->roles[k] == Role::kCarried
+                          ? ends[c++]
+                          : elements_.Poison(i.shape().element(static_cast<int64_t>(k)).type(), 1));
+  return results;
+}
+
+Vals ElementalEmitter::StateOfLoop(const Instruction& i, const ArrayIndex& index) {
+  const LoopState& state = loops_.at(i.operand(0));
+  const size_t k = static_cast<size_t>(i.tuple_index());
+  if (!state.carried[k]) return {Emit(state.init->operand(i.tuple_index()), index)};
+  if (!(indices_.Linear(index) == state.position))
+    return Fail(Internal("%", i.name(), " is read at another position of its loop"), i.shape());
+  return {*state.carried[k]};
 }
 
 bool ElementalEmitter::BindFusion(const Instruction& i) {
@@ -498,6 +539,8 @@ Decision CanEmitElement(const Instruction& i) {
     if (from != to && (IsComplex(from) || IsComplex(to)))
       return Decision::No("bitcast of ", Name(from), " to ", Name(to));
   }
+  if (i.op() == Op::While)
+    return FindPositionwiseLoop(i) ? Decision::Yes() : Decision::No("its trips are not independent of each other");
   for (const Computation* c : i.called()) {
     Decision d = CanInline(*c);
     if (!d) return d;

@@ -161,6 +161,8 @@ class ElementalEmitter {
   Vals InlineConditional(const Instruction& i, const Vals& operands);
   Vals FusionRule(const Instruction& i, const ArrayIndex& index);
   Vals GetTupleElement(const Instruction& i, const ArrayIndex& index);
+  Vals While(const Instruction& i, const ArrayIndex& index);
+  Vals StateOfLoop(const Instruction& i, const ArrayIndex& index);
   Vals GetDimensionSize(const Instruction& i, const ArrayIndex& index);
   Vals Dot(const Instruction& i, const ArrayIndex& index);
   Vals Convolution(const Instruction& i, const ArrayIndex& index);
@@ -177,7 +179,7 @@ class ElementalEmitter {
   Vals AcrossLanes(const LaneCombiner& combiner, Vals accumulators, int64_t position);
   int64_t PositionInput(const Instruction& i, int64_t inputs) const;
   Vals LoopOver(const char* name, V begin, V end, int64_t step, const Vals& init,
-                const std::function<Vals(V i, const Vals& carried)>& body);
+                const std::function<Vals(V i, const Vals& carried)>& body, bool pinned = false);
 
   VectorBuilder& b_;
   LoopScopes& scopes_;
@@ -187,7 +189,14 @@ class ElementalEmitter {
   std::unordered_map<const Instruction*, ElementBuilder::Memory> buffers_;  // looked up only
   std::unordered_map<const Instruction*, const Instruction*> aliases_;
   std::unordered_map<const Instruction*, ElementBuilder::Memory> constants_;
-  Condition mask_;  // lanes that are on
+  // The state of a positionwise loop inside its body, by the body's parameter.
+  struct LoopState {
+    const Instruction* init = nullptr;
+    LaneIndex position;
+    std::vector<std::optional<Val>> carried;  // by element; others are those of init
+  };
+  std::unordered_map<const Instruction*, LoopState> loops_;  // looked up only
+  Condition mask_;                                           // lanes that are on
   Splits* splits_ = nullptr;
   const KeptValues* kept_ = nullptr;
   bool fetch_ahead_ = false;  // what lies behind a vector that is loaded is going to be the next vector of its row

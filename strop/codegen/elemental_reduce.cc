@@ -118,7 +118,7 @@ Vals ElementalEmitter::InlineConditional(const Instruction& i, const Vals& opera
 
 // A loop whose carried values are HLO values.
 Vals ElementalEmitter::LoopOver(const char* name, V begin, V end, int64_t step, const Vals& init,
-                                const std::function<Vals(V i, const Vals& carried)>& body) {
+                                const std::function<Vals(V i, const Vals& carried)>& body, bool pinned) {
   const auto flatten = [](const Vals& vals) {
     std::vector<V> flat;
     for (const Val& v : vals) {
@@ -137,12 +137,14 @@ Vals ElementalEmitter::LoopOver(const char* name, V begin, V end, int64_t step, 
     }
     return vals;
   };
-  const std::vector<V> results =
-      scopes_.Loop(name, begin, end, step, flatten(init), [&](V i, std::span<const V> carried) {
+  const std::vector<V> results = scopes_.Loop(
+      name, begin, end, step, flatten(init),
+      [&](V i, std::span<const V> carried) {
         Vals next = body(i, unflatten(carried));
         for (size_t k = 0; k < next.size(); ++k) next[k] = elements_.Splat(next[k], init[k].lanes());
         return flatten(next);
-      });
+      },
+      pinned);
   return unflatten(results);
 }
 

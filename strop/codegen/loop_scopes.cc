@@ -44,7 +44,7 @@ void LoopScopes::Leave() {
 }
 
 std::vector<V> LoopScopes::Loop(const char* name, V begin, V end, int64_t step, std::span<const V> init,
-                                const LoopBody& body) {
+                                const LoopBody& body, bool pinned) {
   IrBuilder& ir = b_.ir();
   // Known trip counts of zero and one need no loop.
   const auto* first = llvm::dyn_cast<llvm::ConstantInt>(begin);
@@ -74,7 +74,7 @@ std::vector<V> LoopScopes::Loop(const char* name, V begin, V end, int64_t step, 
       v = phis.back();
     }
   }
-  Enter(enter, /*conditional=*/false);
+  Enter(enter, /*conditional=*/pinned);
   const std::vector<V> next = body(once ? begin : i, carried);
   Leave();
   llvm::BasicBlock* latch;

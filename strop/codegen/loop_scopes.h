@@ -37,7 +37,9 @@ class LoopScopes {
 
   // for (i = begin; i < end; i += step) carried = body(i, carried), one level deeper. Values at the end are returned.
   using LoopBody = std::function<std::vector<V>(V i, std::span<const V> carried)>;
-  std::vector<V> Loop(const char* name, V begin, V end, int64_t step, std::span<const V> init, const LoopBody& body);
+  // `pinned`: what is emitted at positions stays inside, whatever level they have.
+  std::vector<V> Loop(const char* name, V begin, V end, int64_t step, std::span<const V> init, const LoopBody& body,
+                      bool pinned = false);
   void Loop(const char* name, V begin, V end, int64_t step, const std::function<void(V i)>& body);
   // condition ? then() : otherwise(), as branches, each one level deeper; both give the same number of values.
   std::vector<V> If(V condition, const std::function<std::vector<V>()>& then,

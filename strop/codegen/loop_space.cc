@@ -6,6 +6,7 @@
 #include <set>
 
 #include "strop/analysis/cost.h"
+#include "strop/analysis/positionwise_loop.h"
 #include "strop/codegen/dim_groups.h"
 #include "strop/codegen/element.h"
 
@@ -53,7 +54,8 @@ Cuts CutsOf(const Instruction& i, const std::map<const Instruction*, Cuts>& know
     }
     return cuts;
   }
-  if (i.op() == Op::Constant || i.op() == Op::Parameter || i.op() == Op::GetTupleElement) return cuts;
+  if (i.op() == Op::Constant || i.op() == Op::Parameter || i.op() == Op::GetTupleElement || i.op() == Op::While)
+    return cuts;
   const std::vector<DimGroup> groups = ResultGroups(i);
   for (size_t g = 0; g < groups.size(); ++g) cuts.insert(SuffixOf(groups, g));
   std::vector<size_t> order;
@@ -161,9 +163,10 @@ constexpr int64_t kMaxInterleavedCode = 512;       // instructions, for all elem
 constexpr int64_t kMinInterleavedElements = 4096;  // fewer are not worth the code
 
 // About how many instructions an element is in the code.
-int64_t CodePerElement(const KernelBody& body) {
+template <class Instructions>
+int64_t CodeOf(const Instructions& instructions) {
   int64_t code = 0;
-  for (const Instruction* i : body.Computed()) {
+  for (const Instruction* i : instructions) {
     int64_t own = Is(i->op(), kFloatMath) ? 20 : 1;
     if (i->op() == Op::ReduceWindow)
       for (const WindowDim& w : i->attrs<WindowAttrs>().window.dims) own = SaturatingMultiply(own, w.size);
@@ -177,7 +180,7 @@ void Interleave(const KernelBody& body, LoopSpace& space, Int64Vector& sizes) {
   if (sizes.size() < 2 || space.lanes < 4) return;
   const int64_t last = sizes.back(), before = sizes[sizes.size() - 2];
   if (last > kMaxInterleaved || last >= space.lanes || before < space.lanes) return;
-  if (SaturatingMultiply(CodePerElement(body), last) > kMaxInterleavedCode) return;
+  if (SaturatingMultiply(CodeOf(body.Computed()), last) > kMaxInterleavedCode) return;
   int64_t elements = 1;
   for (int64_t size : sizes) elements *= size;
   if (elements < kMinInterleavedElements) return;
@@ -218,7 +221,8 @@ Int64Vector DigitsOf(const KernelBody& body) {
 LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes) {
   LoopSpace space;
   space.lanes = PreferredLanes(body, vector_bytes);
-  for (const Instruction* i : body.Computed())
+  const std::vector<const Instruction*> computed = body.Computed();
+  for (const Instruction* i : computed)
     space.whole_rows |= i->op() == Op::Reduce && std::find(body.roots.begin(), body.roots.end(), i) == body.roots.end();
   Int64Vector sizes = DigitsOf(body);
   const auto reduce = std::find_if(body.roots.begin(), body.roots.end(), ReducesRows);
@@ -229,8 +233,13 @@ LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes) {
     // A reduction of columns: more sums at a time, and longer reads.
     const bool columns =
         std::any_of(body.roots.begin(), body.roots.end(), [](const Instruction* r) { return r->op() == Op::Reduce; });
-    if (!columns) Interleave(body, space, sizes);
-    VectorizeRows(space, sizes, columns);
+    // So has a loop of trips, each of which waits for the one before, as long as registers hold what it needs.
+    constexpr int64_t kMostCodeOfTrip = 48;
+    const bool trips = std::any_of(computed.begin(), computed.end(), [&](const Instruction* i) {
+      return i->op() == Op::While && CodeOf(i->body()->instructions()) <= kMostCodeOfTrip;
+    });
+    if (!columns && !trips) Interleave(body, space, sizes);
+    VectorizeRows(space, sizes, columns || trips);
   }
   SetRows(space, sizes);
   return space;
@@ -281,6 +290,11 @@ KernelCost CostOf(const KernelBody& body) {
         per_element = SaturatingMultiply(per_element, w.size);
     } else if (i->op() == Op::Map) {
       per_element = i->called(0)->instruction_count();
+    } else if (i->op() == Op::While) {
+      if (const auto loop = FindPositionwiseLoop(*i)) {
+        elements = loop->elements;
+        per_element = SaturatingMultiply(loop->trips, loop->instructions);
+      }
     }
     cost.flops = SaturatingAdd(cost.flops, SaturatingMultiply(per_element, elements));
   }

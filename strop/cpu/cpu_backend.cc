@@ -49,6 +49,8 @@ void CpuBackend::AddPasses(Phase phase, PassPipeline& pipeline) const {
   pipeline.AddRepeated(kProducts, 4);
   pipeline.Add(PassId::Contraction);        // last: it asks who uses a product
   pipeline.Add(PassId::ReductionSplitter);  // of what the algebra would put together again
+  pipeline.Add(PassId::LoopKernels);        // of loops that no pass knows once they are fused
+  pipeline.Add(PassId::Dce);
 }
 
 // The library first; code is generated for what it does not have; the evaluator runs the rest.
