@@ -199,7 +199,10 @@ Val ScalarEmitter::IsFinite(const Val& x) {
 }
 
 Val ScalarEmitter::Real(const Val& x) { return Real(x.re, IsComplex(x.type) ? ComplexPart(x.type) : x.type); }
-Val ScalarEmitter::Imag(const Val& x) { return x.im ? Real(x.im, ComplexPart(x.type)) : Real(b_.Zero(x.re), x.type); }
+Val ScalarEmitter::Imag(const Val& x) {
+  if (x.im) return Real(x.im, ComplexPart(x.type));
+  return Rounded(b_.Zero(x.re), x.type);  // f8e8m0fnu has no zero
+}
 Val ScalarEmitter::Complex(const Val& re, const Val& im) {
   V r = re.re, i = im.re;
   b_.Match(r, i);

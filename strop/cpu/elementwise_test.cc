@@ -82,6 +82,28 @@ TEST(Elementwise, EveryOpOfEveryType) {
   }
 }
 
+// Kernels hold small floats in wider ones: results are numbers of their type before they are stored, too.
+TEST(Elementwise, SmallFloatsInRegistersAreOfTheirType) {
+  for (ElementType type : kTypes) {
+    if (!IsFloat(type) || Bits(type) > 16) continue;
+    Module m("m");
+    Differential d(m);
+    Builder b(d.body());
+    std::vector<Instruction*> x;
+    for (int64_t k = 0; k < 3; ++k) x.push_back(b.Parameter(k, ShapeOf(type)));
+    x.push_back(b.Parameter(3, ShapeOf(ElementType::Pred)));
+    std::vector<Instruction*> results;
+    ForEachOp<kElementwise>([&]<Op O> {
+      if (Is(O, kFloatMath) || O == Op::Convert || O == Op::StochasticConvert || O == Op::Complex) return;
+      Instruction* result = TryMake(b, O, type, x);
+      if (result && result->shape().type() == type) results.push_back(b.Convert(result, ElementType::F32));
+    });
+    b.Tuple(results);
+    ASSERT_TRUE(b.Finish().ok()) << b.status().ToString();
+    EXPECT_EQ(d.Check(), "") << Name(type);
+  }
+}
+
 TEST(Elementwise, ConvertBetweenAllTypes) {
   for (ElementType from : kTypes) {
     if (!IsArrayType(from)) continue;
