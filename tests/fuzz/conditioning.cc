@@ -145,13 +145,18 @@ Instruction* Multiplied(Builder& b, Instruction* x, const Instruction& op, doubl
   ulps *= std::max({1.0, std::sqrt(terms) / 8, terms / 64});
   // Equal elements are mostly rounded equally: bits that none of them has stay so.
   const bool same = random.Chance(30);
-  Literal noise = *Literal::Zeros(shape);
+  Literal noise = *Literal::Zeros(shape), back = *Literal::Zeros(shape);
   for (int64_t i = 0; i < noise.num_elements(); ++i) {
     // Below one, a unit in the last place is half as large: both directions are steps of the type.
     const double step = std::ldexp(std::round(random.Between(-ulps, ulps)), -mantissa);
+    // Steps up are up to two units of the number: with a small one back, every unit is reached.
+    const bool returns = step > 0 && mantissa > 1 && random.Chance(50);
     noise.SetDouble(i, same && i > 0 ? noise.GetDouble(0) : 1 + (step < 0 ? step / 2 : step));
+    back.SetDouble(i, same && i > 0 ? back.GetDouble(0) : 1 - (returns ? std::ldexp(1.0, -mantissa - 1) : 0));
   }
-  return NoisyWhereSmall(b, x, b.Make(Op::Multiply, {x, b.Constant(std::move(noise))}), op, ulps, random);
+  Instruction* noisy = b.Make(Op::Multiply, {x, b.Constant(std::move(noise))});
+  noisy = b.Make(Op::Multiply, {noisy, b.Constant(std::move(back))});
+  return NoisyWhereSmall(b, x, noisy, op, ulps, random);
 }
 
 // Are the elements sums, or linear in an operand at least? Then the sum of magnitudes is what the op gives for the
@@ -181,7 +186,7 @@ Instruction* AnyOf(Builder& b, const Shape& shape, const std::vector<double>& va
 // Terms that cancel leave nothing, or what was rounded of them: `x` with one of both where it is that small beside its
 // terms.
 // Where these overflow together, a part of them may: anything may be left.
-Instruction* Cancelled(Builder& b, Instruction* x, Instruction* part, double ulps, Random& random) {
+Instruction* Cancelled(Builder& b, Instruction* x, Instruction* part, bool leaves, double ulps, Random& random) {
   std::vector<Instruction*> magnitudes;
   for (int64_t k = 0; k < x->operand_count(); ++k) {
     Instruction* operand = x->operand(k);
@@ -218,7 +223,7 @@ Instruction* Cancelled(Builder& b, Instruction* x, Instruction* part, double ulp
   Instruction* limit = b.Make(Op::Multiply, {scale, b.Splat(type, ulps * unit, shape.dims())});
   Instruction* nothing = b.Compare(b.Make(Op::Abs, {part}), limit, CompareDirection::Le);
   Instruction* left = b.Splat(type, 0, shape.dims());
-  if (random.Chance(50)) {
+  if (leaves) {
     Literal shares = *Literal::Zeros(shape.WithType(type));
     for (int64_t i = 0; i < shares.num_elements(); ++i)  // some are nothing beside others that are something
       shares.SetDouble(i, random.Chance(25) ? 0 : random.Between(-1.0, 1.0));
@@ -361,11 +366,14 @@ Instruction* NoisyReal(Builder& b, Instruction* x, const Instruction& op, double
 }
 
 // `x`, of which `op` made the roundings: itself, or the tuple that it is an element of.
-Instruction* Noisy(Builder& b, Instruction* x, const Instruction& op, double ulps, Random& random) {
+// Where it is `exact`, only what cancels is not what it was.
+Instruction* Noisy(Builder& b, Instruction* x, const Instruction& op, double ulps, bool exact, Random& random) {
   if (HasDynamicSize(x->shape())) return x;  // noise is constants, whose sizes are known
   const bool cancels = x == &op && IsLinear(op) && random.Chance(50);
+  const bool leaves = random.Chance(50);
+  const double others = exact ? 0 : ulps;
   if (!IsComplex(x->shape().type()))
-    return NoisyReal(b, cancels ? Cancelled(b, x, x, ulps, random) : x, op, ulps, random);
+    return NoisyReal(b, cancels ? Cancelled(b, x, x, leaves, ulps, random) : x, op, others, random);
   Instruction* real = b.Make(Op::Real, {x});
   Instruction* imag = b.Make(Op::Imag, {x});
   Instruction* finite = b.Make(Op::And, {b.Make(Op::IsFinite, {real}), b.Make(Op::IsFinite, {imag})});
@@ -374,7 +382,11 @@ Instruction* Noisy(Builder& b, Instruction* x, const Instruction& op, double ulp
     for (Instruction* operand : op.operands())
       for (Op part : {Op::Real, Op::Imag})
         finite = b.Make(Op::And, {finite, b.Make(Op::IsFinite, {b.Make(part, {operand})})});
-  if (cancels) real = Cancelled(b, x, real, ulps, random), imag = Cancelled(b, x, imag, ulps, random);
+  if (cancels) {
+    real = Cancelled(b, x, real, leaves, ulps, random);
+    imag = Cancelled(b, x, imag, leaves, ulps, random);
+  }
+  ulps = others;
   // One of the two parts stays what it is: not finite.
   const bool first = random.Chance(50);
   // Backends go through logarithms and exponentials of complex numbers, which lose what the exponent takes.
@@ -437,22 +449,24 @@ Instruction* BesideTerms(Builder& b, const Instruction& norm, int64_t index) {
   return times(inner, wide(times(magnitude(norm.operand(1)), inverse)));
 }
 
-void AddNoise(Computation& computation, double ulps, Random& random) {
+void AddNoise(Computation& computation, double ulps, bool sparse, Random& random) {
   Builder b(&computation);
   for (Instruction* i : computation.instructions()) {
     const bool element = i->op() == Op::GetTupleElement && (AddsUp(*i->operand(0)) || ChoosesNan(*i->operand(0)));
     if (!AddsUp(*i) && !element && !Rounds(*i)) continue;
+    const bool exact = sparse && random.Chance(50);
     if (AddsUp(*i)) {
       b.set_insert_before(i);
       for (int64_t k = 0; k < i->operand_count(); ++k)
-        if (IsInexact(i->operand(k)->shape())) i->SetOperand(k, Noisy(b, i->operand(k), *i->operand(k), ulps, random));
+        if (IsInexact(i->operand(k)->shape()))
+          i->SetOperand(k, Noisy(b, i->operand(k), *i->operand(k), ulps, exact, random));
     }
     if (!IsInexact(i->shape())) continue;
     b.set_insert_before(i->next());
     const std::vector<Use> uses(i->uses().begin(), i->uses().end());
     const Instruction& op = element ? *i->operand(0) : *i;
-    const bool exact = (ChoosesNan(op) && !AddsUp(op)) || PassesNan(op);
-    Instruction* noisy = Noisy(b, i, op, exact ? 0 : ulps, random);
+    const bool rounds = (!ChoosesNan(op) || AddsUp(op)) && !PassesNan(op);
+    Instruction* noisy = Noisy(b, i, op, rounds ? ulps : 0, exact, random);
     // What cancels inside is not seen from outside.
     if (element && !HasDynamicSize(i->shape()))
       if (Instruction* terms = BesideTerms(b, *i->operand(0), i->tuple_index()))
@@ -495,8 +509,9 @@ std::unique_ptr<Module> WithNoise(const Module& module, double ulps, uint64_t se
   std::unique_ptr<Module> copy = module.Clone();
   const std::set<const Computation*> scalar = ScalarFunctions(*copy);
   Random random(seed);
+  const bool sparse = random.Chance(50);  // some ops are as exact as the evaluator's
   for (Computation* c : copy->PostOrder())
-    if (!scalar.count(c)) AddNoise(*c, ulps, random);
+    if (!scalar.count(c)) AddNoise(*c, ulps, sparse, random);
   return copy;
 }
 
