@@ -201,7 +201,7 @@ class RealGemm final : public Gemm {
         // Eight rows at a distance of pages are what the cache holds. The more rows of A, the more it costs to add to
         // C instead of to registers.
         block_.pack_rows = !few ? block_.kb : p.m <= kFewest || !typed_ ? 8 : 64;
-        fetches_b_ = few && p.m > kFewest && p.k * p.n * Bytes(p.b.type) > kCachedBytes / 2;
+        fetches_b_ = few && p.k * p.n * Bytes(p.b.type) > kCachedBytes / 2;
         const int64_t rows = std::min(block_.mb, p.m);
         scratch_bytes_ =
             (rows * block_.kb + block_.pack_rows * nr + rows * block_.nb) * static_cast<int64_t>(sizeof(T)) +
