@@ -175,8 +175,8 @@ class BandFormer {
     return IsFree(i) && static_cast<bool>(target_.joins_band(i, elements));
   }
   bool IsBeginning(const Instruction& i) const {
-    return i.op() == Op::Dot && !taken_.contains(&i) && !tried_.contains(&i) && RowsOf(i).of_product >= kLeastBlock &&
-           Joins(i);
+    return i.op() == Op::Dot && !taken_.contains(&i) && !tried_.contains(&i) && i.shape().num_elements() > 0 &&
+           RowsOf(i).of_product >= kLeastBlock && Joins(i);
   }
   bool IsMember(const Instruction* i) const { return band_.widths.contains(i); }
 
@@ -343,7 +343,7 @@ class BandFormer {
     fusion->set_called({inside});
     if (members.back()->has_metadata()) fusion->set_metadata(members.back()->shared_metadata());
     taken_.insert(fusion);
-    std::unordered_map<const Instruction*, Instruction*> outside;
+    std::unordered_map<const Instruction*, Instruction*> outside;  // looked up only
     for (size_t r = 0; r < roots.size(); ++r) {
       Instruction* value = fusion;
       if (!one)
@@ -353,9 +353,10 @@ class BandFormer {
     }
     for (const Instruction* i : reshaped_results_)
       outside[i] = computation_.AddClone(*i, i->shape(), std::vector<Instruction*>{outside.at(Band::Source(i))});
-    for (const auto& [i, value] : outside) {
-      order_[NumberOf(*i)]->ReplaceAllUsesWith(value);
-      taken_.insert(value);
+    for (Instruction* m : members) {
+      if (!outside.contains(m)) continue;
+      m->ReplaceAllUsesWith(outside.at(m));
+      taken_.insert(outside.at(m));
     }
     TellLimits(*fusion, members);
     for (size_t n = members.size(); n-- > 0;) computation_.Remove(members[n]);

@@ -24,8 +24,8 @@ class RealRowGemm final : public RowGemm {
     direct_ = HoldsSums<T>(p.c.type) && p.c.col_stride == 1;
     const int64_t bytes = sizeof(T);
     if (!reads_b_) packed_bytes_ = cols_ * p.k * bytes + kCarverSlack;
-    scratch_bytes_ = (reads_a_ ? 0 : rows * kb_ * bytes) + mr * static_cast<int64_t>(sizeof(T*)) + mr * nr * bytes +
-                     (KeepsSums() ? rows * cols_ * bytes : 0) + 4 * kCarverSlack;
+    scratch_bytes_ = (reads_a_ ? 0 : rows * kb_ * bytes) + mr * nr * bytes + (KeepsSums() ? rows * cols_ * bytes : 0) +
+                     3 * kCarverSlack;
     tiles_ = StrCat(rows, "x", p.n, reads_b_ ? " by rhs where it lies" : " by packed rhs", ", ", CeilDiv(rows, panels_),
                     "x", nr, " in registers");
   }

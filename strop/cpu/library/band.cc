@@ -34,22 +34,24 @@ class BandTasks final : public TaskKernel {
     std::vector<Place> args;  // operands, then the result
   };
 
-  int64_t rows = 0, block = 0;
+  int64_t block = 0;  // rows
   std::vector<Part> parts;
-  int64_t part_scratch = 0;  // offset of what the parts may use
+  // Offsets in scratch memory: of what the parts may use, of their arguments, and of which matrix each has packed.
+  int64_t part_scratch = 0, arguments = 0, packed_matrices = 0;
 
   void Run(const TaskCall& call, int64_t begin, int64_t end, void* scratch) const override {
     char* memory = static_cast<char*>(scratch);
-    std::vector<int64_t> packed_of(parts.size(), -1);  // where in its array the packed matrix begins
-    std::vector<void*> args;
+    void** const args = reinterpret_cast<void**>(memory + arguments);
+    int64_t* const packed_of = reinterpret_cast<int64_t*>(memory + packed_matrices);  // where in its array it begins
+    std::fill_n(packed_of, parts.size(), -1);
     for (int64_t task = begin; task < end; ++task) {
       const int64_t row = task * block;
       for (size_t n = 0; n < parts.size(); ++n) {
-        args.clear();
+        void** next = args;
         for (const Place& place : parts[n].args)
-          args.push_back(place.arg >= 0 ? call.args[place.arg] : memory + place.offset - row * place.row_bytes);
+          *next++ = place.arg >= 0 ? call.args[place.arg] : memory + place.offset - row * place.row_bytes;
         if (const auto* fn = std::get_if<KernelFn>(&parts[n].body))
-          (*fn)(args.data(), task, task + 1, memory + part_scratch);
+          (*fn)(args, task, task + 1, memory + part_scratch);
         else
           Multiply(std::get<Product>(parts[n].body), row, args, memory, packed_of[n]);
       }
@@ -57,8 +59,7 @@ class BandTasks final : public TaskKernel {
   }
 
  private:
-  void Multiply(const Product& product, int64_t row, const std::vector<void*>& args, char* memory,
-                int64_t& packed_of) const {
+  void Multiply(const Product& product, int64_t row, void* const* args, char* memory, int64_t& packed_of) const {
     const GemmProblem& p = product.problem;
     const int64_t batch = row / p.m, in_product = row % p.m;
     const auto at = [&](const StridedMatrix& x, void* array, int64_t first) {
@@ -79,7 +80,7 @@ class BandTasks final : public TaskKernel {
 Decision JoinsBand(const Instruction& kernel, int64_t elements) {
   if (kernel.op() != Op::Dot) return LoopIsCutEvery(kernel, elements);
   if (Decision d = SupportsDot(kernel); !d) return d;
-  STROP_CHECK(kernel.shape().IsArray());
+  if (!kernel.shape().IsStatic()) return Decision::No("its size is not known");
   const Result<GemmProblem> p = GemmProblemOf(kernel);
   if (!p.ok()) return Decision::No(p.status().message());
   const ElementType sums = GemmAccumulator(p->a.type, p->b.type, p->c.type);
@@ -99,7 +100,6 @@ std::vector<KernelSpec> GeneratedOf(const Band& band) {
 
 Result<CompiledKernel> MakeBand(const KernelSpec& spec, const Band& band, std::span<const CompiledKernel> generated) {
   auto tasks = std::make_shared<BandTasks>();
-  tasks->rows = band.rows;
   tasks->block = band.block;
   int64_t bytes = 0, part_bytes = 0;
   const auto take = [&bytes](int64_t size) {
@@ -143,7 +143,11 @@ Result<CompiledKernel> MakeBand(const KernelSpec& spec, const Band& band, std::s
     }
     tasks->parts.push_back(std::move(part));
   }
+  size_t most_args = 0;
+  for (const BandTasks::Part& part : tasks->parts) most_args = std::max(most_args, part.args.size());
   tasks->part_scratch = take(part_bytes);
+  tasks->arguments = take(static_cast<int64_t>(most_args * sizeof(void*)));
+  tasks->packed_matrices = take(static_cast<int64_t>(tasks->parts.size() * sizeof(int64_t)));
   kernel.flops = Flops(*spec.instruction);
   kernel.bytes = BytesAccessed(*spec.instruction);
   KernelStep step;
