@@ -70,6 +70,21 @@ const ScatterCase kScatterCases[] = {
       .index_vector_dim = 0}},
 };
 
+void CheckScatter(const ScatterCase& c, Op op, ElementType type) {
+  Module m("m");
+  Differential d(m, Differential::kNotFused);
+  Builder b(d.body());
+  std::vector<Instruction*> operands{b.Parameter(0, Shape::Array(type, c.operand)),
+                                     b.Parameter(1, Shape::Array(ElementType::S32, c.indices)),
+                                     b.Parameter(2, Shape::Array(type, c.updates))};
+  std::vector<Computation*> called{Combine(m, op, type)};
+  b.Make(Op::Scatter, operands, c.attrs, called, nullptr);
+  ASSERT_TRUE(b.Finish().ok()) << b.status().ToString();
+  d.set_tame(true);
+  d.SetInPlace({0});
+  EXPECT_EQ(d.Check(), "") << Name(op) << " " << d.body()->ToString();
+}
+
 // Rows of large operands, which are fetched ahead, in pieces: as many updates as there are rows, and hardly more than
 // are fetched ahead; of one element; with a batch dimension; not along the rows.
 TEST(Scatter, LargeOperands) {
@@ -112,20 +127,7 @@ TEST(Scatter, LargeOperands) {
         .scatter_dims_to_operand_dims = {1},
         .index_vector_dim = 1}},
   };
-  for (const ScatterCase& c : cases) {
-    Module m("m");
-    Differential d(m, Differential::kNotFused);
-    Builder b(d.body());
-    std::vector<Instruction*> operands{b.Parameter(0, Shape::Array(ElementType::F32, c.operand)),
-                                       b.Parameter(1, Shape::Array(ElementType::S32, c.indices)),
-                                       b.Parameter(2, Shape::Array(ElementType::F32, c.updates))};
-    std::vector<Computation*> called{Combine(m, Op::Add, ElementType::F32)};
-    b.Make(Op::Scatter, operands, c.attrs, called, nullptr);
-    ASSERT_TRUE(b.Finish().ok()) << b.status().ToString();
-    d.set_tame(true);
-    d.SetInPlace({0});
-    EXPECT_EQ(d.Check(), "") << d.body()->ToString();
-  }
+  for (const ScatterCase& c : cases) CheckScatter(c, Op::Add, ElementType::F32);
 }
 
 TEST(Scatter, CombinersAndShapes) {
@@ -134,18 +136,7 @@ TEST(Scatter, CombinersAndShapes) {
       for (ElementType type :
            {ElementType::F32, ElementType::S32, ElementType::BF16, ElementType::C64, ElementType::U8}) {
         if (op == Op::Maximum && IsComplex(type)) continue;
-        Module m("m");
-        Differential d(m, Differential::kNotFused);
-        Builder b(d.body());
-        std::vector<Instruction*> operands{b.Parameter(0, Shape::Array(type, c.operand)),
-                                           b.Parameter(1, Shape::Array(ElementType::S32, c.indices)),
-                                           b.Parameter(2, Shape::Array(type, c.updates))};
-        std::vector<Computation*> called{Combine(m, op, type)};
-        b.Make(Op::Scatter, operands, c.attrs, called, nullptr);
-        ASSERT_TRUE(b.Finish().ok()) << b.status().ToString();
-        d.set_tame(true);
-        d.SetInPlace({0});
-        EXPECT_EQ(d.Check(), "") << Name(op) << " " << d.body()->ToString();
+        CheckScatter(c, op, type);
       }
     }
   }
