@@ -10,7 +10,6 @@ namespace {
 
 constexpr int64_t kMaxTrips = 1 << 14;     // a task is not asked between trips whether it is cancelled
 constexpr int64_t kMaxInstructions = 200;  // of a trip: registers end
-constexpr int64_t kFewestElements = 4096;  // of fewer, loops are regions
 
 using Role = PositionwiseLoop::Role;
 
@@ -39,7 +38,6 @@ class Finder {
         found_.roles.push_back(Role::kCarried);
       }
     }
-    if (found_.elements < kFewestElements) return std::nullopt;
     for (int64_t k = 0; k < root->operand_count(); ++k)
       if (found_.roles[k] == Role::kCarried && !IsPositionwise(root->operand(k))) return std::nullopt;
     return found_;

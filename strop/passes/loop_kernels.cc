@@ -4,16 +4,19 @@
 //
 // A loop writes its state to memory in every trip; in a kernel each element runs through all trips in registers
 // (codegen/elemental.cc). What starts the state and is constant goes into the fusion.
+#include "strop/passes/loop_kernels.h"
+
 #include <map>
 #include <set>
 
 #include "strop/analysis/positionwise_loop.h"
-#include "strop/passes/pass.h"
 
 namespace strop {
 namespace {
 
 using Role = PositionwiseLoop::Role;
+
+constexpr int64_t kFewestElements = 4096;  // of fewer, loops are regions
 
 class KernelMaker {
  public:
@@ -103,6 +106,9 @@ class KernelMaker {
 };
 
 struct LoopKernels final : Pass {
+  explicit LoopKernels(int64_t fewest) : fewest_elements(fewest) {}
+  int64_t fewest_elements;
+
   Result<bool> Run(Module& module, PassContext& context) override {
     bool changed = false;
     std::set<const Computation*> fused;  // looked up only
@@ -117,7 +123,7 @@ struct LoopKernels final : Pass {
           loops.push_back(i);
       for (Instruction* loop : loops) {
         const std::optional<PositionwiseLoop> what = FindPositionwiseLoop(*loop);
-        if (!what || !KernelMaker(loop, *what).Run()) continue;
+        if (!what || what->elements < fewest_elements || !KernelMaker(loop, *what).Run()) continue;
         c->Remove(loop);
         context.Count("loop-kernels.loops");
         changed = true;
@@ -130,6 +136,9 @@ struct LoopKernels final : Pass {
 
 }  // namespace
 
-std::unique_ptr<Pass> MakeLoopKernels() { return std::make_unique<LoopKernels>(); }
+std::unique_ptr<Pass> MakeLoopKernels() { return MakeLoopKernelsOf(kFewestElements); }
+std::unique_ptr<Pass> MakeLoopKernelsOf(int64_t fewest_elements) {
+  return std::make_unique<LoopKernels>(fewest_elements);
+}
 
 }  // namespace strop

@@ -14,9 +14,8 @@ namespace strop {
 namespace {
 
 constexpr int64_t kBlockBytes = int64_t{256} << 10;  // of the values inside: they share the cache with what is read
-constexpr int64_t kLeastBlock = 8;                   // rows that make a product worth its while
+constexpr int64_t kLeastBlock = 8;                   // rows, where a product has as many
 constexpr int64_t kTasks = 16;                       // enough to be even among threads
-constexpr int64_t kLeastBytes = int64_t{4} << 20;    // of the values inside: less stays in the cache by itself
 
 constexpr int64_t kOutside = 0;  // width of what does not depend on the rows
 constexpr int64_t kMixed = -1;   // of what is not computed row by row
@@ -136,7 +135,7 @@ int64_t ChooseBlock(const Band& band) {
   }
   const int64_t most = std::max<int64_t>(kBlockBytes / std::max<int64_t>(row_bytes, 1), kLeastBlock);
   int64_t block = 0;
-  for (int64_t rows = kLeastBlock; rows <= std::min(most, product_rows); ++rows) {
+  for (int64_t rows = std::min(kLeastBlock, product_rows); rows <= std::min(most, product_rows); ++rows) {
     if (product_rows % rows != 0) continue;
     if (block == 0 || band.rows / rows >= kTasks) block = rows;
   }
@@ -176,7 +175,7 @@ class BandFormer {
   }
   bool IsBeginning(const Instruction& i) const {
     return i.op() == Op::Dot && !taken_.contains(&i) && !tried_.contains(&i) && i.shape().num_elements() > 0 &&
-           RowsOf(i).of_product >= kLeastBlock && Joins(i);
+           RowsOf(i).of_product >= target_.least_band_rows && Joins(i);
   }
   bool IsMember(const Instruction* i) const { return band_.widths.contains(i); }
 
@@ -301,9 +300,9 @@ class BandFormer {
       dots += m->op() == Op::Dot;
       if (band_.ResultOf(m) < 0) bytes += m->shape().byte_size();
     }
-    if (dots < 2 || bytes < kLeastBytes || band_.results.empty()) return false;
+    if (dots < 2 || bytes < target_.least_band_bytes || band_.results.empty()) return false;
     band_.block = ChooseBlock(band_);
-    if (band_.block == 0) return false;
+    if (band_.block < target_.least_band_rows) return false;
     return std::all_of(band_.members.begin(), band_.members.end(), [this](const Instruction* m) {
       return m->op() == Op::Dot || Joins(*m, band_.block * band_.widths.at(m));
     });

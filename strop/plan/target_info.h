@@ -18,6 +18,10 @@ struct TargetInfo {
   int64_t l3_bytes = 32 << 20;
   int vector_bytes = 16;
   int64_t inline_cost = 1000000;  // a program of less work (flops + bytes) runs on the caller's thread
+  // A band (plan/band.h) has so many bytes of values inside, since less stays in the cache by itself, and its products
+  // so many rows each, which make a block of them worth its while.
+  int64_t least_band_bytes = int64_t{4} << 20;
+  int64_t least_band_rows = 8;
 
   // Can the backend compile this instruction as a kernel (alone or as the root of a fusion)? No: it is interpreted.
   std::function<Decision(const Instruction&)> supports;

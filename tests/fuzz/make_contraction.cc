@@ -70,6 +70,7 @@ WindowDim ConvolutionWindow(Random& random, int64_t size) {
 }  // namespace
 
 Instruction* MakeDot(Scope& scope, Op op) {
+  if (!scope.scalar() && scope.random().Chance(25)) return MakeProducts(scope);
   Instruction* lhs = AnyNumbers(scope);
   if (!lhs) return nullptr;
   Random& random = scope.random();

@@ -107,6 +107,7 @@ Instruction* MakeTranspose(Scope& scope, Op op);
 Instruction* MakeGetDimensionSize(Scope& scope, Op op);
 Instruction* MakeBounded(Scope& scope, Op op);
 Instruction* MakeDot(Scope& scope, Op op);
+Instruction* MakeProducts(Scope& scope);
 Instruction* MakeRaggedDot(Scope& scope, Op op);
 Instruction* MakeScaledDot(Scope& scope, Op op);
 Instruction* MakeConvolution(Scope& scope, Op op);

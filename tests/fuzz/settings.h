@@ -16,7 +16,8 @@ struct Setting {
   bool passes = true;  // those that only make programs better
   bool fusion = true;
   bool regions = true;
-  int threads = 1;  // above 1, even the smallest program is cut into tasks
+  bool small_kernels = false;  // bands, and loops as kernels, of any size
+  int threads = 1;             // above 1, even the smallest program is cut into tasks
   bool verify_each = false;
 };
 const std::vector<Setting>& Settings();
@@ -28,7 +29,7 @@ class SettingBackend final : public Backend {
   std::string_view name() const override { return behind_.name(); }
   const TargetInfo& target() const override { return target_; }
   Decision Supports(const Instruction& instruction) const override { return behind_.Supports(instruction); }
-  void AddPasses(Phase phase, PassPipeline& pipeline) const override { behind_.AddPasses(phase, pipeline); }
+  void AddPasses(Phase phase, PassPipeline& pipeline) const override;
   Result<CompiledKernels> Compile(std::span<const KernelSpec> specs,
                                   const KernelCompileOptions& options) const override {
     return behind_.Compile(specs, options);
@@ -40,6 +41,7 @@ class SettingBackend final : public Backend {
 
  private:
   const Backend& behind_;
+  bool small_kernels_;
   TargetInfo target_;
   CompileSettings settings_;
   std::unique_ptr<ThreadPool> pool_;
