@@ -106,14 +106,29 @@ class PlanBuilder {
   // Notes a read of v at the current position; inside a loop that does not contain v's definition, at the loop's end.
   void Read(int32_t v) {
     Value& value = g_.values[v];
-    value.end = std::max(value.end, position_);
+    ReadAt(value, position_, g_.open_branch);
     int32_t outermost = -1;
     for (int32_t l = loop_; l != value.loop && l >= 0; l = g_.loops[l].parent) outermost = l;
     if (outermost >= 0) loop_reads_.push_back({v, outermost});
   }
 
+  // Reads in branches are kept apart until all is known.
+  void ReadAt(Value& value, int64_t position, int32_t branch) {
+    if (g_.Contains(branch, value.branch)) {
+      value.end = std::max(value.end, position);
+    } else if (!value.branch_reads.empty() && value.branch_reads.back().first == branch) {
+      value.branch_reads.back().second = std::max(value.branch_reads.back().second, position);
+    } else {
+      value.branch_reads.push_back({branch, position});
+    }
+  }
+
   void FinishLiveness() {
-    for (auto [v, loop] : loop_reads_) g_.values[v].end = std::max(g_.values[v].end, g_.loops[loop].end);
+    for (auto [v, loop] : loop_reads_) ReadAt(g_.values[v], g_.loops[loop].end, g_.loops[loop].branch);
+    for (Value& value : g_.values) {
+      value.end_outside = value.end;
+      for (auto [branch, position] : value.branch_reads) value.end = std::max(value.end, position);
+    }
   }
 
   int32_t Fresh(int64_t size, const Instruction* def) { return g_.NewValue(size, def, position_, loop_); }
@@ -352,7 +367,7 @@ class PlanBuilder {
     // Carries start as copies of the initial values.
     const int32_t outer = loop_;
     const int32_t loop = static_cast<int32_t>(g_.loops.size());
-    g_.loops.push_back({outer, 0, 0});
+    g_.loops.push_back({outer, 0, 0, g_.open_branch});
     Leaves carry(n);
     for (size_t k = 0; k < n; ++k) {
       if (invariant[k]) {
@@ -452,7 +467,10 @@ class PlanBuilder {
     const size_t branches = i.called().size();
     std::vector<std::pair<int32_t, int32_t>> wishes;
     std::vector<int32_t> written;
+    const int32_t outer = g_.open_branch, conditional = conditionals_++;
     for (size_t b = 0; b < branches; ++b) {
+      g_.open_branch = static_cast<int32_t>(g_.branches.size());
+      g_.branches.push_back({outer, conditional});
       const Computation& branch = *i.called(static_cast<int64_t>(b));
       const int32_t branch_program = NewProgram(branch.name());
       body.branches.push_back(branch_program);
@@ -470,6 +488,7 @@ class PlanBuilder {
       for (int32_t t : written) g_.values[t].end = std::max(g_.values[t].end, position_);
       written.clear();
     }
+    g_.open_branch = outer;
     position_ += kStepDistance;
     for (int32_t v : result) g_.values[v].begin = g_.values[v].end = position_;
     for (auto [root, tail] : wishes) g_.branch_wishes.push_back({root, tail});
@@ -484,6 +503,7 @@ class PlanBuilder {
   Graph g_;
   int64_t position_ = 0;
   int32_t loop_ = -1;
+  int32_t conditionals_ = 0;  // so far
   int depth_ = 0;
   std::vector<std::pair<int32_t, int32_t>> loop_reads_;
   std::unordered_map<const Instruction*, Leaves> constants_;

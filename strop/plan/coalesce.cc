@@ -12,6 +12,7 @@ int32_t Graph::NewValue(int64_t size, const Instruction* def, int64_t begin, int
   v.def = def;
   v.begin = v.end = begin;
   v.loop = loop;
+  v.branch = open_branch;
   v.group = static_cast<int32_t>(groups.size());
   const int32_t n = static_cast<int32_t>(values.size());
   values.push_back(v);
@@ -22,11 +23,33 @@ int32_t Graph::NewValue(int64_t size, const Instruction* def, int64_t begin, int
   return n;
 }
 
+bool Graph::Contains(int32_t outer, int32_t inner) const {
+  while (inner != outer && inner >= 0) inner = branches[inner].parent;
+  return inner == outer;
+}
+
+bool Graph::Exclude(int32_t a, int32_t b) const {
+  for (; a >= 0; a = branches[a].parent)
+    for (int32_t other = b; other >= 0; other = branches[other].parent)
+      if (branches[a].conditional == branches[other].conditional) return a != other;
+  return false;
+}
+
+int64_t Graph::EndIn(const Value& value, int32_t in) const {
+  if (value.branch_reads.empty() || in < 0) return value.end;
+  int64_t end = value.end_outside;
+  for (auto [branch, position] : value.branch_reads)
+    if (!Exclude(branch, in)) end = std::max(end, position);
+  return end;
+}
+
 bool Graph::Interfere(const Value& a, int32_t na, const Value& b, int32_t nb) const {
   if (a.begin > b.begin) return Interfere(b, nb, a, na);
   // a begins first (or together).
   if (a.end < b.begin) return false;
-  if (a.end == b.begin && handovers.count({na, nb})) return false;
+  const int64_t end = EndIn(a, b.branch);
+  if (end < b.begin) return false;
+  if (end == b.begin && handovers.count({na, nb})) return false;
   return true;
 }
 
@@ -67,6 +90,7 @@ void CopyBeforeOverwriting(Graph& g, const Graph::MustShare& m) {
   const int64_t at = g.steps[m.step].position;
   const Value operand_value = g.values[operand];
   const Value result_value = g.values[result];
+  g.open_branch = result_value.branch;
   const Instruction* i = g.steps[m.step].instruction;
   auto copy_step = [&](int32_t from, int32_t to, int64_t position, CopyFor copy_for) {
     ProtoStep copy;

@@ -123,6 +123,44 @@ bool IsAlias(const Instruction& i) {
   }
 }
 
+// Does operand `k` of a dynamic-update-slice, the update or a part of its position, depend on what is in the buffer
+// that is updated, at other places than the one that is overwritten? Then it has to be known before anything is
+// written: computed inside the kernel, it would make that work on a copy of the buffer.
+bool DependsOnItsBuffer(const Instruction& root, int64_t k) {
+  const Instruction *buffer = root.operand(0), *update = root.operand(1);
+  if (buffer->use_count() == 1) return false;
+  const auto is_window = [&](const Instruction& reader) {
+    if (reader.op() != Op::DynamicSlice || reader.operand(0) != buffer) return false;
+    if (!reader.shape().SameDims(update->shape())) return false;
+    for (int64_t d = 1; d < reader.operand_count(); ++d)
+      if (reader.operand(d) != root.operand(d + 1)) return false;
+    return true;
+  };
+  // Whether all paths to an instruction go element by element: what is read there may be what is overwritten.
+  std::unordered_map<const Instruction*, bool> seen;
+  std::vector<std::pair<const Instruction*, bool>> stack = {{root.operand(k), k == 1}};
+  while (!stack.empty()) {
+    const auto [at, aligned] = stack.back();
+    stack.pop_back();
+    if (at == buffer || (is_window(*at) && !aligned) || seen.size() > 4 * kMaxKernelSize) return true;
+    if (is_window(*at) || (!IsInlinable(*at) && !IsRowReduce(*at))) continue;
+    const auto known = seen.find(at);
+    if (known != seen.end() && known->second <= aligned) continue;
+    seen[at] = aligned;
+    const bool passes = aligned && IsElementwise(at->op()) && at->shape().SameDims(update->shape());
+    for (int64_t o = 0; o < at->operand_count(); ++o) stack.push_back({at->operand(o), passes});
+  }
+  return false;
+}
+
+// Is this the caller's, who keeps it? Then a result has memory of its own, and an update works on a copy in any case.
+bool IsKeptByCaller(const Instruction& buffer) {
+  const Module& module = *buffer.parent()->module();
+  if (buffer.IsConstant()) return true;
+  return buffer.IsParameter() && buffer.parent() == module.entry() && module.config().input_output_alias.empty() &&
+         module.config().buffer_donors.empty();
+}
+
 // May the producer of operand `k` be computed inside the kernel rooted at `root`?
 Decision TakesInlined(const Instruction& root, int64_t k) {
   switch (root.op()) {
@@ -130,6 +168,8 @@ Decision TakesInlined(const Instruction& root, int64_t k) {
     case Op::ReduceWindow: return Decision::Yes();
     case Op::DynamicUpdateSlice:
       if (k == 0) return Decision::No("the updated buffer must be in memory");
+      if (!IsKeptByCaller(*root.operand(0)) && DependsOnItsBuffer(root, k))
+        return Decision::No("it must be known before the buffer that it is made of is written");
       return Decision::Yes();
     default:
       if (IsInlinable(root)) return Decision::Yes();

@@ -2,7 +2,8 @@
 //
 // Time is a line of positions: steps are numbered in the order in which they are walked, loop bodies and branches in
 // place. A value is written at live.begin and last read at live.end. A value from outside that a loop reads lives to
-// the end of the loop, since the next trip reads it again.
+// the end of the loop, since the next trip reads it again. Of the branches of a conditional one runs: what the others
+// read is no concern of a value that is written in it.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -28,14 +29,25 @@ struct Value {
   const Instruction* def = nullptr;  // for names
   int64_t begin = 0;
   int64_t end = 0;
-  int32_t loop = -1;  // innermost loop that contains the definition
+  int32_t loop = -1;    // innermost loop that contains the definition
+  int32_t branch = -1;  // innermost branch that does
   int32_t group = -1;
+  // Last reads in branches that do not contain the definition; empty: `end` is all there is to know.
+  std::vector<std::pair<int32_t, int64_t>> branch_reads;
+  int64_t end_outside = 0;  // of those branches
 };
 
 struct Loop {
   int32_t parent = -1;
   int64_t begin = 0;
   int64_t end = 0;
+  int32_t branch = -1;  // that contains it
+};
+
+// Of a conditional; branches of one exclude each other.
+struct Branch {
+  int32_t parent = -1;
+  int32_t conditional = -1;
 };
 
 enum class Base : uint8_t { None, Parameter, Constant, Output };
@@ -75,6 +87,8 @@ struct Graph {
   std::vector<Value> values;
   std::vector<Group> groups;
   std::vector<Loop> loops;
+  std::vector<Branch> branches;
+  int32_t open_branch = -1;  // that new values belong to
   std::vector<ProtoStep> steps;
   std::vector<std::string> programs;
   std::set<Handover> handovers;
@@ -101,6 +115,12 @@ struct Graph {
   // A group of its own for every value that has none.
   bool Merge(int32_t a, int32_t b);  // by value; false if they interfere
   bool Interfere(const Value& a, int32_t na, const Value& b, int32_t nb) const;
+  // Does `inner` lie in `outer`, or is it the same? -1 is the whole program.
+  bool Contains(int32_t outer, int32_t inner) const;
+  // Are they, or branches around them, different ones of one conditional?
+  bool Exclude(int32_t a, int32_t b) const;
+  // When `value` is last read, as far as that matters where branch `in` runs.
+  int64_t EndIn(const Value& value, int32_t in) const;
 };
 
 // Merges what the wishes ask for and inserts the copies that must_share needs.
