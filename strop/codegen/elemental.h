@@ -63,6 +63,8 @@ class ElementalEmitter {
   Val Emit(const Instruction* instruction, const ArrayIndex& index);
   // All results of a tuple-shaped reduce at a position.
   Vals EmitAll(const Instruction* instruction, const ArrayIndex& index);
+  // The results of a reduce at several positions, none of which is uniform: one loop computes them all.
+  Vals ReduceParts(const Instruction& reduce, std::span<const ArrayIndex> parts);
   // These are the values at a position, whoever computed them: what is emitted at it next will find them.
   void Provide(const Instruction* instruction, const ArrayIndex& index, const Vals& values);
   // The body of a scalar computation on values of any number of lanes; one value per leaf of its root.
@@ -171,7 +173,9 @@ class ElementalEmitter {
   Vals MultiplyAccumulate(const Vals& acc, const Val& lhs, const Val& rhs);
   // Pieces of reductions (elemental_reduce.cc).
   struct Accumulation;
-  Vals AccumulateLoops(const Accumulation& a, size_t group, ArrayIndex& position, Vals accumulators);
+  Vals AccumulateLoops(const Accumulation& a, size_t group, std::vector<ArrayIndex>& parts, Vals accumulators);
+  Vals CombineParts(const Accumulation& a, const std::vector<ArrayIndex>& parts, const Vals& accumulators, V mask);
+  Vals CombineAll(const Accumulation& a, const Vals& accumulators, const Vals& values, V mask);
   Vals LoopInBlocks(const Accumulation& a, llvm::Value* begin, llvm::Value* end, int64_t step, int64_t trips,
                     const Vals& accumulators, const std::function<Vals(llvm::Value* i, const Vals& carried)>& body);
   Vals CombineInto(const LaneCombiner& combiner, const Vals& accumulators, const Vals& values, V mask);

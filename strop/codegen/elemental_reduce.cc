@@ -228,6 +228,7 @@ constexpr int64_t kWideStrip = 128, kLargeOperand = int64_t{1} << 20;  // bytes
 
 // As many elements are added one after the other.
 constexpr int64_t kSumBlock = 64;
+constexpr int64_t kMaxUnrolledReduce = 4;  // elements that are combined without a loop
 
 struct ElementalEmitter::Accumulation {
   const Instruction* reduce = nullptr;
@@ -275,38 +276,70 @@ Vals ElementalEmitter::LoopInBlocks(const Accumulation& a, V begin, V end, int64
   return LoopOver("block", begin, end, inner * step, accumulators, [&](V first, const Vals& carried) {
     V last = b_.ir().CreateNSWAdd(first, b_.I64(inner * step));
     last = b_.ir().CreateSelect(b_.ir().CreateICmpSLT(last, end), last, end);
-    const Vals start = {elements_.Splat(*a.partial, carried[0].lanes())};
-    return CombineInto(a.combiner, carried, LoopInBlocks(a, first, last, step, inner, start, body), nullptr);
+    Vals start;
+    for (const Val& v : carried) start.push_back(elements_.Splat(*a.partial, v.lanes()));
+    return CombineAll(a, carried, LoopInBlocks(a, first, last, step, inner, start, body), nullptr);
   });
 }
 
-Vals ElementalEmitter::AccumulateLoops(const Accumulation& a, size_t loop, ArrayIndex& position, Vals accumulators) {
-  const auto element = [&]() {
-    Vals values;
+// The values of all parts at their positions, combined with their accumulators.
+Vals ElementalEmitter::CombineParts(const Accumulation& a, const std::vector<ArrayIndex>& parts,
+                                    const Vals& accumulators, V mask) {
+  Vals values;
+  for (const ArrayIndex& position : parts)
     for (int64_t k = 0; k < a.inputs; ++k) values.push_back(Emit(a.reduce->operand(k), position));
-    return values;
-  };
-  if (loop == a.loops.size()) return CombineInto(a.combiner, accumulators, element(), nullptr);
+  return CombineAll(a, accumulators, values, mask);
+}
+
+// The same of values that are known.
+Vals ElementalEmitter::CombineAll(const Accumulation& a, const Vals& accumulators, const Vals& values, V mask) {
+  const size_t inputs = static_cast<size_t>(a.inputs);
+  Vals next;
+  for (size_t first = 0; first < accumulators.size(); first += inputs) {
+    const auto of = [&](const Vals& all) { return Vals(all.begin() + first, all.begin() + first + inputs); };
+    const Vals combined = CombineInto(a.combiner, of(accumulators), of(values), mask);
+    next.insert(next.end(), combined.begin(), combined.end());
+  }
+  return next;
+}
+
+Vals ElementalEmitter::AccumulateLoops(const Accumulation& a, size_t loop, std::vector<ArrayIndex>& parts,
+                                       Vals accumulators) {
+  if (loop == a.loops.size()) return CombineParts(a, parts, accumulators, nullptr);
   const size_t group = a.loops[loop];
-  const int64_t size = position.sizes[group];
+  const int64_t size = parts[0].sizes[group];
   const bool vector = a.across_lanes && loop + 1 == a.loops.size();
   const int64_t step = vector ? lanes() : 1;
   int64_t inside = 1;  // elements that one trip adds
-  for (size_t l = loop + 1; l < a.loops.size(); ++l) inside *= position.sizes[a.loops[l]];
+  for (size_t l = loop + 1; l < a.loops.size(); ++l) inside *= parts[0].sizes[a.loops[l]];
+  const auto go_to = [&](const LaneIndex& digit) {
+    for (ArrayIndex& position : parts) position.digits[group] = digit;
+  };
+  if (!vector && size * inside <= kMaxUnrolledReduce) {
+    for (int64_t k = 0; k < size; ++k) {
+      go_to(indices_.Constant(k));
+      accumulators = AccumulateLoops(a, loop + 1, parts, accumulators);
+    }
+    return accumulators;
+  }
+  const auto partial_sums = [&](const Vals& like) {
+    Vals start;
+    for (const Val& v : like) start.push_back(elements_.Splat(*a.partial, v.lanes()));
+    return start;
+  };
   const auto body = [&](V i, const Vals& carried) {
-    position.digits[group] = indices_.Counter(i, scopes_.current(), vector ? 1 : 0, step);
-    if (!a.partial || inside < kSumBlock / 4) return AccumulateLoops(a, loop + 1, position, carried);
-    const Vals start = {elements_.Splat(*a.partial, carried[0].lanes())};
-    return CombineInto(a.combiner, carried, AccumulateLoops(a, loop + 1, position, start), nullptr);
+    go_to(indices_.Counter(i, scopes_.current(), vector ? 1 : 0, step));
+    if (!a.partial || inside < kSumBlock / 4) return AccumulateLoops(a, loop + 1, parts, carried);
+    return CombineAll(a, carried, AccumulateLoops(a, loop + 1, parts, partial_sums(carried)), nullptr);
   };
   const int64_t whole = size - size % step;
   const int64_t begin = vector && a.first_vector_taken ? step : 0;
   if (whole > begin)
     accumulators = LoopInBlocks(a, b_.I64(begin), b_.I64(whole), step, (whole - begin) / step, accumulators, body);
   if (whole < size) {  // the last, partial vector
-    position.digits[group] = LaneIndex{.base = b_.I64(whole), .stride = 1, .multiple = step};
+    go_to(LaneIndex{.base = b_.I64(whole), .stride = 1, .multiple = step});
     const Condition rest{b_.ULt(b_.LaneNumbers(lanes(), 64), b_.I64(size - whole)), 0};
-    accumulators = WithMask(rest, [&] { return CombineInto(a.combiner, accumulators, element(), rest.value); });
+    accumulators = WithMask(rest, [&] { return CombineParts(a, parts, accumulators, rest.value); });
   }
   return accumulators;
 }
@@ -331,6 +364,10 @@ Vals ElementalEmitter::ReduceUnmasked(const Instruction& i, const ArrayIndex& in
 
 Vals ElementalEmitter::Reduce(const Instruction& i, const ArrayIndex& index) {
   if (mask_.value && index.uniform()) return ReduceUnmasked(i, index);
+  return ReduceParts(i, {&index, 1});
+}
+
+Vals ElementalEmitter::ReduceParts(const Instruction& i, std::span<const ArrayIndex> parts) {
   Accumulation a{&i, RecognizeCombiner(*i.called(0)), i.operand_count() / 2, {}, false};
   const Shape& operand = i.operand(0)->shape();
   std::vector<bool> reduced(operand.rank(), false);
@@ -351,12 +388,15 @@ Vals ElementalEmitter::Reduce(const Instruction& i, const ArrayIndex& index) {
     else
       kept.push_back(sizes[g]);
   }
-  const ArrayIndex at = indices_.Refactor(index, kept);
-  ArrayIndex position;
-  position.sizes = sizes;
-  size_t next = 0;
-  for (size_t g = 0; g < sizes.size(); ++g)
-    position.digits.push_back(group_reduced[g] ? indices_.Constant(0) : at.digits[next++]);
+  std::vector<ArrayIndex> positions;
+  for (const ArrayIndex& index : parts) {
+    const ArrayIndex at = indices_.Refactor(index, kept);
+    ArrayIndex& position = positions.emplace_back();
+    position.sizes = sizes;
+    size_t next = 0;
+    for (size_t g = 0; g < sizes.size(); ++g)
+      position.digits.push_back(group_reduced[g] ? indices_.Constant(0) : at.digits[next++]);
+  }
 
   Vals init;
   for (int64_t k = 0; k < a.inputs; ++k) init.push_back(EmitScalarOperand(i.operand(a.inputs + k)));
@@ -366,11 +406,12 @@ Vals ElementalEmitter::Reduce(const Instruction& i, const ArrayIndex& index) {
   const bool widen =
       single && (a.combiner.op == Op::Add || a.combiner.op == Op::Multiply) && IsFloat(type) && Bits(type) < 32;
   if (widen) init[0].type = ElementType::F32;
+  const bool uniform = parts[0].uniform();
   const int64_t innermost = a.loops.empty() ? 0 : sizes[a.loops.back()];
   const std::optional<Val> identity = Identity(a.combiner, init[0].type);
   if (single && a.combiner.op == Op::Add && !IsInteger(type) && !IsPred(type)) a.partial = identity;
   const int64_t position_input = identity ? -1 : PositionInput(i, a.inputs);
-  a.across_lanes = index.uniform() && lanes() > 1 && a.combiner.reorderable && !a.loops.empty() &&
+  a.across_lanes = parts.size() == 1 && uniform && lanes() > 1 && a.combiner.reorderable && !a.loops.empty() &&
                    a.loops.back() + 1 == sizes.size() && innermost >= lanes() &&
                    (identity || (position_input >= 0 && a.loops.size() == 1));
   Vals accumulators;
@@ -379,22 +420,24 @@ Vals ElementalEmitter::Reduce(const Instruction& i, const ArrayIndex& index) {
       accumulators = {elements_.Splat(*identity, lanes())};
     } else {
       a.first_vector_taken = true;
-      position.digits[a.loops[0]] = LaneIndex{.base = b_.I64(0), .stride = 1, .multiple = lanes()};
+      positions[0].digits[a.loops[0]] = LaneIndex{.base = b_.I64(0), .stride = 1, .multiple = lanes()};
       for (int64_t k = 0; k < a.inputs; ++k)
-        accumulators.push_back(elements_.Splat(Emit(i.operand(k), position), lanes()));
+        accumulators.push_back(elements_.Splat(Emit(i.operand(k), positions[0]), lanes()));
     }
-    accumulators = AcrossLanes(a.combiner, AccumulateLoops(a, 0, position, accumulators), position_input);
+    accumulators = AcrossLanes(a.combiner, AccumulateLoops(a, 0, positions, accumulators), position_input);
     accumulators = CombineInto(a.combiner, init, accumulators, nullptr);
   } else {
-    const int width = index.uniform() ? 1 : lanes();
-    for (const Val& v : init) accumulators.push_back(elements_.Splat(v, width));
+    const int width = uniform ? 1 : lanes();
+    for (size_t p = 0; p < parts.size(); ++p)
+      for (const Val& v : init) accumulators.push_back(elements_.Splat(v, width));
     // Columns of a large operand: the processor sees no stream in a strip of each row, but the next strip is behind it.
     const bool saved = fetch_ahead_;
     fetch_ahead_ = width * Bytes(operand.type()) >= kWideStrip && operand.byte_size() >= kLargeOperand && !mask_.value;
-    accumulators = AccumulateLoops(a, 0, position, accumulators);
+    accumulators = AccumulateLoops(a, 0, positions, accumulators);
     fetch_ahead_ = saved;
   }
-  if (widen) accumulators[0] = Val{elements_.RoundToFormat(type, accumulators[0].re), nullptr, type};
+  if (widen)
+    for (Val& v : accumulators) v = Val{elements_.RoundToFormat(type, v.re), nullptr, type};
   return accumulators;
 }
 

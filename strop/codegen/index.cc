@@ -159,6 +159,13 @@ LaneIndex IndexBuilder::Sub(int64_t from, const LaneIndex& a) { return Add(Const
 std::pair<LaneIndex, LaneIndex> IndexBuilder::DivMod(const LaneIndex& a, int64_t divisor, int64_t bound) {
   if (divisor == 1) return {a, Constant(0)};
   if (divisor >= bound) return {Constant(0), a};
+  if (const ArrayIndex* digits = DigitsOf(a)) {
+    // It was made of digits: those behind the divisor are the rest.
+    int64_t behind = 1;
+    size_t first = digits->sizes.size();
+    while (first > 0 && behind < divisor) behind *= digits->sizes[--first];
+    if (behind == divisor) return {Combine(*digits, 0, first), Combine(*digits, first, digits->sizes.size() - first)};
+  }
   const bool narrow = bound <= int64_t{1} << 31;
   V d = narrow ? b_.I32(static_cast<int32_t>(divisor)) : b_.I64(divisor);
   const int64_t span = std::abs(a.stride) * lanes_;
@@ -179,20 +186,46 @@ std::pair<LaneIndex, LaneIndex> IndexBuilder::DivMod(const LaneIndex& a, int64_t
   return {quotient, rest};
 }
 
+LoopScopes::Key IndexBuilder::SumKey(const LaneIndex& sum) {
+  return {static_cast<uint64_t>(Arith::kSum), reinterpret_cast<uint64_t>(sum.base),
+          reinterpret_cast<uint64_t>(sum.lanes), static_cast<uint64_t>(sum.stride)};
+}
+
+const ArrayIndex* IndexBuilder::DigitsOf(const LaneIndex& a) const {
+  const std::vector<V>* known = scopes_.Find(a.level, SumKey(a));
+  if (!known) return nullptr;
+  return &sums_[static_cast<size_t>(llvm::cast<llvm::ConstantInt>((*known)[0])->getZExtValue())];
+}
+
 LaneIndex IndexBuilder::Combine(const ArrayIndex& index, size_t first, size_t count) {
   if (count == 0) return Constant(0);
   LaneIndex sum;
-  bool some = false;
+  int terms = 0;
   int64_t weight = 1;
   for (size_t i = first + count; i-- > first;) {
     if (index.sizes[i] != 1) {
       const LaneIndex term = Mul(index.digits[i], weight);
-      sum = some ? Add(term, sum) : term;
-      some = true;
+      sum = terms > 0 ? Add(term, sum) : term;
+      ++terms;
     }
     weight *= index.sizes[i];
   }
-  return some ? sum : Constant(0);
+  if (terms > 1 && !DigitsOf(sum)) {
+    ArrayIndex digits;
+    for (size_t i = first; i < first + count; ++i) {
+      const ArrayIndex* of_digit = DigitsOf(index.digits[i]);
+      if (of_digit && of_digit->num_elements() == index.sizes[i]) {
+        for (const LaneIndex& d : of_digit->digits) digits.digits.push_back(d);
+        for (int64_t size : of_digit->sizes) digits.sizes.push_back(size);
+      } else {
+        digits.digits.push_back(index.digits[i]);
+        digits.sizes.push_back(index.sizes[i]);
+      }
+    }
+    sums_.push_back(std::move(digits));
+    scopes_.Remember(sum.level, SumKey(sum), {b_.I64(static_cast<int64_t>(sums_.size()) - 1)});
+  }
+  return terms > 0 ? sum : Constant(0);
 }
 
 LaneIndex IndexBuilder::Linear(const ArrayIndex& index) { return Combine(index, 0, index.digits.size()); }

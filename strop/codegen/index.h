@@ -7,6 +7,7 @@
 // is one digit of size 120, and a reshape changes nothing. Refactor() gives the digits for other sizes, by division
 // only where boundaries differ.
 #pragma once
+#include <deque>
 #include <span>
 #include <utility>
 
@@ -75,13 +76,17 @@ class IndexBuilder {
 
  private:
   using V = llvm::Value*;
-  enum class Arith : uint64_t { kAdd = 1, kMul, kUDiv, kURem, kSpread };
+  enum class Arith : uint64_t { kAdd = 1, kMul, kUDiv, kURem, kSpread, kSum };
   LaneIndex Combine(const ArrayIndex& index, size_t first, size_t count);
+  static LoopScopes::Key SumKey(const LaneIndex& sum);
+  // What was combined to this, or null.
+  const ArrayIndex* DigitsOf(const LaneIndex& a) const;
   V Emit(Arith op, V a, V b, int level);
   V Compute(Arith op, V a, V b);
   VectorBuilder& b_;
   LoopScopes& scopes_;
   int lanes_;
+  std::deque<ArrayIndex> sums_;  // the digits of what Combine made, as noted in the scopes
 };
 
 }  // namespace strop

@@ -353,11 +353,18 @@ Status EmitRoots(ElementalEmitter& e, const KernelFrame& frame, const KernelBody
   // All values before the first store: a result may share its buffer with an operand.
   if (space.interleaved > 1) {
     std::vector<Vals> parts(body.roots.size());
+    std::vector<ArrayIndex> places;
     for (int64_t d = 0; d < space.interleaved; ++d) {
-      ArrayIndex part = at;
+      ArrayIndex& part = places.emplace_back(at);
       part.digits.push_back(e.indices().Constant(d));
       part.sizes.push_back(space.interleaved);
-      for (size_t r = 0; r < body.roots.size(); ++r)
+    }
+    for (size_t r = 0; r < body.roots.size(); ++r) {
+      if (body.roots[r]->op() == Op::Reduce && body.roots[r]->shape().IsArray()) {
+        parts[r] = e.ReduceParts(*body.roots[r], places);
+        continue;
+      }
+      for (const ArrayIndex& part : places)
         parts[r].push_back(e.EmitAll(body.roots[r], part)[static_cast<size_t>(body.root_leaf[r])]);
     }
     STROP_TRY(e.status());

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "strop/analysis/cost.h"
+#include "strop/analysis/pairwise.h"
 #include "strop/analysis/positionwise_loop.h"
 #include "strop/codegen/dim_groups.h"
 #include "strop/codegen/element.h"
@@ -181,8 +182,8 @@ void Interleave(const KernelBody& body, LoopSpace& space, Int64Vector& sizes) {
   const int64_t last = sizes.back(), before = sizes[sizes.size() - 2];
   if (last > kMaxInterleaved || last >= space.lanes || before < space.lanes) return;
   if (SaturatingMultiply(CodeOf(body.Computed()), last) > kMaxInterleavedCode) return;
-  int64_t elements = 1;
-  for (int64_t size : sizes) elements *= size;
+  int64_t elements = body.roots[0]->op() == Op::Reduce ? body.roots[0]->operand(0)->shape().num_elements() : 1;
+  for (int64_t size : sizes) elements = SaturatingMultiply(elements, size);
   if (elements < kMinInterleavedElements) return;
   sizes.pop_back();
   space.interleaved = last;
@@ -223,7 +224,8 @@ LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes) {
   space.lanes = PreferredLanes(body, vector_bytes);
   const std::vector<const Instruction*> computed = body.Computed();
   for (const Instruction* i : computed)
-    space.whole_rows |= i->op() == Op::Reduce && std::find(body.roots.begin(), body.roots.end(), i) == body.roots.end();
+    space.whole_rows |= i->op() == Op::Reduce && !IsShortReduce(*i) &&
+                        std::find(body.roots.begin(), body.roots.end(), i) == body.roots.end();
   Int64Vector sizes = DigitsOf(body);
   const auto reduce = std::find_if(body.roots.begin(), body.roots.end(), ReducesRows);
   if (reduce != body.roots.end() && ReducedRowSize(**reduce) >= space.lanes) {
@@ -238,8 +240,9 @@ LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes) {
     const bool trips = std::any_of(computed.begin(), computed.end(), [&](const Instruction* i) {
       return i->op() == Op::While && CodeOf(i->body()->instructions()) <= kMostCodeOfTrip;
     });
-    if (!columns && !trips) Interleave(body, space, sizes);
-    VectorizeRows(space, sizes, columns || trips);
+    const bool groups = body.roots.size() == 1 && ReducesPairsToGroups(*body.roots[0]);
+    if ((!columns && !trips) || groups) Interleave(body, space, sizes);
+    VectorizeRows(space, sizes, (columns && space.interleaved == 1) || trips);
   }
   SetRows(space, sizes);
   return space;

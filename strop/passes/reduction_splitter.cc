@@ -19,6 +19,7 @@
 #include <unordered_map>
 
 #include "strop/analysis/combiner.h"
+#include "strop/analysis/pairwise.h"
 #include "strop/ir/builder.h"
 #include "strop/passes/partial_reduction.h"
 #include "strop/passes/pass.h"
@@ -180,7 +181,7 @@ struct ReductionSplitter final : Pass {
       Pieces made;
       for (Instruction* i : c->instructions()) {
         if (i->op() != Op::Reduce || !i->operand(0)->shape().IsArray() || !i->operand(0)->shape().IsStatic()) continue;
-        if (IsSecondStep(*i)) continue;
+        if (IsSecondStep(*i) || ReducesPairsToGroups(*i)) continue;
         if (!i->control_predecessors().empty() || !i->control_successors().empty()) continue;
         const Outermost run = OutermostOf(*i);
         const int64_t pieces = PiecesOf(*i, run);

@@ -17,6 +17,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "strop/analysis/pairwise.h"
 #include "strop/ir/contraction.h"
 #include "strop/plan/plan.h"
 #include "strop/plan/values.h"
@@ -50,6 +51,7 @@ Cost CostOf(const Instruction& i) {
     case Op::Concatenate:
     case Op::Clz:
     case Op::Mulhi:
+    case Op::Reduce:
     case Op::StochasticConvert: return Cost::Expensive;
     case Op::Multiply: return IsComplex(i.shape().type()) ? Cost::Expensive : Cost::Cheap;
     default: return Is(i.op(), kFloatMath) ? Cost::Expensive : Cost::Cheap;
@@ -71,6 +73,7 @@ bool IsInlinable(const Instruction& i) {
     case Op::DynamicSlice:
     case Op::Gather:
     case Op::BitcastConvert: return true;
+    case Op::Reduce: return IsShortReduce(i);
     default: return IsElementwise(i.op());
   }
 }
@@ -304,6 +307,21 @@ class Fuser {
     return !node.inlined || node.row == row;
   }
 
+  // Is this the operand of a sum of pairs, with results in groups, and repeated within them only? Then it is computed
+  // once a pair.
+  bool SpreadsWithinGroups(const Instruction& user, const Node& at) const {
+    if (user.op() != Op::Broadcast || !at.inlined) return false;
+    const Dims& to = user.dimensions();
+    const auto in_group = [&](int32_t p) {
+      const Place& place = places_[p];
+      const Instruction& root = *order_[place.kernel];
+      if (place.made_by != &root || place.operand != 0 || !ReducesPairsToGroups(root)) return false;
+      return static_cast<int64_t>(to.size()) == root.dimensions()[0] + 1 && std::is_sorted(to.begin(), to.end()) &&
+             to.back() == root.dimensions()[0];
+    };
+    return std::all_of(at.places.begin(), at.places.end(), in_group);
+  }
+
   // The length of the rows along which alone the use reads each element, or 0. Such a value is computed once a row.
   int64_t RowOfUse(const Instruction& i, const Instruction& user, const Node& at) const {
     if (SpreadsAlongRows(user)) {
@@ -364,7 +382,8 @@ class Fuser {
       if (Decision d = UserTakesInlined(use, at); !d) return d;
       const int64_t row = RowOfUse(*i, user, at);
       node.row = &use == &i->uses().front() || node.row == row ? row : 0;
-      const int64_t factor = row > 0 ? 1 : RepeatFactor(user, use.operand_number);
+      const bool once = row > 0 || SpreadsWithinGroups(user, at);
+      const int64_t factor = once ? 1 : RepeatFactor(user, use.operand_number);
       int64_t repeat = SaturatingMultiply(at.repeat, factor);
       node.repeat = std::max(node.repeat, repeat);
       AddPlaces(use, at, node.places);

@@ -44,6 +44,29 @@ Instruction* DotIsOuterProduct(Instruction* i, Builder& b) {
   return b.Make(Op::Add, {product, b.Splat(Type(i), 0, i->shape().dims())});
 }
 
+// Sums of a few terms each, without dimensions of one side alone: products that are reduced, which kernels compute
+// wherever they are needed.
+Instruction* DotIsShortSums(Instruction* i, Builder& b) {
+  constexpr int64_t kMostTerms = 8;
+  const auto& a = i->attrs<DotAttrs>();
+  const Shape& operand = i->operand(0)->shape();
+  if (i->operand_count() != 2 || !a.algorithm.empty() || operand != i->operand(1)->shape() ||
+      operand.type() != Type(i) || IsComplex(Type(i)) || Bits(Type(i)) < 32)
+    return nullptr;
+  if (a.lhs_batch != a.rhs_batch || a.lhs_contracting != a.rhs_contracting ||
+      !std::is_sorted(a.lhs_batch.begin(), a.lhs_batch.end()) ||
+      static_cast<int64_t>(a.lhs_batch.size() + a.lhs_contracting.size()) != operand.rank())
+    return nullptr;
+  int64_t terms = 1;
+  for (int64_t d : a.lhs_contracting) terms = SaturatingMultiply(terms, operand.dim(d));
+  if (terms > kMostTerms || terms < 2) return nullptr;
+  Computation* sum = i->parent()->module()->AddComputation("sum");
+  const Shape scalar = Shape::Array(Type(i), {});
+  Instruction *left = sum->AddParameter(0, scalar), *right = sum->AddParameter(1, scalar);
+  sum->set_root(sum->Add(Op::Add, scalar, {left, right}));
+  return b.Reduce(b.Make(Op::Multiply, {i->operand(0), i->operand(1)}), b.Scalar(Type(i), 0), a.lhs_contracting, sum);
+}
+
 // The number of dimension `d` among those that are left without others.
 int64_t Behind(const Dims& without, int64_t d) {
   return d - std::count_if(without.begin(), without.end(), [&](int64_t gone) { return gone < d; });
@@ -212,6 +235,7 @@ Instruction* DotOfOneHot(Instruction* i, Builder& b) {
 constexpr Rule kRules[] = {
     {"dot-of-empty", Op::Dot, &DotOfEmpty},
     {"dot-is-outer-product", Op::Dot, &DotIsOuterProduct},
+    {"dot-is-short-sums", Op::Dot, &DotIsShortSums},
     {"dot-of-one-hot", Op::Dot, &DotOfOneHot},
     {"dot-of-gathered-rows", Op::Dot, &DotOfGatheredRows},
 };

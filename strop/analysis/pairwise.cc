@@ -1,0 +1,56 @@
+#include "strop/analysis/pairwise.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace strop {
+namespace {
+
+constexpr int64_t kMostOfShort = 8;    // elements
+constexpr int64_t kLongestGroup = 8;   // registers end
+constexpr int64_t kFewestGroups = 64;  // several vectors
+constexpr int64_t kLeastRatio = 16;    // elements of a pairwise array to those that it is made of
+
+int64_t ReducedElements(const Instruction& reduce) {
+  int64_t n = 1;
+  for (int64_t d : reduce.dimensions()) n = SaturatingMultiply(n, reduce.operand(0)->shape().dim(d));
+  return n;
+}
+
+// Is it made of arrays that are all small beside it?
+bool IsMadeOfFew(const Instruction& array) {
+  const int64_t few = array.shape().num_elements() / kLeastRatio;
+  std::unordered_set<const Instruction*> seen;
+  std::vector<const Instruction*> stack = {&array};
+  while (!stack.empty()) {
+    const Instruction* i = stack.back();
+    stack.pop_back();
+    if (!i->shape().IsArray() || !i->control_predecessors().empty()) return false;
+    if (i->shape().num_elements() <= few || i->op() == Op::Iota || !seen.insert(i).second) continue;
+    const bool spreads = i->op() == Op::Broadcast || i->op() == Op::Reshape;
+    if (!spreads && !IsElementwise(i->op()) && !IsShortReduce(*i)) return false;
+    for (int64_t k = 0; k < i->operand_count(); ++k) stack.push_back(i->operand(k));
+  }
+  return true;
+}
+
+}  // namespace
+
+bool IsShortReduce(const Instruction& i) {
+  return i.op() == Op::Reduce && i.shape().IsArray() && i.operand_count() == 2 && ReducedElements(i) <= kMostOfShort;
+}
+
+bool ReducesPairsToGroups(const Instruction& i) {
+  if (i.op() != Op::Reduce || !i.shape().IsArray() || i.operand_count() != 2 || i.dimensions().size() != 1)
+    return false;
+  const Shape& operand = i.operand(0)->shape();
+  const int64_t reduced = i.dimensions()[0];
+  int64_t before = 1, group = 1;
+  for (int64_t d = 0; d < reduced; ++d) before *= operand.dim(d);
+  for (int64_t d = reduced + 1; d < operand.rank(); ++d) group *= operand.dim(d);
+  if (group < 2 || group > kLongestGroup || before < kFewestGroups || operand.dim(reduced) <= kMostOfShort)
+    return false;
+  return IsMadeOfFew(*i.operand(0));
+}
+
+}  // namespace strop
