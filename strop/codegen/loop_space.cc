@@ -160,8 +160,8 @@ Int64Vector Factors(int64_t total, const Cuts& cuts) {
 }
 
 constexpr int64_t kMaxInterleaved = 16;
-constexpr int64_t kMaxInterleavedCode = 512;       // instructions, for all elements
-constexpr int64_t kMinInterleavedElements = 4096;  // fewer are not worth the code
+constexpr int64_t kMaxInterleavedCode = 512;      // instructions, for all elements
+constexpr int64_t kMinInterleavedElements = 256;  // fewer are not worth the code
 
 // About how many instructions an element is in the code.
 template <class Instructions>

@@ -167,9 +167,12 @@ class RealGemm final : public Gemm {
     const bool has_rows = p.b.col_stride == 1 && p.k > 0;
     typed_ = p.b.type == ElementTypeOf<T>() && micro_.group == 1;
     const bool same = p.a.type == ElementTypeOf<T>() && p.b.type == ElementTypeOf<T>() && HoldsSums<T>(p.c.type);
-    if (same && micro_.group == 1 && p.c.col_stride == 1 && p.m * p.n * p.k <= kSmallProducts && p.n >= 4 && p.k > 0)
+    const bool dots = p.m <= 4 && p.b.row_stride == 1 && p.k > 0 && (p.b.col_stride != 1 || p.n == 1) && DotOf();
+    const bool small =
+        same && micro_.group == 1 && p.c.col_stride == 1 && p.m * p.n * p.k <= kSmallProducts && p.n >= 4 && p.k > 0;
+    if (small && !(dots && p.k >= kLongDots * micro_.lanes))
       strategy_ = Strategy::Small;
-    else if (p.m <= 4 && p.b.row_stride == 1 && p.k > 0 && (p.b.col_stride != 1 || p.n == 1) && DotOf())
+    else if (dots)
       strategy_ = Strategy::Dots;
     else if (has_rows && p.m <= (typed_ ? kFewPanels : 1) * mr)
       strategy_ = Strategy::Direct;
@@ -187,10 +190,11 @@ class RealGemm final : public Gemm {
         block_.mb = p.m;
         block_.nb = p.n;
         const bool few = p.m <= kFewPanels * mr;
-        if (few) {  // tasks of half a megabyte of B
+        if (few) {  // tasks of half a megabyte of B, or of as many products
           // And rows of a page at least where memory is waited for: shorter ones miss the translation cache each.
           const int64_t row_bytes = p.m <= kFewest ? 4096 : 1024;
-          block_.nb = std::max({CeilDiv(p.n, 16), (int64_t{1} << 19) / column_bytes, row_bytes / Bytes(p.b.type)});
+          const int64_t columns = std::min((int64_t{1} << 19) / column_bytes, CeilDiv(kDirectTask, p.m * p.k));
+          block_.nb = std::max({CeilDiv(p.n, 16), columns, row_bytes / Bytes(p.b.type)});
         } else {  // of half a million products
           const int64_t least = (int64_t{1} << 19) / (p.n * p.k);
           block_.mb = std::clamp(CeilDiv(p.m, 16), least, std::max(least, kDirectPanels / p.k));
@@ -262,9 +266,11 @@ class RealGemm final : public Gemm {
   bool blocked() const { return strategy_ == Strategy::Blocked; }
 
  private:
-  static constexpr int64_t kFewest = 4;              // rows
-  static constexpr int64_t kFewPanels = 3;           // of rows of A
-  static constexpr int64_t kSmall = 1 << 14;         // elements of a small B
+  static constexpr int64_t kFewest = 4;            // rows
+  static constexpr int64_t kFewPanels = 3;         // of rows of A
+  static constexpr int64_t kLongDots = 2;          // vectors; what is shorter is worth turning B
+  static constexpr int64_t kDirectTask = 1 << 19;  // products of a task of few rows: several times what a thread costs
+  static constexpr int64_t kSmall = 1 << 14;       // elements of a small B
   static constexpr int64_t kDirectPanels = 1 << 15;  // of the rows of A that go with it
 
   static constexpr int64_t kCachedBytes = 1 << 21;  // of C, that may still lie in the second-level cache
@@ -280,7 +286,12 @@ class RealGemm final : public Gemm {
       PackB(reinterpret_cast<const uint8_t*>(b), 0, p_.n, 0, p_.k, b_stride, packed);
       b = packed;
     }
-    for (int64_t j = 0; j < p_.n; j += 2 * micro_.lanes) {
+    int64_t j = 0;
+    for (int w = 0; w < 2 && p_.m <= kWideRows; ++w)
+      for (const int64_t cols = kWideVectors[w] * micro_.lanes; j + cols <= p_.n; j += cols)
+        micro_.wide[p_.m - 1][w](p_.k, a, p_.a.row_stride, p_.a.col_stride, b + j, b_stride, cols, c + j,
+                                 p_.c.row_stride);
+    for (; j < p_.n; j += 2 * micro_.lanes) {
       const int64_t cols = std::min<int64_t>(p_.n - j, 2 * micro_.lanes);
       for (int64_t i = 0; i < p_.m; i += kSmallRows) {
         const int64_t rows = std::min<int64_t>(p_.m - i, kSmallRows);

@@ -63,6 +63,8 @@ using TapsKernel = void (*)(int64_t taps, const T* const* x, const T* const* w, 
                             int64_t channels, T* out, int64_t out_step);
 
 inline constexpr int kSmallRows = 8;
+// Of so few rows, sums in more columns at a time: each waits for its last addition.
+inline constexpr int kWideRows = 2, kWideVectors[2] = {8, 4};
 
 // c[r][j] = (accumulate ? c[r][j] : 0) + sum over k of a[k][r] * b[offsets[k] + j]: a is a packed panel, b are planes
 // whose neighbours belong to neighbouring positions of a convolution's output.
@@ -96,6 +98,7 @@ struct MicroTable {
   PlanarKernel<T> planar[kPlanarRows][kPlanarVectors] = {};
   PlanarSumsKernel<T> planar_sums[kPlanarSums][kPlanarSums] = {};
   SmallKernel<T> small[kSmallRows][2] = {};  // by rows, and by vectors in a row of sums; less one
+  SmallKernel<T> wide[kWideRows][2] = {};    // by rows less one, of kWideVectors in a row of sums
   RunsKernel<T> runs[16][2] = {};          // by rows, and by vectors in a row of sums; less one; null: not of this type
   PackPanel<T> pack[kPackSources] = {};    // null: not from this type
   PackPanel<T> pack_a[kPackSources] = {};  // of A, where it is packed in another way
