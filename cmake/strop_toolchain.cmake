@@ -32,6 +32,9 @@ if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
   endforeach()
 endif()
 
+# What base/build_identity.h tells.
+add_link_options(-Wl,--build-id)
+
 # LLVM, static. Only rooms declared with LLVM see its headers (strop_room).
 # So are zlib and zstd, which LLVM and .npz files use: the plugin then needs nothing but the C library.
 set(ZLIB_USE_STATIC_LIBS ON)
@@ -39,6 +42,6 @@ find_package(LLVM 22.1 REQUIRED CONFIG HINTS /usr/lib/llvm-22)
 if(TARGET zstd::libzstd_shared AND zstd_STATIC_LIBRARY)
   set_target_properties(zstd::libzstd_shared PROPERTIES IMPORTED_LOCATION ${zstd_STATIC_LIBRARY})
 endif()
-llvm_map_components_to_libnames(STROP_LLVM_LIBRARIES X86 RuntimeDyld Passes)
+llvm_map_components_to_libnames(STROP_LLVM_LIBRARIES X86 Passes)
 separate_arguments(STROP_LLVM_DEFINITIONS NATIVE_COMMAND "${LLVM_DEFINITIONS}")
 list(REMOVE_ITEM STROP_LLVM_DEFINITIONS -D_GLIBCXX_USE_CXX11_ABI=1)  # the default; stated again it would spoil the precompiled headers

@@ -15,7 +15,7 @@ FINDINGS = ROOT / "build" / "fuzz-findings"
 # What only this command needs; the rest of the project is built with GCC.
 PACKAGES = ["clang-22", "libclang-rt-22-dev"]
 # Targets of the whole library, which the preset fuzz leaves out: mutations of ours in the dev build. The preset asan has them, too.
-WHOLE_LIBRARY = ["serialized"]
+WHOLE_LIBRARY = ["serialized", "artifact"]
 # A file that takes longer to read, or more memory, is a finding.
 LIMITS = ["-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=1024"]
 ASAN = "malloc_context_size=5:quarantine_size_mb=32"  # the defaults remember more than a report needs, and cost a fifth of the speed

@@ -15,6 +15,7 @@
 #include "strop/plan/target_info.h"
 #include "strop/runtime/device.h"
 #include "strop/runtime/executable.h"
+#include "strop/runtime/step_maker.h"
 
 namespace strop {
 
@@ -47,6 +48,8 @@ struct CompiledKernel {
   StepBody body;
   int64_t flops = 0;
   int64_t bytes = 0;
+  // What `body` was made from, for StepMaker; empty: it cannot be written down.
+  std::string recipe = {};
   // For reports: the way in which it is computed ("gemm", "loop"), and how it was cut ("blocks of 96x512, k by 256").
   std::string family = {}, tiles = {};
 };
@@ -66,6 +69,7 @@ struct CompiledKernels {
   std::vector<CompiledKernel> kernels;  // in the order of the specs
   std::shared_ptr<const void> code;     // keeps machine code alive
   int64_t code_bytes = 0;
+  std::vector<std::shared_ptr<const std::string>> objects = {};  // that code, as recipes number it
 };
 
 struct KernelCompileOptions {
@@ -93,11 +97,17 @@ class Backend {
   virtual Result<std::unique_ptr<DeviceSet>> OpenDevices(int count) const = 0;
   virtual std::vector<std::string> MemorySpaces() const = 0;  // "device", "pinned_host", ...
   virtual std::string Describe() const = 0;                   // for `strop devices`
+  // Machine code is for machines of the same text: the instruction set with all that code generation asks about it.
+  virtual std::string CodeKey() const { return std::string(name()); }
+  // Makes steps of a program that was written down, from the recipes and objects of Compile().
+  virtual Result<std::unique_ptr<StepMaker>> OpenCode(std::span<const std::string_view> objects) const;
   // Measured when asked, in some ten milliseconds.
   virtual MachinePeaks MeasurePeaks() const { return {}; }
 };
 
-// A kernel that the evaluator runs: the fallback of any backend, and all of `null`.
+// A kernel that the evaluator runs: the fallback of any backend, and all of `null`. Its recipe names the instruction.
 CompiledKernel InterpretKernel(const KernelSpec& spec);
+// The step of such a recipe. InvalidArgument if the module has no such instruction.
+Result<StepBody> InterpretRecipe(std::string_view recipe, const Module& module);
 
 }  // namespace strop

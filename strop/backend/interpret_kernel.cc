@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "strop/backend/backend.h"
+#include "strop/base/archive.h"
 #include "strop/interp/interpreter.h"
 
 namespace strop {
@@ -39,7 +40,7 @@ void ToMemory(const Literal& literal, void* const*& arg) {
 // overlap have one each.
 class Evaluators {
  public:
-  explicit Evaluators(const Instruction& instruction) : seed_(static_cast<uint64_t>(instruction.id()) << 40) {}
+  explicit Evaluators(int64_t instruction_id) : seed_(static_cast<uint64_t>(instruction_id) << 40) {}
 
   std::unique_ptr<Interpreter> Take() {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -90,18 +91,44 @@ Status RunInterpreted(const Instruction& instruction, Evaluators& evaluators, co
   return OkStatus();
 }
 
+HostStep StepOf(const Instruction* instruction, int64_t id) {
+  HostStep step;
+  auto evaluators = std::make_shared<Evaluators>(id);
+  step.fn = [instruction, evaluators](const HostCall& call) { return RunInterpreted(*instruction, *evaluators, call); };
+  step.interpreted = true;
+  return step;
+}
+
 }  // namespace
 
 CompiledKernel InterpretKernel(const KernelSpec& spec) {
-  HostStep step;
-  const Instruction* instruction = spec.instruction;
-  auto evaluators = std::make_shared<Evaluators>(*instruction);
-  step.fn = [instruction, evaluators](const HostCall& call) { return RunInterpreted(*instruction, *evaluators, call); };
-  step.interpreted = true;
+  const Instruction& i = *spec.instruction;
   CompiledKernel kernel;
-  kernel.body = std::move(step);
+  kernel.body = StepOf(&i, i.id());
   kernel.family = "evaluator";
+  ByteWriter recipe;  // the id is the seed of what is random
+  recipe(i.parent()->name(), i.name(), static_cast<int64_t>(i.id()));
+  kernel.recipe = recipe.Take();
   return kernel;
+}
+
+Result<StepBody> InterpretRecipe(std::string_view recipe, const Module& module) {
+  ByteReader in(recipe);
+  std::string_view computation, name;
+  int64_t id = 0;
+  in(computation, name, id);
+  STROP_TRY(in.Finish("an interpreted instruction"));
+  for (const Computation* c : module.computations()) {
+    if (c->name() != computation) continue;
+    for (const Instruction* i : c->instructions())
+      if (i->name() == name) return StepBody(StepOf(i, id));
+  }
+  return InvalidArgument("the module has no instruction %", CEscape(name), " in %", CEscape(computation));
+}
+
+Result<std::unique_ptr<StepMaker>> Backend::OpenCode(std::span<const std::string_view> objects) const {
+  return FailedPrecondition("backend ", name(), " loads no machine code, and the program has ", objects.size(),
+                            " objects of it");
 }
 
 }  // namespace strop

@@ -6,6 +6,7 @@
 #include "strop/base/options.h"
 #include "strop/driver/compile.h"
 #include "strop/driver/load.h"
+#include "strop/driver/program_cache.h"
 #include "strop/runtime/launch.h"
 
 namespace strop {
@@ -57,25 +58,30 @@ Result<Literal> TakeLiteral(const Shape& shape, std::span<const Buffer> leaves, 
 Result<Function> Function::Compile(std::string_view program, std::string_view backend_name) {
   STROP_ASSIGN(Options options, OptionsFromEnvironment());
   STROP_ASSIGN(const Backend* backend, FindBackend(backend_name));
-  STROP_ASSIGN(std::unique_ptr<Module> module, LoadProgram(program, "program"));
-  STROP_TRY(VerifyLoaded(*module, program, "program"));
   auto state = std::make_shared<State>();
-  EntryLayout entry = module->EffectiveEntryLayout();
-  for (const Shape& shape : entry.parameters) state->parameters.push_back(shape.WithoutLayout());
-  state->result = entry.result.WithoutLayout();
-  module->config().has_entry_layout = false;  // literals are row-major: no layout is asked for
   STROP_ASSIGN(state->devices, backend->OpenDevices(1));
   CompileSettings settings = SettingsFrom(options);
   settings.pool = &state->devices->pool();
   settings.reload = [program] { return LoadProgram(program, "program"); };
-  STROP_ASSIGN(state->program, strop::Compile(std::move(module), *backend, settings));
+  STROP_ASSIGN(state->program, CompileOrFind(program, *backend, settings, [&]() -> Result<std::unique_ptr<Module>> {
+                 STROP_ASSIGN(std::unique_ptr<Module> module, LoadProgram(program, "program"));
+                 STROP_TRY(VerifyLoaded(*module, program, "program"));
+                 module->config().has_entry_layout = false;  // literals are row-major: no layout is asked for
+                 return module;
+               }));
+  const EntryLayout& entry = state->program->entry;
+  for (const Shape& shape : entry.parameters) state->parameters.push_back(shape.WithoutLayout());
+  state->result = entry.result.WithoutLayout();
   return Function(std::move(state));
 }
 
 int Function::num_parameters() const { return static_cast<int>(state_->parameters.size()); }
 const Shape& Function::parameter_shape(int parameter) const { return state_->parameters[parameter]; }
 const Shape& Function::result_shape() const { return state_->result; }
-std::string Function::ToString() const { return state_->program->module->ToString(); }
+std::string Function::ToString() const {
+  const Result<std::shared_ptr<const Module>> module = state_->program->module->Get();
+  return module.ok() ? (*module)->ToString() : module.status().ToString();
+}
 int64_t Function::interpreted_instructions() const { return state_->program->executable->num_interpreted(); }
 
 Result<Literal> Function::Run(std::span<const Literal> arguments) const {

@@ -10,6 +10,7 @@
 
 #include "strop/codegen/kernel_frame.h"
 #include "strop/plan/region.h"
+#include "strop/runtime/executable.h"
 
 namespace strop {
 
@@ -22,7 +23,7 @@ class RegionEmitter {
   RegionEmitter(VectorBuilder& b, const Region& region, EmitKernel emit_kernel, IsCall is_call)
       : b_(b), region_(region), emit_kernel_(std::move(emit_kernel)), is_call_(std::move(is_call)) {}
   // void(const RegionContext*, i64 number of the call, ptr args): what calls the library.
-  static constexpr const char* kCallSymbol = "strop_region_call";
+  static constexpr const char* kCallSymbol = kRegionCallSymbol;
 
   Status Emit(const std::string& function);
 

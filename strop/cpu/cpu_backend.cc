@@ -9,6 +9,7 @@
 #include "strop/cpu/kernel_compiler.h"
 #include "strop/cpu/kernel_family.h"
 #include "strop/cpu/library/library.h"
+#include "strop/cpu/load/code.h"
 #include "strop/passes/pipeline.h"
 #include "strop/plan/band.h"
 
@@ -78,7 +79,7 @@ Result<CompiledKernels> CpuBackend::Compile(std::span<const KernelSpec> specs,
     job.count = generated.size() - job.first;
     jobs.push_back(std::move(job));
   }
-  STROP_ASSIGN(CompiledKernels out, compiler_->Compile(generated, options));
+  STROP_ASSIGN(GeneratedKernels out, compiler_->Compile(generated, options));
   std::vector<CompiledKernel> compiled = std::move(out.kernels);
   out.kernels.clear();
   for (size_t k = 0; k < specs.size(); ++k) {
@@ -89,21 +90,45 @@ Result<CompiledKernels> CpuBackend::Compile(std::span<const KernelSpec> specs,
         out.kernels.push_back(std::move(kernel));
         break;
       }
-      case Maker::kCompiler:
-        out.kernels.push_back(std::move(own[0]));
-        if (auto* region = std::get_if<RegionStep>(&out.kernels.back().body)) {
-          STROP_ASSIGN(region->calls, CallsOfRegion(*specs[k].region));
-        }
-        break;
+      case Maker::kCompiler: out.kernels.push_back(std::move(own[0])); break;
       case Maker::kBand: {
-        STROP_ASSIGN(CompiledKernel kernel, MakeBand(specs[k], *jobs[k].band, own));
+        STROP_ASSIGN(CompiledKernel kernel, MakeBand(specs[k], *jobs[k].band, own, out.context));
         out.kernels.push_back(std::move(kernel));
         break;
       }
       case Maker::kEvaluator: out.kernels.push_back(InterpretKernel(specs[k]));
     }
   }
-  return out;
+  return CompiledKernels(std::move(out));
+}
+
+namespace {
+
+class CpuStepMaker final : public StepMaker {
+ public:
+  explicit CpuStepMaker(std::shared_ptr<const LoadedCode> code, size_t objects) : code_(std::move(code)) {
+    context_.kinds = AllRecipeKinds();
+    for (size_t n = 0; n < objects; ++n) context_.objects.push_back({code_.get(), n});
+  }
+  Result<StepBody> Make(std::string_view recipe) const override {
+    STROP_ASSIGN(MadeStep made, MakeStep(recipe, context_));
+    return std::move(made.body);
+  }
+  std::shared_ptr<const void> code() const override { return code_; }
+  int64_t code_bytes() const override { return code_->bytes(); }
+
+ private:
+  std::shared_ptr<const LoadedCode> code_;
+  LoadContext context_;
+};
+
+}  // namespace
+
+std::string CpuBackend::CodeKey() const { return HostIsa::Get().key; }
+
+Result<std::unique_ptr<StepMaker>> CpuBackend::OpenCode(std::span<const std::string_view> objects) const {
+  STROP_ASSIGN(std::shared_ptr<const LoadedCode> code, LoadedCode::Load(objects));
+  return std::make_unique<CpuStepMaker>(std::move(code), objects.size());
 }
 
 Result<std::unique_ptr<DeviceSet>> CpuBackend::OpenDevices(int count) const {

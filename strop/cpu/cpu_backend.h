@@ -17,6 +17,8 @@ class CpuBackend final : public Backend {
   void AddPasses(Phase phase, PassPipeline& pipeline) const override;
   Result<CompiledKernels> Compile(std::span<const KernelSpec> specs,
                                   const KernelCompileOptions& options) const override;
+  std::string CodeKey() const override;
+  Result<std::unique_ptr<StepMaker>> OpenCode(std::span<const std::string_view> objects) const override;
   Result<std::unique_ptr<DeviceSet>> OpenDevices(int count) const override;
   std::vector<std::string> MemorySpaces() const override { return {"device", "pinned_host", "unpinned_host"}; }
   std::string Describe() const override;

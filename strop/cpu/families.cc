@@ -1,5 +1,6 @@
 #include "strop/codegen/kernel_frame.h"
 #include "strop/cpu/kernel_family.h"
+#include "strop/cpu/load/problems.h"
 
 namespace strop::cpu {
 namespace {
@@ -35,12 +36,14 @@ Result<EmittedKernel> EmitFunction(const KernelSpec& spec, const KernelFamily* f
   return emitted;
 }
 
-StepBody MakeStep(const KernelSpec& spec, const KernelFamily* family, const EmittedKernel& emitted, void* function) {
-  if (spec.region) return RegionStep{reinterpret_cast<RegionFn>(function)};
-  if (family->wrap) return family->wrap(spec, function);
-  return KernelStep{.fn = reinterpret_cast<KernelFn>(function),
-                    .num_tasks = emitted.num_tasks,
-                    .scratch_bytes = emitted.scratch_bytes};
+Result<std::string> RecipeOf(const KernelSpec& spec, const KernelFamily* family, const EmittedKernel& emitted,
+                             const CodeRef& function) {
+  if (spec.region) {
+    STROP_ASSIGN(std::vector<std::string> calls, CallsOfRegion(*spec.region));
+    return RecipeOf(kRegionRecipe, RegionProblem{function, std::move(calls)});
+  }
+  if (family->recipe) return family->recipe(spec, function);
+  return RecipeOf(kKernelRecipe, KernelProblem{function, emitted.num_tasks, emitted.scratch_bytes});
 }
 
 }  // namespace strop::cpu

@@ -1,22 +1,17 @@
 #include "strop/cpu/jit.h"
 
 #include <llvm/Analysis/TargetTransformInfo.h>
-#include <llvm/ExecutionEngine/RuntimeDyld.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
-#include <llvm/Object/ObjectFile.h>
 #include <llvm/Support/ErrorHandling.h>
-#include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/Target/TargetOptions.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
 #include <llvm/Transforms/Scalar.h>
 #include <llvm/Transforms/Utils/Cloning.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -24,7 +19,6 @@
 #include <new>
 
 #include "strop/cpu/host_isa.h"
-#include "strop/cpu/symbols.h"
 
 extern "C" {
 void LLVMInitializeX86TargetInfo();
@@ -77,54 +71,6 @@ std::string IrText(const llvm::Module& module) {
   module.print(stream, nullptr);
   return text;
 }
-
-// One mapping holds an object's code and constants, so that they reach each other with 32-bit offsets; it becomes
-// read-only and executable when it is linked.
-class CodeMemory final : public llvm::RuntimeDyld::MemoryManager {
- public:
-  ~CodeMemory() override {
-    if (base_) munmap(base_, size_);
-  }
-  bool needsToReserveAllocationSpace() override { return true; }
-  void reserveAllocationSpace(uintptr_t code, llvm::Align code_align, uintptr_t constants, llvm::Align constants_align,
-                              uintptr_t data, llvm::Align data_align) override {
-    const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-    const uintptr_t wanted =
-        code + constants + data + code_align.value() + constants_align.value() + data_align.value() + 256;
-    size_ = (wanted + page - 1) / page * page;
-    void* memory = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    base_ = memory == MAP_FAILED ? nullptr : static_cast<uint8_t*>(memory);
-  }
-  uint8_t* allocateCodeSection(uintptr_t size, unsigned alignment, unsigned, llvm::StringRef) override {
-    return Take(size, alignment);
-  }
-  uint8_t* allocateDataSection(uintptr_t size, unsigned alignment, unsigned, llvm::StringRef, bool) override {
-    return Take(size, alignment);
-  }
-  void registerEHFrames(uint8_t*, uint64_t, size_t) override {}
-  void deregisterEHFrames() override {}
-  bool finalizeMemory(std::string* error) override {
-    if (base_ && mprotect(base_, size_, PROT_READ | PROT_EXEC) == 0) return false;
-    if (error) *error = "no executable memory";
-    return true;
-  }
-  bool failed() const { return failed_ || !base_; }
-  int64_t bytes() const { return static_cast<int64_t>(size_); }
-
- private:
-  uint8_t* Take(uintptr_t size, unsigned alignment) {
-    const uintptr_t at = (used_ + alignment - 1) / alignment * alignment;
-    if (!base_ || at + size > size_) {
-      failed_ = true;
-      return nullptr;
-    }
-    used_ = at + size;
-    return base_ + at;
-  }
-  uint8_t* base_ = nullptr;
-  uintptr_t size_ = 0, used_ = 0;
-  bool failed_ = false;
-};
 
 // Passes of LLVM's code generator that kernels do without. Most are for programs that kernels never are: with
 // exceptions, garbage collection, atomics, TLS, AMX intrinsics, debug info, instrumentation, mitigations. The last
@@ -230,21 +176,6 @@ void AddPromotion(KernelPasses& passes) {
   passes.add(llvm::createCFGSimplificationPass());
 }
 
-class TableResolver final : public llvm::LegacyJITSymbolResolver {
- public:
-  llvm::JITSymbol findSymbol(const std::string& name) override {
-    if (void* address = FindSymbol(name))
-      return llvm::JITSymbol(reinterpret_cast<uint64_t>(address), llvm::JITSymbolFlags::Exported);
-    missing_ += (missing_.empty() ? "" : ", ") + name;
-    return nullptr;
-  }
-  llvm::JITSymbol findSymbolInLogicalDylib(const std::string&) override { return nullptr; }
-  const std::string& missing() const { return missing_; }
-
- private:
-  std::string missing_;
-};
-
 }  // namespace
 
 ObjectEmitter::ObjectEmitter(std::unique_ptr<llvm::TargetMachine> machine) : machine_(std::move(machine)) {}
@@ -304,41 +235,5 @@ Result<std::string> ObjectEmitter::Emit(llvm::Module& module, const EmitOptions&
     return std::string(object.data(), object.size());
   });
 }
-
-struct LoadedCode::Impl {
-  CodeMemory memory;
-  TableResolver resolver;
-  std::unique_ptr<llvm::RuntimeDyld> linker;
-};
-
-LoadedCode::~LoadedCode() = default;
-
-Result<std::shared_ptr<const LoadedCode>> LoadedCode::Load(std::string_view object) {
-  return Guarded("link a kernel", [&]() -> Result<std::shared_ptr<const LoadedCode>> {
-    auto parsed = llvm::object::ObjectFile::createObjectFile(
-        llvm::MemoryBufferRef(llvm::StringRef(object.data(), object.size()), "kernel"));
-    if (!parsed) return Internal("object code is damaged: ", llvm::toString(parsed.takeError()));
-    std::shared_ptr<LoadedCode> code(new LoadedCode());
-    code->impl_ = std::make_unique<Impl>();
-    Impl& impl = *code->impl_;
-    impl.linker = std::make_unique<llvm::RuntimeDyld>(impl.memory, impl.resolver);
-    std::unique_ptr<llvm::RuntimeDyld::LoadedObjectInfo> info = impl.linker->loadObject(**parsed);
-    if (!info || impl.linker->hasError())
-      return Internal("kernel does not link: ", impl.linker->getErrorString().str());
-    if (impl.memory.failed()) return ResourceExhausted("no memory for ", object.size(), " bytes of code");
-    impl.linker->resolveRelocations();
-    if (!impl.resolver.missing().empty()) return Internal("kernel calls unknown functions: ", impl.resolver.missing());
-    if (impl.linker->hasError()) return Internal("kernel does not link: ", impl.linker->getErrorString().str());
-    std::string error;
-    if (impl.memory.finalizeMemory(&error)) return ResourceExhausted("kernel cannot be loaded: ", error);
-    return std::shared_ptr<const LoadedCode>(std::move(code));
-  });
-}
-
-void* LoadedCode::Find(std::string_view name) const {
-  return reinterpret_cast<void*>(impl_->linker->getSymbol(llvm::StringRef(name.data(), name.size())).getAddress());
-}
-
-int64_t LoadedCode::bytes() const { return impl_->memory.bytes(); }
 
 }  // namespace strop::cpu

@@ -1,8 +1,9 @@
-// The way from LLVM IR to callable code: optimise briefly, emit an object in memory, link it into executable pages.
+// The way from LLVM IR to object code: optimise briefly, emit an object in memory, which load/code.h links into
+// executable pages.
 //
 // No ORC: a kernel is one module that names a few functions of libm or of this library, so a target machine, the object
 // writer and a section linker do all that is needed; nothing is started, no thread, no symbol search (names resolve
-// through one table, symbols.h). Object code is a plain string, so that any cache can keep it.
+// through one table, load/symbols.h). Object code is a plain string, so that it can be kept.
 //
 // LLVM's fatal errors (an instruction it cannot select) come back as Internal, never as an abort.
 #pragma once
@@ -40,21 +41,6 @@ class ObjectEmitter {
  private:
   explicit ObjectEmitter(std::unique_ptr<llvm::TargetMachine> machine);
   std::unique_ptr<llvm::TargetMachine> machine_;
-};
-
-// Machine code in memory; unmapped with the last reference.
-class LoadedCode {
- public:
-  static Result<std::shared_ptr<const LoadedCode>> Load(std::string_view object);
-  ~LoadedCode();
-  // Address of a function that the object defines; null if none.
-  void* Find(std::string_view name) const;
-  int64_t bytes() const;
-
- private:
-  LoadedCode() = default;
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace strop::cpu

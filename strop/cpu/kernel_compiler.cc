@@ -8,7 +8,7 @@
 #include "strop/codegen/vector_builder.h"
 #include "strop/cpu/host_isa.h"
 #include "strop/cpu/jit.h"
-#include "strop/cpu/kernel_family.h"
+#include "strop/cpu/load/code.h"
 #include "strop/ir/printer.h"
 
 namespace strop::cpu {
@@ -43,6 +43,8 @@ struct KernelCompiler::Job {
   const KernelSpec* spec;
   std::string key;
   std::shared_ptr<const Compiled> compiled;
+  std::string recipe = {};
+  MadeStep made = {};
 };
 
 // Target machines are not for two threads at once, and take a while to make: they are lent out.
@@ -144,6 +146,7 @@ void KernelCompiler::CompileGroup(std::span<Job* const> jobs, const KernelCompil
     EmittedKernel emitted;
   };
   std::vector<Member> members;
+  auto object = std::make_shared<std::string>();
   const auto compile = [&]() -> Result<std::shared_ptr<const LoadedCode>> {
     STROP_ASSIGN(const std::unique_ptr<Emitters::Loan> loan, emitters_->Borrow(options.optimization_level));
     llvm::LLVMContext context;
@@ -166,10 +169,12 @@ void KernelCompiler::CompileGroup(std::span<Job* const> jobs, const KernelCompil
     EmitOptions emit_options{.optimization_level = options.optimization_level,
                              .promote_memory = jobs[0]->spec->region != nullptr};
     if (!options.dump_dir.empty()) emit_options.dump_prefix = options.dump_dir + "/" + jobs[0]->spec->name();
-    const Result<std::string> object = loan->emitter().Emit(module, emit_options);
-    if (!object.ok()) loan->Discard();
-    STROP_TRY(object.status());
-    return LoadedCode::Load(*object);
+    Result<std::string> emitted = loan->emitter().Emit(module, emit_options);
+    if (!emitted.ok()) loan->Discard();
+    STROP_TRY(emitted.status());
+    *object = *std::move(emitted);
+    const std::string_view objects[] = {*object};
+    return LoadedCode::Load(objects);
   };
   const Result<std::shared_ptr<const LoadedCode>> code = compile();
   if (!code.ok() && members.size() > 1) {
@@ -179,14 +184,15 @@ void KernelCompiler::CompileGroup(std::span<Job* const> jobs, const KernelCompil
   for (const Member& m : members) {
     Compiled compiled;
     compiled.status = code.status();
-    void* address = code.ok() ? (*code)->Find(m.function) : nullptr;
-    if (code.ok() && !address) compiled.status = Internal("kernel %", m.job->spec->name(), " has no entry");
-    if (address) {
+    if (code.ok()) {
       compiled.code = *code;
+      compiled.object = object;
       compiled.code_bytes = (*code)->bytes() / static_cast<int64_t>(members.size());
-      compiled.step = MakeStep(*m.job->spec, m.family, m.emitted, address);
-      compiled.family = m.family ? m.family->name : "region";
-      compiled.tiles = m.emitted.tiles;
+      compiled.kept_bytes =
+          compiled.code_bytes + static_cast<int64_t>(object->size()) / static_cast<int64_t>(members.size());
+      compiled.function = m.function;
+      compiled.family = m.family;
+      compiled.emitted = m.emitted;
     }
     m.job->compiled = std::make_shared<const Compiled>(std::move(compiled));
   }
@@ -201,7 +207,7 @@ std::shared_ptr<const KernelCompiler::Compiled> KernelCompiler::Find(const std::
 }
 
 void KernelCompiler::Keep(const std::string& key, std::shared_ptr<const Compiled> compiled) {
-  const int64_t bytes = compiled->code_bytes;
+  const int64_t bytes = compiled->kept_bytes;
   std::lock_guard<std::mutex> lock(mutex_);
   if (!cache_.try_emplace(key, Entry{std::move(compiled), next_age_}).second) return;
   ++next_age_;
@@ -209,13 +215,13 @@ void KernelCompiler::Keep(const std::string& key, std::shared_ptr<const Compiled
   while (cached_bytes_ > kCacheBytes && cache_.size() > 1) {
     const auto oldest = std::min_element(cache_.begin(), cache_.end(),
                                          [](const auto& a, const auto& b) { return a.second.age < b.second.age; });
-    cached_bytes_ -= oldest->second.compiled->code_bytes;
+    cached_bytes_ -= oldest->second.compiled->kept_bytes;
     cache_.erase(oldest);
   }
 }
 
-Result<CompiledKernels> KernelCompiler::Compile(std::span<const KernelSpec> specs,
-                                                const KernelCompileOptions& options) {
+Result<GeneratedKernels> KernelCompiler::Compile(std::span<const KernelSpec> specs,
+                                                 const KernelCompileOptions& options) {
   // One job per different kernel.
   std::vector<Job> jobs;
   std::vector<size_t> job_of;
@@ -249,19 +255,33 @@ Result<CompiledKernels> KernelCompiler::Compile(std::span<const KernelSpec> spec
   for (Job* job : missing)
     if (job->compiled->status.ok()) Keep(job->key, job->compiled);
 
-  CompiledKernels out;
+  GeneratedKernels out;
+  out.context.kinds = AllRecipeKinds();
   auto code = std::make_shared<std::vector<std::shared_ptr<const Compiled>>>();
+  std::map<const LoadedCode*, int32_t> numbers;
   for (Job& job : jobs) {
-    if (job.compiled->code) {
-      out.code_bytes += job.compiled->code_bytes;
-      code->push_back(job.compiled);
+    const Compiled& compiled = *job.compiled;
+    if (!compiled.code) continue;
+    const auto [object, fresh] = numbers.try_emplace(compiled.code.get(), static_cast<int32_t>(numbers.size()));
+    if (fresh) {
+      out.objects.push_back(compiled.object);
+      out.context.objects.push_back({compiled.code.get(), 0});
     }
+    out.code_bytes += compiled.code_bytes;
+    code->push_back(job.compiled);
+    STROP_ASSIGN(job.recipe,
+                 RecipeOf(*job.spec, compiled.family, compiled.emitted, CodeRef{object->second, compiled.function}));
+    STROP_ASSIGN(job.made, MakeStep(job.recipe, out.context));
   }
   out.code = code;
   for (size_t k = 0; k < specs.size(); ++k) {
-    const Compiled& compiled = *jobs[job_of[k]].compiled;
+    const Job& job = jobs[job_of[k]];
+    const Compiled& compiled = *job.compiled;
     if (compiled.status.ok()) {
-      out.kernels.push_back({.body = compiled.step, .family = compiled.family, .tiles = compiled.tiles});
+      out.kernels.push_back({.body = job.made.body,
+                             .recipe = job.recipe,
+                             .family = std::string(compiled.family ? compiled.family->name : "region"),
+                             .tiles = compiled.emitted.tiles});
     } else if (compiled.status.code() == StatusCode::kUnimplemented && !specs[k].region) {
       out.kernels.push_back(InterpretKernel(specs[k]));
     } else {

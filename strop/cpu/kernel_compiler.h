@@ -8,10 +8,15 @@
 #include <string>
 
 #include "strop/backend/backend.h"
+#include "strop/cpu/kernel_family.h"
+#include "strop/cpu/load/recipe.h"
 
 namespace strop::cpu {
 
-class LoadedCode;
+// What recipes refer to, besides.
+struct GeneratedKernels : CompiledKernels {
+  LoadContext context = {};
+};
 
 class KernelCompiler {
  public:
@@ -21,14 +26,16 @@ class KernelCompiler {
   static Decision Supports(const Instruction& kernel);
 
   // One KernelStep per spec. Kernels that turn out not to be possible after all (Unimplemented) are interpreted.
-  Result<CompiledKernels> Compile(std::span<const KernelSpec> specs, const KernelCompileOptions& options);
+  Result<GeneratedKernels> Compile(std::span<const KernelSpec> specs, const KernelCompileOptions& options);
 
  private:
   struct Compiled {
-    std::shared_ptr<const LoadedCode> code;  // of the whole group; null: `status` says why
-    int64_t code_bytes = 0;                  // this kernel's share
-    StepBody step;
-    std::string family, tiles;  // for reports
+    std::shared_ptr<const LoadedCode> code;     // of the whole group; null: `status` says why
+    std::shared_ptr<const std::string> object;  // where it comes from
+    int64_t code_bytes = 0, kept_bytes = 0;     // this kernel's share: of the code, of both
+    std::string function;
+    const KernelFamily* family = nullptr;  // null: a region
+    EmittedKernel emitted;
     Status status;
   };
   struct Job;

@@ -48,7 +48,7 @@ TEST(KernelCompiler, GroupWithAnImpossibleKernel) {
   std::vector<KernelSpec> specs;
   for (int times : {1, 1000, 3, 1}) specs.push_back(KernelSpec{Transposes(m, entry, times), {-1}});
   KernelCompiler compiler;
-  Result<CompiledKernels> compiled = compiler.Compile(specs, {});
+  Result<GeneratedKernels> compiled = compiler.Compile(specs, {});
   ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
   ASSERT_EQ(compiled->kernels.size(), 4u);
   const auto* impossible = std::get_if<HostStep>(&compiled->kernels[1].body);
@@ -82,7 +82,7 @@ TEST(KernelCompiler, ContractedSumWithoutItsProduct) {
   sum->set_frontend_attribute(kContractionMark, "0");
   KernelCompiler compiler;
   const KernelSpec specs[] = {{sum, {-1}}};
-  Result<CompiledKernels> compiled = compiler.Compile(specs, {});
+  Result<GeneratedKernels> compiled = compiler.Compile(specs, {});
   ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
   float product[] = {10, 20, 30, 40}, other[] = {1, 2, 3, 4}, out[4];
   void* args[] = {product, other, out};

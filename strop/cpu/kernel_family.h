@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "strop/backend/backend.h"
+#include "strop/cpu/load/recipe.h"
 
 namespace llvm {
 class Module;
@@ -45,9 +46,9 @@ struct KernelFamily {
   // in_place) must give equal code: it is shared and cached.
   Result<EmittedKernel> (*emit)(const KernelSpec& spec, KernelFrame& frame) = nullptr;
   // Instead of emit: adds function `context.function` that is no KernelFn but called by a step in C++ (a sort's
-  // comparator), and makes the step.
+  // comparator), and states the recipe of that step.
   Status (*emit_function)(const KernelSpec& spec, EmitContext& context) = nullptr;
-  StepBody (*wrap)(const KernelSpec& spec, void* function) = nullptr;
+  std::string (*recipe)(const KernelSpec& spec, const CodeRef& function) = nullptr;
 };
 
 std::span<const KernelFamily* const> KernelFamilies();
@@ -56,8 +57,9 @@ const KernelFamily* FindFamily(const Instruction& kernel, std::string* why_not =
 
 // Adds the kernel's function, or the region's, to the module that the builder writes to.
 Result<EmittedKernel> EmitFunction(const KernelSpec& spec, const KernelFamily* family, EmitContext& context);
-// Makes the step of the function that EmitFunction added.
-StepBody MakeStep(const KernelSpec& spec, const KernelFamily* family, const EmittedKernel& emitted, void* function);
+// The recipe of the step that calls the function which EmitFunction added.
+Result<std::string> RecipeOf(const KernelSpec& spec, const KernelFamily* family, const EmittedKernel& emitted,
+                             const CodeRef& function);
 // Can the loops of this kernel be cut into tasks of so many elements (0: some number of them)?
 Decision LoopIsCutEvery(const Instruction& kernel, int64_t elements);
 // Is this dot computed by the library, wherever it stands, and into the layout of its shape?
@@ -65,10 +67,8 @@ Decision WritesInLayout(const Instruction& dot);
 // May the kernel's code be part of a region: emitted in place, and too small to be cut into tasks?
 Decision JoinsRegion(const Instruction& kernel);
 Result<EmittedKernel> EmitRegion(const KernelSpec& spec, EmitContext& context);
-// The library kernels that the region's code calls.
-Result<std::vector<KernelStep>> CallsOfRegion(const Region& region);
-// What that code calls to do so.
-void CallFromRegion(const RegionContext* context, int64_t call, void* const* args);
+// Recipes of the library kernels that the region's code calls.
+Result<std::vector<std::string>> CallsOfRegion(const Region& region);
 
 // ---- the families (families/<name>.cc)
 extern const KernelFamily

@@ -12,6 +12,7 @@
 #include "strop/codegen/math/math.h"
 #include "strop/cpu/host_isa.h"
 #include "strop/cpu/jit.h"
+#include "strop/cpu/load/code.h"
 #include "strop/runtime/executable.h"
 
 namespace strop::cpu {
@@ -51,7 +52,8 @@ std::shared_ptr<const LoadedCode> CompileFunction(EmitFn emit, bool wide, int la
     ADD_FAILURE() << object.status().ToString();
     return nullptr;
   }
-  auto code = LoadedCode::Load(*object);
+  const std::string_view objects[] = {*object};
+  auto code = LoadedCode::Load(objects);
   if (!code.ok()) {
     ADD_FAILURE() << code.status().ToString();
     return nullptr;
@@ -171,7 +173,7 @@ void CheckRow(const Row& row, double bound) {
   for (size_t i = 0; i < 21 * 21; ++i) y[i] = y[(i / 21) % 21], x[i] = x[i % 21];  // specials against specials
   for (size_t i = n - 4000; i < n; ++i) y[i] = std::round(y[i]);
   void* args[] = {x.data(), y.data(), out.data()};
-  reinterpret_cast<KernelFn>(code->Find("f"))(args, 0, static_cast<int64_t>(n), nullptr);
+  reinterpret_cast<KernelFn>(code->Find(0, "f"))(args, 0, static_cast<int64_t>(n), nullptr);
   double worst = 0;
   size_t at = 0;
   for (size_t i = 0; i < n; ++i) {

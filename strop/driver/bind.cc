@@ -1,8 +1,6 @@
 #include "strop/driver/bind.h"
 
-#include "strop/base/log.h"
-#include "strop/runtime/ffi.h"
-#include "strop/runtime/lapack/lapack.h"
+#include "strop/runtime/bind_custom_call.h"
 
 namespace strop {
 
@@ -18,6 +16,7 @@ Status BindKernels(Plan& plan, const Backend& backend, const CompileSettings& op
     return Internal("backend ", backend.name(), " returned ", compiled.kernels.size(), " kernels for ", specs.size());
   plan.spec.code = std::move(compiled.code);
   plan.spec.code_bytes = compiled.code_bytes;
+  plan.spec.objects = std::move(compiled.objects);
   explanation.kernels.clear();
   for (size_t n = 0; n < specs.size(); ++n) {
     const PlannedKernel& planned = plan.kernels[n];
@@ -31,6 +30,7 @@ Status BindKernels(Plan& plan, const Backend& backend, const CompileSettings& op
                                                i.Where(), "): ", backend.Supports(i).why_not()));
     }
     step.body = std::move(kernel.body);
+    step.recipe = std::move(kernel.recipe);
     if (options.explain)
       explanation.kernels.push_back(
           {planned.instruction, planned.program, planned.step, std::move(kernel.family), std::move(kernel.tiles)});
@@ -58,21 +58,6 @@ CustomCallSite SiteOf(const Instruction& i) {
   return site;
 }
 
-// What the runtime has itself comes first: LAPACK that is registered as well (jaxlib's) starts threads of its own
-// beside ours, and is taken where the host has no library for ours or the call is not what LAPACK takes (somebody's own
-// target of that name).
-Result<std::shared_ptr<CustomCall>> BindCustomCall(CustomCallSite site, const CustomCallRegistry& registry,
-                                                   const std::string& lapack_library) {
-  if (std::shared_ptr<CustomCall> builtin = BindBuiltin(site)) return builtin;
-  if (IsLapackCall(site)) {
-    Result<std::shared_ptr<CustomCall>> call = BindLapack(site, lapack_library);
-    if (call.ok() || !registry.Find(site.target, site.api).ok()) return call;
-    STROP_LOG_AT(2, call.status().message(), "; the registered target is taken");
-  }
-  return site.api == CustomCallApi::kTypedFfi ? BindFfi(registry, std::move(site))
-                                              : BindFunction(registry, std::move(site));
-}
-
 }  // namespace
 
 Status BindCustomCalls(Plan& plan, const CompileSettings& options) {
@@ -80,9 +65,12 @@ Status BindCustomCalls(Plan& plan, const CompileSettings& options) {
   const CustomCallRegistry& registry = options.custom_calls ? *options.custom_calls : *kEmpty;
   for (const PlannedCustomCall& planned : plan.custom_calls) {
     const Instruction& i = *planned.instruction;
-    Result<std::shared_ptr<CustomCall>> call = BindCustomCall(SiteOf(i), registry, options.lapack_library);
+    auto site = std::make_shared<const CustomCallSite>(SiteOf(i));
+    Result<std::shared_ptr<CustomCall>> call = BindCustomCall(*site, registry, options.lapack_library);
     if (!call.ok()) return std::move(call).status().At(i.Where()).Note(StrCat("custom call %", i.name()));
-    std::get<CustomCallStep>(plan.spec.programs[planned.program].steps[planned.step].body).call = *std::move(call);
+    auto& step = std::get<CustomCallStep>(plan.spec.programs[planned.program].steps[planned.step].body);
+    step.call = *std::move(call);
+    step.site = std::move(site);
   }
   return OkStatus();
 }

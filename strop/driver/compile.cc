@@ -123,7 +123,8 @@ Result<std::shared_ptr<const CompiledProgram>> RunPhases(std::unique_ptr<Module>
     explanation.memory = std::move(plan.memory);
   }
   STROP_ASSIGN(program->executable, Executable::Create(std::move(plan.spec)));
-  program->module = std::move(module);
+  program->entry = module->EffectiveEntryLayout();
+  program->module = std::make_unique<ProgramModule>(std::move(module));
   clock.Lap("codegen");
 
   for (const std::string& line : explanation.interpreted) STROP_LOG_AT(1, "interpreted: ", line);
@@ -160,6 +161,7 @@ CompileSettings SettingsFrom(const Options& options) {
                        .large_constants = options.xla_dump_large_constants,
                        .snapshots = options.xla_dump_hlo_snapshots};
   settings.reproducers = ReproducersFrom(options);
+  settings.cache = {options.cache_dir, options.cache_megabytes << 20};
   settings.lapack_library = options.lapack_library;
   settings.memory_limit = options.memory_limit;
   settings.pool = &ThreadPool::Default();

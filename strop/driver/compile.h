@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,12 @@ struct ReproducerSettings {
   std::vector<std::string> flags;  // of the command that repeats it
 };
 
+// Programs that are kept for other processes (driver/program_cache.h).
+struct CacheSettings {
+  std::string folder;  // empty: none are
+  int64_t most_bytes = 0;
+};
+
 struct CompileSettings {
   int optimization_level = 2;  // 0: few passes, fast code generation
   bool verify_each = false;    // verify the module after every pass
@@ -43,6 +50,7 @@ struct CompileSettings {
   std::string memory_limit;                          // option of that name
   bool explain = false;                              // collect the reasons below
   ReproducerSettings reproducers;
+  CacheSettings cache;
   // The program once more, as it was before compiling; a compilation that is given none leaves no reproducer.
   std::function<Result<std::unique_ptr<Module>>()> reload;
 };
@@ -71,9 +79,30 @@ struct Timing {
   double milliseconds = 0;
 };
 
+// The module of a compiled program: there, or read from an artifact when somebody asks for it, which running and most
+// questions do not.
+class ProgramModule {
+ public:
+  ProgramModule() = default;
+  explicit ProgramModule(std::shared_ptr<const Module> module) : module_(std::move(module)) {}
+  // A HloModuleProtoWithConfig that `owner` keeps.
+  ProgramModule(std::string_view proto, std::shared_ptr<const void> owner) : proto_(proto), owner_(std::move(owner)) {}
+
+  // An error of an artifact alone.
+  Result<std::shared_ptr<const Module>> Get() const;
+  Result<std::string> Proto() const;
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<const Module> module_;  // guarded by mutex_
+  std::string_view proto_;
+  std::shared_ptr<const void> owner_;
+};
+
 struct CompiledProgram {
-  std::shared_ptr<const Module> module;  // scheduled; what as_text() shows. Interpreted kernels refer to it.
+  std::unique_ptr<ProgramModule> module;  // scheduled; what as_text() shows. Interpreted kernels refer to it.
   std::shared_ptr<const Executable> executable;
+  EntryLayout entry;  // the program's arguments and result, tuples and all
   ModuleCost cost;
   Explanation explanation;
   std::vector<Timing> timings;

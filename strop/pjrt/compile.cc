@@ -2,6 +2,7 @@
 // devices.
 #include <cstdlib>
 
+#include "strop/base/archive.h"
 #include "strop/base/cursor.h"
 #include "strop/base/log.h"
 #include "strop/base/xla_flags.h"
@@ -280,26 +281,76 @@ Result<std::unique_ptr<Module>> ReadFor(const FrontendCompileOptions& options, s
 
 }  // namespace
 
-Result<std::shared_ptr<const Program>> CompileProgram(std::string_view format, std::string_view code,
-                                                      std::string_view options_bytes, const Backend& backend,
-                                                      const Options& settings) {
-  auto program = std::make_shared<Program>();
-  STROP_ASSIGN(program->options, ParseCompileOptions(options_bytes));
+Result<CompileSettings> ReadOptions(std::string_view options_bytes, const Options& settings,
+                                    FrontendCompileOptions& options) {
+  STROP_ASSIGN(options, ParseCompileOptions(options_bytes));
   Options compile_settings = settings;
-  STROP_TRY(ApplyOverrides(program->options, compile_settings));
-  STROP_ASSIGN(std::unique_ptr<Module> module, ReadFor(program->options, format, code));
+  STROP_TRY(ApplyOverrides(options, compile_settings));
+  return SettingsOf(options, compile_settings);
+}
+
+void FinishProgram(Program& program) {
+  program.fingerprint = Fingerprint(program, *program.backend);
+  FillLists(program);
+}
+
+namespace {
+
+// Options as we understand them, and in order: a framework writes the same ones in another order in each process.
+// Devices are chosen when a program is loaded.
+std::string KeyOf(std::string_view format, std::string_view code, const FrontendCompileOptions& options,
+                  const Backend& backend, const CompileSettings& settings) {
+  FrontendCompileOptions plain = options;
+  plain.device_assignment.reset();
+  plain.device_ordinal = -1;
+  plain.overrides.clear();
+  ByteWriter source;
+  source(format, SerializeCompileOptions(plain), code);
+  for (const auto& [name, value] : options.overrides) source(name, uint64_t{value.index()}, OverrideText(value));
+  return ProgramCache::KeyOf(source.bytes(), backend, settings);
+}
+
+Result<std::shared_ptr<Program>> CompileNew(const FrontendCompileOptions& options, std::string_view format,
+                                            std::string_view code, const Backend& backend,
+                                            const CompileSettings& settings) {
+  auto program = std::make_shared<Program>();
+  STROP_ASSIGN(std::unique_ptr<Module> module, ReadFor(options, format, code));
   if (module->config().num_partitions > 1) spmd::ChooseResultShardings(*module);
   for (const Instruction* parameter : module->entry()->parameters())
     STROP_TRY(AppendShardings(*parameter, program->parameters.shardings));
   STROP_TRY(AppendShardings(*module->entry()->root(), program->outputs.shardings));
-  CompileSettings compile = SettingsOf(program->options, compile_settings);
-  compile.reload = [&] { return ReadFor(program->options, format, code); };
-  STROP_ASSIGN(program->compiled, Compile(std::move(module), backend, compile));
+  STROP_ASSIGN(program->compiled, Compile(std::move(module), backend, settings));
+  return program;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Program>> CompileProgram(std::string_view format, std::string_view code,
+                                                      std::string_view options_bytes, const Backend& backend,
+                                                      const Options& settings) {
+  FrontendCompileOptions options;
+  STROP_ASSIGN(CompileSettings compile, ReadOptions(options_bytes, settings, options));
+  STROP_ASSIGN(const std::optional<ProgramCache> cache, ProgramCache::Open(compile));
+  const std::string key = cache ? KeyOf(format, code, options, backend, compile) : std::string();
+  std::shared_ptr<Program> program;
+  if (cache) {
+    Result<std::shared_ptr<Program>> found = FindProgram(*cache, key, backend, compile);
+    if (found.ok()) program = *std::move(found);
+    if (!found.ok() && found.status().code() != StatusCode::kNotFound)
+      STROP_LOG_AT(1, "a program that was kept is compiled again: ", found.status().message());
+  }
+  const bool was_kept = program != nullptr;
+  if (!was_kept) {
+    compile.reload = [&] { return ReadFor(options, format, code); };
+    STROP_ASSIGN(program, CompileNew(options, format, code, backend, compile));
+  }
+  program->options = std::move(options);
   program->format = format;
   program->code = code;
   program->options_bytes = options_bytes;
-  program->fingerprint = Fingerprint(*program, backend);
-  FillLists(*program);
+  program->backend = &backend;
+  FinishProgram(*program);
+  if (cache && !was_kept) KeepProgram(*cache, key, *program);
   return std::shared_ptr<const Program>(std::move(program));
 }
 

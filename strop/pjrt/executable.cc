@@ -11,7 +11,7 @@ Status Executable_Destroy(PJRT_Executable_Destroy_Args& args) {
 }
 
 Status Executable_Name(PJRT_Executable_Name_Args& args) {
-  const std::string& name = args.executable->program->compiled->module->name();
+  const std::string& name = args.executable->program->executable().name();
   args.executable_name = name.c_str();
   args.executable_name_size = name.size();
   return OkStatus();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "strop/driver/compile.h"
+#include "strop/driver/program_cache.h"
 #include "strop/pjrt/c_api/extensions.h"
 #include "strop/pjrt/objects.h"
 #include "strop/proto/compile_options.h"
@@ -17,8 +18,9 @@ namespace strop::pjrt {
 struct Program {
   std::shared_ptr<const CompiledProgram> compiled;
   FrontendCompileOptions options;
-  // As they came, for serialisation: Strop recompiles when it loads, so that an artefact fits any machine.
+  // As they came: where an artifact that was serialised elsewhere does not fit, the program is compiled again.
   std::string format, code, options_bytes;
+  const Backend* backend = nullptr;
   std::string fingerprint;
 
   struct Leaves {
@@ -44,6 +46,11 @@ struct Program {
 Result<std::shared_ptr<const Program>> CompileProgram(std::string_view format, std::string_view code,
                                                       std::string_view options_bytes, const Backend& backend,
                                                       const Options& settings);
+// What compile options say of one program, `settings` being the client's: overrides checked and taken.
+Result<CompileSettings> ReadOptions(std::string_view options_bytes, const Options& settings,
+                                    FrontendCompileOptions& options);
+// Derives what Program keeps of the rest: the lists that the C API hands out.
+void FinishProgram(Program& program);
 // Places a program on a client's devices.
 Result<PJRT_LoadedExecutable*> LoadProgram(PJRT_Client* client, std::shared_ptr<const Program> program,
                                            const FrontendCompileOptions& options);
@@ -52,7 +59,13 @@ Result<PJRT_LoadedExecutable*> LoadProgram(PJRT_Client* client, std::shared_ptr<
 std::vector<PJRT_Layouts_MemoryLayout*> LayoutsOf(const std::vector<Shape>& shapes);
 
 // ---- serialize.cc
-std::string SerializeProgram(const Program& program);
+Result<std::string> SerializeProgram(const Program& program);
+// Of the program alone, which is then compiled when it is loaded.
+std::string SerializeSource(std::string_view format, std::string_view options_bytes, std::string_view code);
+// What a cache holds of a program: all that is compiled, not the source and the options, of which its key is made.
+Result<std::shared_ptr<Program>> FindProgram(const ProgramCache& cache, std::string_view key, const Backend& backend,
+                                             const CompileSettings& settings);
+void KeepProgram(const ProgramCache& cache, std::string_view key, const Program& program);
 Result<std::shared_ptr<const Program>> DeserializeProgram(std::string_view bytes, std::string_view override_options,
                                                           const Backend& backend, const Options& settings);
 

@@ -50,7 +50,8 @@ Status Write(const Program& program, std::span<const Literal> leaves, std::span<
   std::vector<Buffer*> buffers;
   for (Buffer& output : outputs) buffers.push_back(&output);
   STROP_ASSIGN(const std::vector<Literal> results, ReadBuffers(buffers));
-  const EntryLayout entry = program.compiled->module->EffectiveEntryLayout();
+  STROP_ASSIGN(const std::shared_ptr<const Module> module, program.compiled->module->Get());
+  const EntryLayout entry = module->EffectiveEntryLayout();
   std::vector<Literal> arguments;
   size_t next = 0;
   for (const Shape& parameter : entry.parameters) {

@@ -92,6 +92,8 @@ struct RegionContext {
   void* scratch = nullptr;                       // for those
   void* shared = nullptr;
 };
+// The function by whose name such code calls them: (context, number of the call, its arguments).
+inline constexpr const char* kRegionCallSymbol = "strop_region_call";
 // Machine code for loops and branches of small steps as a whole, on this thread; false: it saw that it was cancelled.
 using RegionFn = bool (*)(void* const* args, RegionContext* context);
 struct RegionStep {
@@ -136,6 +138,7 @@ struct CallStep {
 struct CustomCallStep {
   std::shared_ptr<CustomCall> call;
   int32_t num_operands = 0;
+  std::shared_ptr<const CustomCallSite> site = nullptr;  // what `call` was bound for; null: it cannot be written down
 };
 
 // args[0] (u64[2], low word first) = the executable's 128-bit random state, which then advances by `delta`.
@@ -204,6 +207,8 @@ struct Step {
   StepBody body;
   std::vector<StepArg> args;
   StepInfo info;
+  // What the backend makes `body` from, of kernels, regions and host steps; empty: it cannot be written down.
+  std::string recipe = {};
 
   StepKind kind() const { return static_cast<StepKind>(body.index()); }
 };
@@ -264,7 +269,9 @@ struct ExecutableSpec {
   bool run_inline = false;  // cheap enough for the caller's thread
   bool time_runs = false;   // what it costs is seen when it runs (loops): on the caller's thread while runs are brief
   int64_t code_bytes = 0;
-  std::shared_ptr<const void> code;       // keeps the machine code alive
+  std::shared_ptr<const void> code;  // keeps the machine code alive
+  // Where that code comes from, for those who write the program down: what recipes name by number.
+  std::vector<std::shared_ptr<const std::string>> objects;
   uint64_t rng_seed[2] = {0x7012395, 0};  // first state of RngStateStep, low word first (XLA's)
 };
 

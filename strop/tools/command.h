@@ -64,6 +64,7 @@ Result<std::unique_ptr<Module>> ParseFile(const std::string& path);
 Result<PassLibraries> TakeLibraries(Arguments& arguments);
 
 Status RunCheck(Arguments& arguments);
+Status RunCompile(Arguments& arguments);
 Status RunDevices(Arguments& arguments);
 Status RunDiffCommand(Arguments& arguments);
 Status RunExplain(Arguments& arguments);

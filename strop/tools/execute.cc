@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "strop/driver/artifact.h"
+#include "strop/driver/program_cache.h"
 #include "strop/runtime/launch.h"
 
 namespace strop::tools {
@@ -53,7 +55,18 @@ Result<Program> Program::Compile(std::unique_ptr<Module> module, const Backend& 
   module->config().has_entry_layout = true;
   STROP_ASSIGN(out.devices_, backend.OpenDevices(1));
   settings.pool = &out.devices_->pool();
-  STROP_ASSIGN(out.program_, strop::Compile(std::move(module), backend, settings));
+  STROP_ASSIGN(out.program_, CompileOrFind(std::move(module), backend, settings));
+  return out;
+}
+
+Result<Program> Program::Load(std::string_view bytes, std::shared_ptr<const void> owner, const Backend& backend,
+                              const CompileSettings& settings) {
+  Program out;
+  STROP_ASSIGN(const Artifact artifact, Artifact::Open(bytes, std::move(owner)));
+  if (!HasProgram(artifact)) return InvalidArgument("the executable was serialised as it came, without machine code");
+  STROP_ASSIGN(out.program_, ReadProgram(artifact, backend, settings));
+  out.result_ = out.program_->entry.result.WithoutLayout();
+  STROP_ASSIGN(out.devices_, backend.OpenDevices(1));
   return out;
 }
 

@@ -12,6 +12,9 @@ class Program {
  public:
   // Takes the module over; its entry becomes row-major, as literals are.
   static Result<Program> Compile(std::unique_ptr<Module> module, const Backend& backend, CompileSettings settings);
+  // Of an artifact that `owner` keeps.
+  static Result<Program> Load(std::string_view bytes, std::shared_ptr<const void> owner, const Backend& backend,
+                              const CompileSettings& settings);
   // `observer`: told about every step.
   Result<Literal> Run(std::span<const Literal> arguments, std::shared_ptr<StepObserver> observer = nullptr) const;
   const CompiledProgram& compiled() const { return *program_; }

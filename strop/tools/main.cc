@@ -9,6 +9,9 @@
 namespace strop::tools {
 namespace {
 
+constexpr Flag kCompileFlags[] = {
+    {"-o", "OUT", "The file to write, which ends in .aot."},
+};
 constexpr Flag kExplainFlags[] = {
     {"--all", "", "Lists in full."},
     {"--memory", "", "The memory alone: what is alive at the peak, and while each step runs."},
@@ -99,6 +102,8 @@ constexpr Flag kVizFlags[] = {
 
 constexpr Command kCommands[] = {
     {"check", "FILE...", "Reads and verifies programs; says what is wrong, and where.", {}, &RunCheck},
+    {"compile", "FILE", "Compiles a program ahead of time; strop run loads what it writes without compiling.",
+     kCompileFlags, &RunCompile},
     {"devices", "", "Lists the backends of this build and what they found on this machine.", {}, &RunDevices},
     {"diff", "WAS IS",
      "Says what two programs do not have in common, where two compilations (folders of dumps) first differ, or what "

@@ -66,7 +66,9 @@ std::string PlanOf(const std::string& file, const Backend& backend, const Compil
   if (!module.ok()) return StrCat("not a program: ", module.status().message(), "\n");
   const Result<std::shared_ptr<const CompiledProgram>> program = Compile(*std::move(module), backend, settings);
   if (!program.ok()) return StrCat("not compiled: ", program.status().message(), "\n");
-  return StrCat((*program)->module->ToString(), "\n\n", (*program)->plan_text, "\n");
+  const Result<std::shared_ptr<const Module>> compiled = (*program)->module->Get();
+  if (!compiled.ok()) return StrCat("not compiled: ", compiled.status().message(), "\n");
+  return StrCat((*compiled)->ToString(), "\n\n", (*program)->plan_text, "\n");
 }
 
 // "line 12\n- was\n+ is\n"

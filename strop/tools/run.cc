@@ -7,11 +7,13 @@
 #include <chrono>
 #include <cstdio>
 
+#include "strop/base/mapped_file.h"
 #include "strop/driver/load.h"
 #include "strop/driver/pass_libraries.h"
 #include "strop/interp/interpreter.h"
 #include "strop/passes/pipeline.h"
 #include "strop/proto/module_proto.h"
+#include "strop/runtime/artifact.h"
 #include "strop/tools/checks.h"
 #include "strop/tools/command.h"
 #include "strop/tools/execute.h"
@@ -210,11 +212,40 @@ bool IsGridProgram(const Module& module) {
   return false;
 }
 
+// The program of an artifact, which is loaded, not compiled. Its arguments are made for a module that has nothing else.
+Status RunArtifact(const std::string& path, const MappedFile& file, const RunSettings& settings) {
+  if (settings.backend == "interp" || settings.compare)
+    return InvalidArgument(path, " is compiled: there is no program to evaluate");
+  STROP_ASSIGN(const Backend* backend, FindBackend(settings.backend));
+  RunResult out;
+  Clock clock;
+  STROP_ASSIGN(const Program program, Program::Load(file.bytes, file.owner, *backend, settings.compile));
+  out.compile_ms = clock.Milliseconds();
+  Module module("arguments");
+  Computation* entry = module.AddComputation("main");
+  for (const Shape& shape : program.compiled().entry.parameters)
+    entry->AddParameter(entry->parameter_count(), shape.WithoutLayout());
+  module.set_entry(entry);
+  STROP_ASSIGN(const std::vector<Literal> inputs, MakeInputs(module, settings.inputs));
+  STROP_TRY(TimeRuns(settings.runs, &out, [&]() -> Status {
+    STROP_ASSIGN(out.value, program.Run(inputs));
+    return OkStatus();
+  }));
+  return Report(out, program.compiled().entry.result, settings, path);
+}
+
 }  // namespace
 
 Status RunRun(Arguments& arguments) {
   STROP_ASSIGN(RunSettings settings, TakeSettings(arguments));
   STROP_ASSIGN(std::vector<std::string> files, arguments.Files(1, 1));
+  if (files[0] != "-") {
+    const Result<MappedFile> file = MapFile(files[0]);
+    if (file.ok() && IsArtifact(file->bytes)) {
+      Status ran = RunArtifact(files[0], *file, settings);
+      return ran.ok() ? ran : std::move(ran).Note(StrCat("while running ", files[0]));
+    }
+  }
   STROP_ASSIGN(std::string bytes, ReadFile(files[0]));
   STROP_ASSIGN(std::vector<std::unique_ptr<Module>> modules, LoadPrograms(bytes, files[0]));
   Status first;

@@ -12,7 +12,7 @@ ENTRY main {
   ROOT y = f32[2]{0} negate(x)
 }
 """
-COMMANDS = ("check", "devices", "diff", "explain", "opt", "parse", "reduce", "replay", "run", "translate", "viz")
+COMMANDS = ("check", "compile", "devices", "diff", "explain", "opt", "parse", "reduce", "replay", "run", "translate", "viz")
 READERS = tuple(c for c in COMMANDS if c not in ("devices", "diff", "replay"))
 
 # What is typed behind `strop`, exit code, words of the first line of stderr.

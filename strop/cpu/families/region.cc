@@ -38,26 +38,16 @@ Decision JoinsRegion(const Instruction& kernel) {
   return Decision::Yes();
 }
 
-Result<std::vector<KernelStep>> CallsOfRegion(const Region& region) {
-  std::vector<KernelStep> calls;
+Result<std::vector<std::string>> CallsOfRegion(const Region& region) {
+  std::vector<std::string> calls;
   for (const std::vector<RegionNode>& program : region.programs) {
     for (const RegionNode& node : program) {
       if (node.kind != RegionNodeKind::kKernel || !IsCall(*node.instruction)) continue;
       STROP_ASSIGN(CompiledKernel kernel, MakeLibraryKernel(KernelSpec{node.instruction, node.in_place}));
-      KernelStep* step = std::get_if<KernelStep>(&kernel.body);
-      if (!step || !step->library) return Internal("%", node.instruction->name(), " is no kernel of the library");
-      calls.push_back(std::move(*step));
+      calls.push_back(std::move(kernel.recipe));
     }
   }
   return calls;
-}
-
-void CallFromRegion(const RegionContext* context, int64_t call, void* const* args) {
-  const KernelStep& kernel = context->calls[call];
-  for (TaskCall round{args, 0, context->shared}; round.round < kernel.rounds; ++round.round) {
-    if (kernel.prepare_tasks > 0) kernel.library->Prepare(round, 0, kernel.prepare_tasks);
-    kernel.library->Run(round, 0, kernel.num_tasks, context->scratch);
-  }
 }
 
 Result<EmittedKernel> EmitRegion(const KernelSpec& spec, EmitContext& context) {

@@ -1,10 +1,8 @@
 // sort by any comparator: the comparator is compiled to a function, the library's stable merge sort calls it.
 // (Comparators that are a known order of one operand never come here: library/sort.cc takes them.)
-#include <cstring>
-
 #include "strop/codegen/elemental.h"
 #include "strop/cpu/kernel_family.h"
-#include "strop/cpu/kernels/sort.h"
+#include "strop/cpu/load/problems.h"
 
 namespace strop::cpu {
 namespace {
@@ -40,32 +38,20 @@ Status Emit(const KernelSpec& spec, EmitContext& context) {
   return OkStatus();
 }
 
-StepBody Wrap(const KernelSpec& spec, void* function) {
+std::string Recipe(const KernelSpec& spec, const CodeRef& function) {
   const Instruction& sort = *spec.instruction;
   const Shape& first = sort.operand(0)->shape();
   const int64_t dimension = sort.attrs<SortAttrs>().dimensions[0];
-  SortShape shape;
-  shape.n = first.dim(dimension);
+  SortByCodeProblem problem{.less = function};
+  problem.shape.n = first.dim(dimension);
   for (int64_t d = 0; d < first.rank(); ++d)
-    if (d != dimension) (d < dimension ? shape.outer : shape.inner) *= first.dim(d);
-  std::vector<int64_t> element_bytes;
-  for (int64_t k = 0; k < sort.operand_count(); ++k) element_bytes.push_back(Bytes(sort.operand(k)->shape().type()));
-  const int64_t count = first.num_elements();
-  const auto less = reinterpret_cast<SortLess>(function);
-  return HostStep{.fn = [=](const HostCall& call) -> Status {
-    std::vector<SortOperand> operands;
-    for (size_t k = 0; k < element_bytes.size(); ++k) {
-      void* result = call.args[element_bytes.size() + k];
-      if (result != call.args[k]) std::memcpy(result, call.args[k], static_cast<size_t>(count * element_bytes[k]));
-      operands.push_back(SortOperand{result, element_bytes[k]});
-    }
-    if (count == 0) return OkStatus();
-    return SortByFunction(shape, operands, less, nullptr, call.run.pool);
-  }};
+    if (d != dimension) (d < dimension ? problem.shape.outer : problem.shape.inner) *= first.dim(d);
+  for (int64_t k = 0; k < sort.operand_count(); ++k) problem.widths.push_back(Bytes(sort.operand(k)->shape().type()));
+  return RecipeOf(kSortByCodeRecipe, problem);
 }
 
 }  // namespace
 
-const KernelFamily kSortFamily = {.name = "sort", .matches = &Matches, .emit_function = &Emit, .wrap = &Wrap};
+const KernelFamily kSortFamily = {.name = "sort", .matches = &Matches, .emit_function = &Emit, .recipe = &Recipe};
 
 }  // namespace strop::cpu

@@ -1,8 +1,6 @@
 // convolution -> the library's Conv: dimension labels and row-major shapes become strides.
-#include <algorithm>
-
-#include "strop/cpu/kernels/conv.h"
 #include "strop/cpu/library/library.h"
+#include "strop/cpu/load/problems.h"
 
 namespace strop::cpu {
 namespace {
@@ -55,23 +53,6 @@ Result<ConvProblem> ProblemOf(const Instruction& conv) {
   return p;
 }
 
-class ConvolutionTasks final : public TaskKernel {
- public:
-  explicit ConvolutionTasks(std::shared_ptr<const Conv> conv) : conv_(std::move(conv)) {}
-  void Prepare(const TaskCall& call, int64_t begin, int64_t end) const override {
-    conv_->Prepare(Bind(call), begin, end);
-  }
-  void Run(const TaskCall& call, int64_t begin, int64_t end, void* scratch) const override {
-    conv_->Run(Bind(call), begin, end, scratch);
-  }
-
- private:
-  static ConvCall Bind(const TaskCall& call) {
-    return {call.args[0], call.args[1], call.args[2], call.round, call.shared};
-  }
-  std::shared_ptr<const Conv> conv_;
-};
-
 }  // namespace
 
 Decision SupportsConvolution(const Instruction& convolution) {
@@ -83,18 +64,7 @@ Decision SupportsConvolution(const Instruction& convolution) {
 
 Result<CompiledKernel> MakeConvolution(const KernelSpec& spec) {
   STROP_ASSIGN(ConvProblem problem, ProblemOf(*spec.instruction));
-  STROP_ASSIGN(std::shared_ptr<const Conv> conv, Conv::Create(problem));
-  KernelStep step;
-  step.num_tasks = conv->num_tasks();
-  step.scratch_bytes = conv->scratch_bytes();
-  step.rounds = conv->rounds();
-  step.prepare_tasks = conv->prepare_tasks();
-  step.shared_bytes = conv->shared_bytes();
-  CompiledKernel kernel;
-  kernel.tiles = conv->tiles();
-  step.library = std::make_shared<ConvolutionTasks>(std::move(conv));
-  kernel.body = std::move(step);
-  return kernel;
+  return FromRecipe(RecipeOf(kConvolutionRecipe, problem));
 }
 
 }  // namespace strop::cpu

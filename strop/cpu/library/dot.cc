@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "strop/cpu/kernels/gemm.h"
 #include "strop/cpu/library/library.h"
+#include "strop/cpu/load/problems.h"
 
 namespace strop::cpu {
 namespace {
@@ -120,27 +120,6 @@ Result<GemmProblem> GemmProblemOf(const Instruction& dot) {
   return p;
 }
 
-namespace {
-
-class DotTasks final : public TaskKernel {
- public:
-  explicit DotTasks(std::shared_ptr<const Gemm> gemm) : gemm_(std::move(gemm)) {}
-  void Prepare(const TaskCall& call, int64_t begin, int64_t end) const override {
-    gemm_->Prepare(Bind(call), begin, end);
-  }
-  void Run(const TaskCall& call, int64_t begin, int64_t end, void* scratch) const override {
-    gemm_->Run(Bind(call), begin, end, scratch);
-  }
-
- private:
-  static GemmCall Bind(const TaskCall& call) {
-    return {call.args[0], call.args[1], call.args[2], call.round, call.shared};
-  }
-  std::shared_ptr<const Gemm> gemm_;
-};
-
-}  // namespace
-
 // Packing the parts of complex operands for four real products pays from about here on; what is smaller is a loop.
 constexpr int64_t kFewComplexProducts = 1024;
 
@@ -154,29 +133,7 @@ Decision SupportsDot(const Instruction& dot) {
 
 Result<CompiledKernel> MakeDot(const KernelSpec& spec) {
   STROP_ASSIGN(GemmProblem problem, GemmProblemOf(*spec.instruction));
-  CompiledKernel kernel;
-  if (SplitGemm::Suits(problem)) {
-    STROP_ASSIGN(std::shared_ptr<const SplitGemm> split, SplitGemm::Create(problem));
-    const std::string tiles = split->tiles();
-    HostStep step;
-    step.fn = [split = std::move(split)](const HostCall& call) {
-      return split->Run(call.args[0], call.args[1], call.args[2], call.run.pool);
-    };
-    kernel.tiles = tiles;
-    kernel.body = std::move(step);
-    return kernel;
-  }
-  STROP_ASSIGN(std::shared_ptr<const Gemm> gemm, Gemm::Create(problem));
-  KernelStep step;
-  step.num_tasks = gemm->num_tasks();
-  step.scratch_bytes = gemm->scratch_bytes();
-  kernel.tiles = gemm->tiles();
-  step.rounds = gemm->rounds();
-  step.prepare_tasks = gemm->prepare_tasks();
-  step.shared_bytes = gemm->shared_bytes();
-  step.library = std::make_shared<DotTasks>(std::move(gemm));
-  kernel.body = std::move(step);
-  return kernel;
+  return FromRecipe(RecipeOf(kGemmRecipe, problem));
 }
 
 }  // namespace strop::cpu

@@ -32,6 +32,15 @@ const Row* Find(Op op) {
 
 }  // namespace
 
+Result<CompiledKernel> FromRecipe(std::string recipe, const LoadContext& context) {
+  STROP_ASSIGN(MadeStep made, MakeStep(recipe, context));
+  CompiledKernel kernel;
+  kernel.body = std::move(made.body);
+  kernel.tiles = std::move(made.tiles);
+  kernel.recipe = std::move(recipe);
+  return kernel;
+}
+
 Decision LibrarySupports(const Instruction& i) {
   const Row* row = Find(i.op());
   if (!row) return Decision::No("the library has no ", Name(i.op()));

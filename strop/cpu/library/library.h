@@ -5,11 +5,15 @@
 #include <vector>
 
 #include "strop/backend/backend.h"
+#include "strop/cpu/load/recipe.h"
 #include "strop/plan/band.h"
 
 namespace strop::cpu {
 
 struct GemmProblem;
+
+// The recipe that the library's makers state, with the step made from it.
+Result<CompiledKernel> FromRecipe(std::string recipe, const LoadContext& context = {{}, AllRecipeKinds()});
 
 // Does the library have a kernel for this instruction (not fused)?
 Decision LibrarySupports(const Instruction& instruction);
@@ -21,7 +25,8 @@ Result<CompiledKernel> MakeLibraryKernel(const KernelSpec& spec);
 Decision JoinsBand(const Instruction& kernel, int64_t elements);
 // The kernels of a band for which code is generated, and the band's own of them once they are compiled.
 std::vector<KernelSpec> GeneratedOf(const Band& band);
-Result<CompiledKernel> MakeBand(const KernelSpec& spec, const Band& band, std::span<const CompiledKernel> generated);
+Result<CompiledKernel> MakeBand(const KernelSpec& spec, const Band& band, std::span<const CompiledKernel> generated,
+                                const LoadContext& context);
 
 // ---- one pair an op
 // -----------------------------------------------------------------------------------------------------

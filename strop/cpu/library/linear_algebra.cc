@@ -1,9 +1,6 @@
-// cholesky and triangular-solve -> the kernel library; both work in place, on a copy of the operand.
-#include <cstring>
-
-#include "strop/cpu/kernels/cholesky.h"
-#include "strop/cpu/kernels/triangular_solve.h"
+// cholesky and triangular-solve -> the kernel library.
 #include "strop/cpu/library/library.h"
+#include "strop/cpu/load/problems.h"
 
 namespace strop::cpu {
 namespace {
@@ -24,26 +21,15 @@ int64_t BatchOf(const Shape& shape) {
   return n;
 }
 
-void CopyIfApart(void* to, const void* from, int64_t bytes) {
-  if (to != from) std::memcpy(to, from, bytes);
-}
-
 }  // namespace
 
 Decision SupportsCholesky(const Instruction& i) { return IsLapackType(i.shape().type()); }
 
 Result<CompiledKernel> MakeCholesky(const KernelSpec& spec) {
-  const Instruction& i = *spec.instruction;
-  const Shape& shape = i.shape();
-  HostStep step;
-  step.fn = [type = shape.type(), lower = i.attrs<CholeskyAttrs>().lower, batch = BatchOf(shape),
-             n = shape.dim(shape.rank() - 1), bytes = shape.byte_size()](const HostCall& call) {
-    CopyIfApart(call.args[1], call.args[0], bytes);
-    return Cholesky(type, lower, batch, n, call.args[1], call.run.pool);
-  };
-  CompiledKernel kernel;
-  kernel.body = std::move(step);
-  return kernel;
+  const Shape& shape = spec.instruction->shape();
+  return FromRecipe(
+      RecipeOf(kCholeskyRecipe, CholeskyProblem{shape.type(), spec.instruction->attrs<CholeskyAttrs>().lower,
+                                                BatchOf(shape), shape.dim(shape.rank() - 1)}));
 }
 
 Decision SupportsTriangularSolve(const Instruction& i) { return IsLapackType(i.shape().type()); }
@@ -61,15 +47,9 @@ Result<CompiledKernel> MakeTriangularSolve(const KernelSpec& spec) {
     case TransposeA::Adjoint: options.transpose = TriangularTranspose::kAdjoint; break;
     default: options.transpose = TriangularTranspose::kNone;
   }
-  HostStep step;
-  step.fn = [type = shape.type(), options, batch = BatchOf(shape), m = shape.dim(shape.rank() - 2),
-             n = shape.dim(shape.rank() - 1), bytes = shape.byte_size()](const HostCall& call) {
-    CopyIfApart(call.args[2], call.args[1], bytes);
-    return TriangularSolve(type, options, batch, m, n, call.args[0], call.args[2], call.run.pool);
-  };
-  CompiledKernel kernel;
-  kernel.body = std::move(step);
-  return kernel;
+  return FromRecipe(RecipeOf(kTriangularSolveRecipe,
+                             TriangularSolveProblem{shape.type(), options, BatchOf(shape), shape.dim(shape.rank() - 2),
+                                                    shape.dim(shape.rank() - 1)}));
 }
 
 }  // namespace strop::cpu

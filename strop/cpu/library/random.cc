@@ -1,7 +1,7 @@
 // rng-bit-generator -> the kernel library. The state is taken as 64-bit words, low one first, whatever its elements
 // are.
-#include "strop/cpu/kernels/rng.h"
 #include "strop/cpu/library/library.h"
+#include "strop/cpu/load/problems.h"
 
 namespace strop::cpu {
 
@@ -16,17 +16,12 @@ Decision SupportsRngBitGenerator(const Instruction& i) {
 Result<CompiledKernel> MakeRngBitGenerator(const KernelSpec& spec) {
   const Instruction& i = *spec.instruction;
   const Shape& bits = i.shape().element(1);
-  const RngAlgorithm algorithm = static_cast<RngAlgorithm>(i.attrs<RngBitGeneratorAttrs>().algorithm);
-  HostStep step;
-  step.fn = [algorithm, type = bits.type(), dims = bits.dims(),
-             words = static_cast<size_t>(i.operand(0)->shape().byte_size() / 8)](const HostCall& call) {
-    const std::span<const uint64_t> state(static_cast<const uint64_t*>(call.args[0]), words);
-    const std::span<uint64_t> next(static_cast<uint64_t*>(call.args[1]), words);
-    return RngBitGenerator(algorithm, type, dims, state, next, call.args[2], call.run.pool);
-  };
-  CompiledKernel kernel;
-  kernel.body = std::move(step);
-  return kernel;
+  RandomBitsProblem problem;
+  problem.algorithm = static_cast<RngAlgorithm>(i.attrs<RngBitGeneratorAttrs>().algorithm);
+  problem.type = bits.type();
+  problem.dims = bits.dims();
+  problem.words = i.operand(0)->shape().byte_size() / 8;
+  return FromRecipe(RecipeOf(kRandomBitsRecipe, problem));
 }
 
 }  // namespace strop::cpu

@@ -4,8 +4,8 @@
 //
 // is what jax.numpy.cumsum lowers to. Padding is the initial value, which is combined many times, so it must be the
 // combiner's identity (or the combiner must not count).
-#include "strop/cpu/kernels/scan.h"
 #include "strop/cpu/library/library.h"
+#include "strop/cpu/load/problems.h"
 
 namespace strop::cpu {
 namespace {
@@ -73,14 +73,7 @@ Decision SupportsScan(const Instruction& reduce_window) {
 
 Result<CompiledKernel> MakeScan(const KernelSpec& spec) {
   STROP_ASSIGN(ScanProblem problem, ProblemOf(*spec.instruction));
-  HostStep step;
-  step.fn = [problem](const HostCall& call) {
-    RunScan(problem, call.args[0], call.args[1], call.args[2], call.run.pool);
-    return OkStatus();
-  };
-  CompiledKernel kernel;
-  kernel.body = std::move(step);
-  return kernel;
+  return FromRecipe(RecipeOf(kScanRecipe, problem));
 }
 
 }  // namespace strop::cpu

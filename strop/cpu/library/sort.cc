@@ -1,12 +1,7 @@
 // sort by one key in a known order, topk and fft -> the kernel library.
-#include <algorithm>
-#include <cstring>
-
 #include "strop/analysis/scalar_pattern.h"
-#include "strop/cpu/kernels/fft.h"
-#include "strop/cpu/kernels/sort.h"
-#include "strop/cpu/kernels/top_k.h"
 #include "strop/cpu/library/library.h"
+#include "strop/cpu/load/problems.h"
 
 namespace strop::cpu {
 namespace {
@@ -54,25 +49,11 @@ Decision SupportsSort(const Instruction& sort) {
 
 Result<CompiledKernel> MakeSort(const KernelSpec& spec) {
   const Instruction& i = *spec.instruction;
-  STROP_ASSIGN(SortKey key, KeyOf(i));
-  std::vector<int64_t> widths, bytes;
-  for (int64_t k = 0; k < i.operand_count(); ++k) {
-    widths.push_back(Bytes(i.operand(k)->shape().type()));
-    bytes.push_back(i.operand(k)->shape().byte_size());
-  }
-  HostStep step;
-  step.fn = [key, shape = ShapeOf(i), widths, bytes](const HostCall& call) {
-    std::vector<SortOperand> operands;
-    const size_t n = widths.size();
-    for (size_t k = 0; k < n; ++k) {
-      if (call.args[n + k] != call.args[k] && bytes[k] > 0) std::memcpy(call.args[n + k], call.args[k], bytes[k]);
-      operands.push_back({call.args[n + k], widths[k]});
-    }
-    return SortByKey(shape, operands, key, call.run.pool);
-  };
-  CompiledKernel kernel;
-  kernel.body = std::move(step);
-  return kernel;
+  SortProblem problem;
+  STROP_ASSIGN(problem.key, KeyOf(i));
+  problem.shape = ShapeOf(i);
+  for (int64_t k = 0; k < i.operand_count(); ++k) problem.widths.push_back(Bytes(i.operand(k)->shape().type()));
+  return FromRecipe(RecipeOf(kSortRecipe, problem));
 }
 
 Decision SupportsTopK(const Instruction& i) {
@@ -85,16 +66,9 @@ Decision SupportsTopK(const Instruction& i) {
 
 Result<CompiledKernel> MakeTopK(const KernelSpec& spec) {
   const Shape& input = spec.instruction->operand(0)->shape();
-  HostStep step;
-  step.fn = [type = input.type(), rows = RowsOf(input), n = input.dim(input.rank() - 1),
-             k = spec.instruction->attrs<TopKAttrs>().k,
-             largest = spec.instruction->attrs<TopKAttrs>().largest](const HostCall& call) {
-    return TopK(type, largest, rows, n, k, call.args[0], call.args[1], static_cast<int32_t*>(call.args[2]),
-                call.run.pool);
-  };
-  CompiledKernel kernel;
-  kernel.body = std::move(step);
-  return kernel;
+  const TopKAttrs& a = spec.instruction->attrs<TopKAttrs>();
+  return FromRecipe(
+      RecipeOf(kTopKRecipe, TopKProblem{input.type(), RowsOf(input), input.dim(input.rank() - 1), a.k, a.largest}));
 }
 
 Decision SupportsFft(const Instruction& i) {
@@ -114,15 +88,12 @@ Result<CompiledKernel> MakeFft(const KernelSpec& spec) {
   const Instruction& i = *spec.instruction;
   const FftAttrs& a = i.attrs<FftAttrs>();
   const Shape& input = i.operand(0)->shape();
-  const bool wide = input.type() == ElementType::F64 || input.type() == ElementType::C128;
-  STROP_ASSIGN(std::shared_ptr<const FftPlan> plan, FftPlan::Create(static_cast<FftKind>(a.type), a.length, wide));
-  int64_t batch = 1;
-  for (int64_t d = 0; d + static_cast<int64_t>(a.length.size()) < input.rank(); ++d) batch *= input.dim(d);
-  HostStep step;
-  step.fn = [plan, batch](const HostCall& call) { return plan->Run(batch, call.args[0], call.args[1], call.run.pool); };
-  CompiledKernel kernel;
-  kernel.body = std::move(step);
-  return kernel;
+  FftProblem problem;
+  problem.kind = static_cast<FftKind>(a.type);
+  problem.wide = input.type() == ElementType::F64 || input.type() == ElementType::C128;
+  problem.lengths.assign(a.length.begin(), a.length.end());
+  for (int64_t d = 0; d + static_cast<int64_t>(a.length.size()) < input.rank(); ++d) problem.batch *= input.dim(d);
+  return FromRecipe(RecipeOf(kFftRecipe, problem));
 }
 
 }  // namespace strop::cpu

@@ -120,7 +120,7 @@ std::string Differential::Check() {
   const Decision supported = KernelCompiler::Supports(*kernel);
   if (!supported) return "not supported: " + supported.why_not();
   KernelCompiler compiler;
-  Result<CompiledKernels> compiled =
+  Result<GeneratedKernels> compiled =
       compiler.Compile({&spec, 1}, {.dump_dir = std::getenv("STROP_TEST_DUMP") ? std::getenv("STROP_TEST_DUMP") : ""});
   if (!compiled.ok()) return "compiler: " + compiled.status().ToString();
   const auto* step = std::get_if<KernelStep>(&compiled->kernels[0].body);

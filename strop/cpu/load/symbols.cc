@@ -1,12 +1,11 @@
-#include "strop/cpu/symbols.h"
+#include "strop/cpu/load/symbols.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <iterator>
 
-#include "strop/codegen/region_emitter.h"
-#include "strop/cpu/kernel_family.h"
+#include "strop/runtime/executable.h"
 
 #if defined(__x86_64__)
 // Of the compiler's own library: what LLVM calls for f16 where the machine has no instruction.
@@ -46,6 +45,15 @@ double Tan(double x) { return std::fabs(x) > kHuge ? static_cast<double>(tanl(x)
 void SinCos(double x, double* sine, double* cosine) {
   *sine = Sin(x);
   *cosine = Cos(x);
+}
+
+// A kernel of the library, all of it on this thread: what a region calls.
+void CallFromRegion(const RegionContext* context, int64_t call, void* const* args) {
+  const KernelStep& kernel = context->calls[call];
+  for (TaskCall round{args, 0, context->shared}; round.round < kernel.rounds; ++round.round) {
+    if (kernel.prepare_tasks > 0) kernel.library->Prepare(round, 0, kernel.prepare_tasks);
+    kernel.library->Run(round, 0, kernel.num_tasks, context->scratch);
+  }
 }
 
 // The first groups are also what LLVM itself falls back on where the machine has no instruction (floor without SSE4.1).
@@ -96,7 +104,7 @@ const Symbol* SymbolTable(size_t* size) {
       {"sincosf", Address<void, float, float*, float*>(sincosf)},
       {"memcpy", Address<void*, void*, const void*, size_t>(memcpy)},
       {"memmove", Address<void*, void*, const void*, size_t>(memmove)},
-      {RegionEmitter::kCallSymbol, Address<void, const RegionContext*, int64_t, void* const*>(CallFromRegion)},
+      {kRegionCallSymbol, Address<void, const RegionContext*, int64_t, void* const*>(CallFromRegion)},
       {"memset", Address<void*, void*, int, size_t>(memset)},
   };
   *size = std::size(kSymbols);

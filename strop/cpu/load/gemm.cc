@@ -1,0 +1,51 @@
+// Products of matrices, and sums that are cut instead of the product (kernels/gemm.h).
+#include "strop/cpu/load/problems.h"
+
+namespace strop::cpu {
+namespace {
+
+class DotTasks final : public TaskKernel {
+ public:
+  explicit DotTasks(std::shared_ptr<const Gemm> gemm) : gemm_(std::move(gemm)) {}
+  void Prepare(const TaskCall& call, int64_t begin, int64_t end) const override {
+    gemm_->Prepare(Bind(call), begin, end);
+  }
+  void Run(const TaskCall& call, int64_t begin, int64_t end, void* scratch) const override {
+    gemm_->Run(Bind(call), begin, end, scratch);
+  }
+
+ private:
+  static GemmCall Bind(const TaskCall& call) {
+    return {call.args[0], call.args[1], call.args[2], call.round, call.shared};
+  }
+  std::shared_ptr<const Gemm> gemm_;
+};
+
+Result<MadeStep> MakeGemm(ByteReader& fields, const LoadContext&) {
+  STROP_ASSIGN(const GemmProblem problem, ReadProblem<GemmProblem>(fields, kGemmRecipe));
+  if (SplitGemm::Suits(problem)) {
+    STROP_ASSIGN(std::shared_ptr<const SplitGemm> split, SplitGemm::Create(problem));
+    std::string tiles = split->tiles();
+    HostStep step;
+    step.fn = [split = std::move(split)](const HostCall& call) {
+      return split->Run(call.args[0], call.args[1], call.args[2], call.run.pool);
+    };
+    return MadeStep{std::move(step), std::move(tiles)};
+  }
+  STROP_ASSIGN(std::shared_ptr<const Gemm> gemm, Gemm::Create(problem));
+  KernelStep step;
+  step.num_tasks = gemm->num_tasks();
+  step.scratch_bytes = gemm->scratch_bytes();
+  step.rounds = gemm->rounds();
+  step.prepare_tasks = gemm->prepare_tasks();
+  step.shared_bytes = gemm->shared_bytes();
+  std::string tiles = gemm->tiles();
+  step.library = std::make_shared<DotTasks>(std::move(gemm));
+  return MadeStep{std::move(step), std::move(tiles)};
+}
+
+}  // namespace
+
+const RecipeKind kGemmRecipe = {"gemm", &MakeGemm};
+
+}  // namespace strop::cpu

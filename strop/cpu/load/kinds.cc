@@ -1,0 +1,15 @@
+// All kinds of recipes: the list that the compiler and whatever loads any program use.
+#include "strop/cpu/load/recipe.h"
+
+namespace strop::cpu {
+
+std::span<const RecipeKind* const> AllRecipeKinds() {
+  static constexpr const RecipeKind* kKinds[] = {
+      &kKernelRecipe,   &kRegionRecipe,          &kSortByCodeRecipe, &kGemmRecipe, &kBandRecipe, &kConvolutionRecipe,
+      &kCholeskyRecipe, &kTriangularSolveRecipe, &kRandomBitsRecipe, &kScanRecipe, &kSortRecipe, &kTopKRecipe,
+      &kFftRecipe,
+  };
+  return kKinds;
+}
+
+}  // namespace strop::cpu
