@@ -3,6 +3,7 @@
 #include "strop/analysis/cost.h"
 #include "strop/codegen/region_emitter.h"
 #include "strop/cpu/kernel_family.h"
+#include "strop/cpu/kernels/gemm.h"
 #include "strop/cpu/library/library.h"
 
 namespace strop::cpu {
@@ -10,6 +11,8 @@ namespace {
 
 // From here on the library is worth a call.
 constexpr int64_t kMaxInsteadOfLibrary = 1000;  // flops
+// What a loop works on lies in the cache: two tasks are done before another thread has heard of the second.
+constexpr int64_t kMostTasks = 2;
 
 Decision IsEmitted(const Instruction& kernel) {
   if (LibrarySupports(kernel) && Flops(kernel) > kMaxInsteadOfLibrary) return Decision::No("the library computes it");
@@ -23,6 +26,15 @@ bool IsCall(const Instruction& kernel) {
   return (kernel.op() == Op::Dot || kernel.op() == Op::Convolution) && LibrarySupports(kernel) && !IsEmitted(kernel);
 }
 
+// A product that the library does not share out has nothing to lose.
+bool IsSingleTask(const Instruction& kernel) {
+  if (kernel.op() != Op::Dot || !IsCall(kernel)) return false;
+  const Result<GemmProblem> problem = GemmProblemOf(kernel);
+  if (!problem.ok() || SplitGemm::Suits(*problem)) return false;
+  const auto gemm = Gemm::Create(*problem);
+  return gemm.ok() && (*gemm)->num_tasks() == 1 && (*gemm)->prepare_tasks() <= 1;
+}
+
 }  // namespace
 
 Decision WritesInLayout(const Instruction& dot) {
@@ -34,8 +46,9 @@ Decision WritesInLayout(const Instruction& dot) {
 Decision JoinsRegion(const Instruction& kernel) {
   if (!IsCall(kernel))
     if (Decision d = IsEmitted(kernel); !d) return d;
-  if (KernelFrame::WantedTasks(CostOf(KernelBody::Of(kernel))) > 1) return Decision::No("it is worth several tasks");
-  return Decision::Yes();
+  if (IsSingleTask(kernel) || KernelFrame::WantedTasks(CostOf(KernelBody::Of(kernel))) <= kMostTasks)
+    return Decision::Yes();
+  return Decision::No("it is worth several tasks");
 }
 
 Result<std::vector<std::string>> CallsOfRegion(const Region& region) {

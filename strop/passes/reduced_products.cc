@@ -1,0 +1,150 @@
+// Products whose short rows are reduced at once are computed transposed, so that lanes are results of the reduction:
+//
+//   %d = f32[8192,64] dot(f32[8192,16] %x, f32[64,16] %c)     ->   %d = f32[64,8192] dot(%c, %x)
+//   %s = f32[8192,64] subtract(broadcast(%n), %d)                  %s = f32[64,8192] subtract(broadcast(%n), %d)
+//   reduce(%s, ...), dimensions={1}                                reduce(%s, ...), dimensions={0}
+//
+// Along short rows the lanes of a vector would have to be combined for every result (nearest neighbours, classes of
+// small heads); along columns they never meet. Everything between the product and the reduction is made anew, so it may
+// have no other use.
+#include <algorithm>
+#include <unordered_map>
+
+#include "strop/ir/builder.h"
+#include "strop/passes/pass.h"
+
+namespace strop {
+namespace {
+
+constexpr int64_t kLongestRow = 256;
+constexpr int64_t kFewestRows = 512;
+constexpr int64_t kLongestSum = 256;      // of longer ones, the product takes the time
+constexpr size_t kMostInstructions = 32;  // between product and reduction
+
+bool IsFree(const Instruction& i) { return i.control_predecessors().empty() && i.control_successors().empty(); }
+
+class Turner {
+ public:
+  explicit Turner(Instruction* reduce) : reduce_(reduce), rows_(reduce->operand(0)->shape()) {}
+
+  bool Run() {
+    const int64_t inputs = reduce_->operand_count() / 2;
+    if (!IsFree(*reduce_) || reduce_->dimensions().size() != 1 || rows_.rank() != 2 || reduce_->dimensions()[0] != 1)
+      return false;
+    if (!rows_.IsStatic() || rows_.dim(1) > kLongestRow || rows_.dim(1) < 2 || rows_.dim(0) < kFewestRows) return false;
+    for (int64_t k = 0; k < inputs; ++k)
+      if (!Find(reduce_->operand(k))) return false;
+    if (products_ == 0 || IsSeen()) return false;
+    Builder b(reduce_->parent());
+    b.set_insert_before(reduce_);
+    std::vector<Instruction*> operands;
+    for (Instruction* i : found_) Turn(i, b);
+    for (int64_t k = 0; k < inputs; ++k) operands.push_back(turned_.at(reduce_->operand(k)));
+    for (int64_t k = 0; k < inputs; ++k) operands.push_back(reduce_->operand(inputs + k));
+    Computation* const called[] = {reduce_->to_apply()};
+    if (reduce_->has_metadata()) b.set_metadata(reduce_->shared_metadata());
+    Instruction* made = b.Make(Op::Reduce, operands, DimensionsAttrs{{0}}, called, nullptr);
+    if (!b.status().ok()) return false;
+    reduce_->parent()->Replace(reduce_, made);
+    return true;
+  }
+
+ private:
+  // Fills found_ with what computes `root`, operands first. False: something cannot be turned.
+  bool Find(Instruction* root) {
+    std::vector<std::pair<Instruction*, int64_t>> stack = {{root, 0}};  // with the next operand to look at
+    while (!stack.empty()) {
+      auto& [i, next] = stack.back();
+      if (turned_.contains(i)) {
+        stack.pop_back();
+        continue;
+      }
+      if (next == 0 && !MayTurn(*i)) return false;
+      if (IsElementwise(i->op()) && next < i->operand_count()) {
+        Instruction* operand = i->operand(next++);
+        stack.push_back({operand, 0});
+        continue;
+      }
+      turned_[i] = nullptr;
+      found_.push_back(i);
+      products_ += i->op() == Op::Dot;
+      if (found_.size() > kMostInstructions) return false;
+      stack.pop_back();
+    }
+    return true;
+  }
+
+  bool MayTurn(const Instruction& i) const {
+    if (!IsFree(i) || !i.shape().IsArray() || !i.shape().SameDims(rows_)) return false;
+    if (i.op() == Op::Iota || i.op() == Op::Broadcast) return true;
+    if (i.op() == Op::Dot)
+      return i.operand_count() == 2 && i.attrs<DotAttrs>().lhs_batch.empty() && i.operand(0)->shape().rank() == 2 &&
+             i.operand(1)->shape().rank() == 2 && i.operand(0)->shape().num_elements() / rows_.dim(0) <= kLongestSum;
+    return IsElementwise(i.op());
+  }
+
+  // Does anything else read what is turned?
+  bool IsSeen() const {
+    return std::any_of(found_.begin(), found_.end(), [&](const Instruction* i) {
+      if (i->op() == Op::Iota || i->op() == Op::Broadcast) return false;
+      return i->IsRoot() || std::any_of(i->uses().begin(), i->uses().end(), [&](const Use& use) {
+               return use.user != reduce_ && !turned_.contains(use.user);
+             });
+    });
+  }
+
+  void Turn(Instruction* i, Builder& b) {
+    if (i->has_metadata()) b.set_metadata(i->shared_metadata());
+    const Int64Vector dims = {rows_.dim(1), rows_.dim(0)};
+    Instruction* made = nullptr;
+    if (i->op() == Op::Iota) {
+      made = b.Iota(Shape::Array(i->shape().type(), dims), 1 - i->attrs<IotaAttrs>().dimension);
+    } else if (i->op() == Op::Broadcast) {
+      Dims to = i->dimensions();
+      for (int64_t& d : to) d = 1 - d;
+      Instruction* operand = i->operand(0);
+      if (to.size() == 2 && to[0] > to[1]) {
+        operand = b.Transpose(operand, {1, 0});
+        std::swap(to[0], to[1]);
+      }
+      made = b.Broadcast(operand, dims, to);
+    } else if (i->op() == Op::Dot) {
+      DotAttrs attrs = i->attrs<DotAttrs>();
+      std::swap(attrs.lhs_contracting, attrs.rhs_contracting);
+      std::reverse(attrs.operand_precision.begin(), attrs.operand_precision.end());
+      made = b.Dot(i->operand(1), i->operand(0), attrs, i->shape().type());
+    } else {
+      std::vector<Instruction*> operands;
+      for (int64_t k = 0; k < i->operand_count(); ++k) operands.push_back(turned_.at(i->operand(k)));
+      Shape shape = i->shape().WithoutLayout();
+      made = reduce_->parent()->AddClone(*i, Shape::Array(shape.type(), dims), operands, nullptr, reduce_);
+    }
+    turned_[i] = made;
+  }
+
+  Instruction* reduce_;
+  const Shape rows_;
+  std::vector<Instruction*> found_;  // operands first
+  std::unordered_map<const Instruction*, Instruction*> turned_;
+  int products_ = 0;
+};
+
+struct ReducedProducts final : Pass {
+  Result<bool> Run(Module& module, PassContext& context) override {
+    int64_t turned = 0;
+    for (Computation* c : module.PostOrder()) {
+      std::vector<Instruction*> reduces;
+      for (Instruction* i : c->instructions())
+        if (i->op() == Op::Reduce && i->operand(0)->shape().IsArray()) reduces.push_back(i);
+      for (Instruction* reduce : reduces) turned += Turner(reduce).Run();
+    }
+    context.Count("reduced-products.turned", turned);
+    return turned > 0;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> MakeReducedProducts() { return std::make_unique<ReducedProducts>(); }
+
+}  // namespace strop
