@@ -1,5 +1,5 @@
 """./dev setup: Debian packages from packages.txt, the private Python environment from requirements.txt, and the sources in sources.txt. Quick
-when nothing is missing."""
+when nothing is missing. ./dev test --frameworks makes an environment for PyTorch/XLA as well, from requirements-torch.txt."""
 import hashlib
 import os
 import shutil
@@ -15,6 +15,8 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 PACKAGES = ROOT / "dev_tools" / "packages.txt"
 REQUIREMENTS = ROOT / "dev_tools" / "requirements.txt"
+TORCH_VENV = ROOT / ".venv-torch"
+TORCH_REQUIREMENTS = ROOT / "dev_tools" / "requirements-torch.txt"
 SOURCES = ROOT / "dev_tools" / "sources.txt"
 # Where unpacked sources lie, for all work trees of a user; cmake/strop_ducc0.cmake looks there.
 SOURCE_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "strop"
@@ -48,18 +50,23 @@ def install(wanted):
             "apt-get could not install them; LLVM 22 needs Debian 12 with its security archive, or Debian 13", env=environment)
 
 
-def make_python_environment():
-    wanted = hashlib.sha256(REQUIREMENTS.read_bytes() + sys.version.encode()).hexdigest()
-    stamp = VENV / "strop-requirements.sha256"
-    if stamp.is_file() and stamp.read_text() == wanted and PYTHON.exists():
+def make_python_environment(venv=VENV, requirements=REQUIREMENTS, contents="jax and what the examples need, about 150 MB"):
+    wanted = hashlib.sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()
+    stamp = venv / "strop-requirements.sha256"
+    python = venv / "bin" / "python"
+    if stamp.is_file() and stamp.read_text() == wanted and python.exists():
         return
-    if VENV.is_symlink():
-        VENV.unlink()  # what it leads to is somebody else's: `venv --clear` would empty that
-    with Step("making the Python environment .venv (jax and what the examples need, about 150 MB)"):
-        run([sys.executable, "-m", "venv", "--clear", VENV], "could not make .venv: is python3-venv installed?")
-        run([PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--progress-bar", "off", "-r", REQUIREMENTS],
-            "pip could not install dev_tools/requirements.txt: is the network there?")
+    if venv.is_symlink():
+        venv.unlink()  # what it leads to is somebody else's: `venv --clear` would empty that
+    with Step(f"making the Python environment {venv.name} ({contents})"):
+        run([sys.executable, "-m", "venv", "--clear", venv], f"could not make {venv.name}: is python3-venv installed?")
+        run([python, "-m", "pip", "install", "--disable-pip-version-check", "--progress-bar", "off", "-r", requirements],
+            f"pip could not install dev_tools/{requirements.name}: is the network there?")
     stamp.write_text(wanted)
+
+
+def make_framework_environments():
+    make_python_environment(TORCH_VENV, TORCH_REQUIREMENTS, "torch and torch_xla, some gigabytes")
 
 
 def wanted_sources():

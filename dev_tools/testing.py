@@ -1,9 +1,11 @@
-"""./dev test: the one command that a fresh machine needs to see that everything works. Ends in one line: N passed, N failed[, N skipped]."""
+"""./dev test: the one command that a fresh machine needs to see that everything works. Ends in one line: N passed, N failed[, N skipped].
+
+--frameworks installs the frameworks that are too large for everybody (PyTorch/XLA), so that their tests are not skipped."""
 import os
 import xml.etree.ElementTree
 
 from building import DEFAULT_PRESET, build_targets, folder, presets
-from environment import setup
+from environment import make_framework_environments, setup
 from progress import Failure, Step, run
 
 
@@ -40,8 +42,12 @@ def count(report):
 
 
 def test(arguments):
-    preset, rest = parse(arguments)
+    arguments = list(arguments)
+    frameworks = "--frameworks" in arguments
+    preset, rest = parse([a for a in arguments if a != "--frameworks"])
     setup()
+    if frameworks:
+        make_framework_environments()
     build_targets(preset)
     report = folder(preset) / "tests.xml"
     report.unlink(missing_ok=True)
