@@ -196,9 +196,18 @@ void FinishShardings(Program::Leaves& leaves) {
   }
 }
 
+bool Exchanges(const Step& step) {
+  const auto* collective = std::get_if<CollectiveStep>(&step.body);
+  if (!collective || collective->groups.empty()) return collective;
+  return std::any_of(collective->groups.begin(), collective->groups.end(),
+                     [](const std::vector<int32_t>& group) { return group.size() > 1; });
+}
+
 // The lists that the C API hands out.
 void FillLists(Program& program) {
   const ExecutableSpec& spec = program.executable().spec();
+  for (const strop::Program& part : spec.programs)
+    program.exchanges |= std::any_of(part.steps.begin(), part.steps.end(), Exchanges);
   for (const ParameterSpec& parameter : spec.parameters) AddLeaf(parameter.shape, parameter.memory, program.parameters);
   for (const OutputSpec& output : spec.outputs) {
     AddLeaf(output.shape, output.memory, program.outputs);

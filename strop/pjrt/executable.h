@@ -37,6 +37,7 @@ struct Program {
   std::vector<size_t> output_dim_counts;                                      // rank of each
   std::vector<PJRT_Layouts_MemoryLayout*> parameter_layouts, output_layouts;  // immortal objects
   NamedValues cost;
+  bool exchanges = false;  // has collectives between devices
 
   const Executable& executable() const { return *compiled->executable; }
 };

@@ -147,6 +147,15 @@ Result<SmallVector<Target, 8>> TargetsOf(const PJRT_LoadedExecutable& executable
   return targets;
 }
 
+// Where the devices of the program exchange data; null where they have none to exchange.
+std::shared_ptr<Collectives> CollectivesOf(const PJRT_LoadedExecutable& executable,
+                                           const SmallVector<Target, 8>& targets) {
+  if (targets.size() > 1) return MakeInProcessCollectives();
+  if (executable.devices.size() <= 1 || !executable.program->exchanges) return nullptr;
+  const int32_t place = executable.assignment->logical_id(targets[0].replica, targets[0].partition);
+  return executable.client->separate_launches.Join(executable.assignment->devices, static_cast<size_t>(place));
+}
+
 int64_t NextRunId() {
   static std::atomic<int64_t> next{1};
   return next.fetch_add(1, std::memory_order_relaxed);
@@ -165,8 +174,7 @@ Status LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args& args) {
   for (size_t i = 0; i < targets.size(); ++i)
     if (num_outputs > 0 && !args.output_lists[i])
       return InvalidArgument("the list of outputs of device ", i, " is null");
-  std::shared_ptr<Collectives> collectives;
-  if (targets.size() > 1) collectives = MakeInProcessCollectives();
+  std::shared_ptr<Collectives> collectives = CollectivesOf(executable, targets);
   const int64_t run_id = run.launch_id != 0 ? run.launch_id : NextRunId();
   // All launches are made before anything is handed out: an error leaves the caller with nothing to destroy.
   std::vector<Launched> launches;

@@ -10,6 +10,7 @@
 #include "strop/base/options.h"
 #include "strop/pjrt/c_api.h"
 #include "strop/pjrt/named_values.h"
+#include "strop/pjrt/separate_launches.h"
 #include "strop/runtime/custom_call.h"
 #include "strop/runtime/device.h"
 
@@ -77,6 +78,7 @@ struct PJRT_Client {
   std::shared_ptr<strop::DeviceSet> device_set;
   std::mutex mutex;
   std::map<void*, size_t> dma_ranges;  // guarded by mutex
+  strop::pjrt::SeparateLaunches separate_launches;
 
   bool Owns(const PJRT_Device* device) const;
   bool Owns(const PJRT_Memory* memory) const;

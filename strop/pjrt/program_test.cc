@@ -266,6 +266,66 @@ TEST_F(Pjrt, ReplicasMeetInCollectives) {
   Free(executable);
 }
 
+// The same, each device's launch a call of its own from a thread of its own, with a program of its own (x + device
+// before the sum); four times, so that launches of one device run ahead of the other's.
+TEST_F(Pjrt, SeparateLaunchesMeetInCollectives) {
+  constexpr int kTimes = 4;
+  const std::string begin = R"(module attributes {mhlo.num_replicas = 2 : i32} {
+    func.func public @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+)";
+  const std::string own[] = {"      %y = stablehlo.negate %x : tensor<2xf32>\n", R"(
+      %one = stablehlo.constant dense<1.0> : tensor<2xf32>
+      %y = stablehlo.add %x, %one : tensor<2xf32>
+)"};
+  const std::string end = R"(
+      %0 = "stablehlo.all_reduce"(%y) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %s = stablehlo.add %a, %b : tensor<f32>
+        stablehlo.return %s : tensor<f32>
+      }) : (tensor<2xf32>) -> tensor<2xf32>
+      return %0 : tensor<2xf32>
+    }
+  })";
+  std::vector<float> sums[2];
+  auto run = [&](int which) {
+    PJRT_LoadedExecutable* executable = nullptr;
+    ASSERT_EQ(Compile("mlir", begin + own[which] + end, &executable, std::string("\x1a\x02\x20\x02", 4)).message, "");
+    const std::vector<int64_t> dims = {2};
+    std::vector<PJRT_Buffer*> all;
+    std::vector<PJRT_Event*> done(kTimes);
+    for (int i = 0; i < kTimes; ++i) {
+      const float data[] = {i * (which + 1.0f), 10.0f * which};
+      auto put = FromHost(data, PJRT_Buffer_Type_F32, dims);
+      put.device = device[which];
+      EXPECT_OK(Api().Client_BufferFromHostBuffer(&put));
+      Await(put.done_with_host_buffer);
+      PJRT_Buffer *const arguments[] = {put.buffer}, *const *const lists[] = {arguments};
+      PJRT_Buffer *out[1], **outs[] = {out};
+      auto execute = MakeArgs<PJRT_LoadedExecutable_Execute_Args>();
+      execute.executable = executable;
+      execute.argument_lists = lists;
+      execute.output_lists = outs;
+      execute.num_devices = 1;
+      execute.num_args = 1;
+      execute.execute_device = device[which];
+      execute.device_complete_events = &done[i];
+      EXPECT_OK(Api().LoadedExecutable_Execute(&execute));
+      all.insert(all.end(), {put.buffer, out[0]});
+    }
+    for (int i = 0; i < kTimes; ++i) {
+      EXPECT_EQ(Await(done[i]).message, "");
+      for (float value : Read(all[2 * i + 1], 2)) sums[which].push_back(value);
+    }
+    for (PJRT_Buffer* buffer : all) Destroy(buffer);
+    Free(executable);
+  };
+  std::thread other(run, 1);
+  run(0);
+  other.join();
+  EXPECT_EQ(sums[0], (std::vector<float>{1, 11, 2, 11, 3, 11, 4, 11}));
+  EXPECT_EQ(sums[1], sums[0]);
+}
+
 // Layout modes: an argument that lies in memory column by column, a result for which the compiler may choose.
 TEST_F(Pjrt, LayoutModes) {
   constexpr const char* kTranspose = R"(

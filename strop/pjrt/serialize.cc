@@ -10,6 +10,7 @@
 #include "strop/pjrt/event.h"
 #include "strop/pjrt/executable.h"
 #include "strop/pjrt/slots.h"
+#include "strop/proto/module_proto.h"
 
 struct PJRT_SerializedExecutable {
   std::string bytes;
@@ -194,7 +195,11 @@ Status LoadedExecutable_GetDeviceAssignment(PJRT_LoadedExecutable_GetDeviceAssig
 Status Executable_OptimizedProgram(PJRT_Executable_OptimizedProgram_Args& args) {
   if (!args.program) return InvalidArgument("the program is null");
   static constexpr std::string_view kFormat = "hlo_with_config";
-  STROP_ASSIGN(std::string bytes, args.executable->program->compiled->module->Proto());
+  const Program& program = *args.executable->program;
+  STROP_ASSIGN(std::string bytes, program.compiled->module->Proto());
+  if (program.options.num_partitions > 1) {
+    STROP_ASSIGN(bytes, AddEntryShardings(bytes, program.parameters.shardings, program.outputs.shardings));
+  }
   args.program->format = kFormat.data();
   args.program->format_size = kFormat.size();
   if (!args.program->code) {

@@ -157,8 +157,6 @@ Result<CollectiveStep> MakeCollectiveStep(const Instruction& i, const ModuleConf
     if (attrs.has_dynamic_root) return Unimplemented(Name(i.op()), " with a dynamic root").At(i.Where());
     STROP_ASSIGN(step.groups, LogicalGroups(i, config.replica_count, config.num_partitions));
   }
-  // The number under which devices meet: programs of all devices are the same.
-  step.op = i.id();
   switch (i.op()) {
     case Op::CollectivePermute: break;
     case Op::AllGather: step.kind = CollectiveKind::kAllGather; break;

@@ -22,6 +22,10 @@ Result<std::unique_ptr<Module>> ParseAnyModuleProto(std::string_view bytes);
 Result<std::string> SerializeModuleProto(const Module& module);
 Result<std::string> SerializeHloProto(const Module& module);
 Result<std::string> SerializeModuleProtoWithConfig(const Module& module);
+// The same bytes with a word on how the parameters and results of a partitioned module, whose own shapes are those of a
+// part, were cut: one serialised sharding each, empty for whole values.
+Result<std::string> AddEntryShardings(std::string_view module_with_config, std::span<const std::string> parameters,
+                                      std::span<const std::string> results);
 
 // A HloSnapshot: a program (as of SerializeHloProto) and one execution of it.
 Result<std::string> SerializeSnapshot(std::string_view hlo_proto, std::span<const Literal> arguments,

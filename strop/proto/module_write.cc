@@ -140,6 +140,12 @@ class ModuleWriter {
   std::set<const Computation*> fused_;
 };
 
+// An empty text is a message without fields: whole values.
+Status ReadSharding(const std::string& bytes, proto::OpSharding* out) {
+  if (out->ParseFromString(bytes)) return OkStatus();
+  return Internal("a sharding of ", bytes.size(), " bytes that are no OpSharding");
+}
+
 }  // namespace
 
 Result<std::string> SerializeModuleProto(const Module& module) {
@@ -161,6 +167,24 @@ Result<std::string> SerializeModuleProtoWithConfig(const Module& module) {
   out.mutable_config()->set_replica_count(module.config().replica_count);
   out.mutable_config()->set_num_partitions(module.config().num_partitions);
   out.mutable_config()->set_use_spmd_partitioning(module.config().use_spmd_partitioning);
+  return codec::Serialize(out);
+}
+
+Result<std::string> AddEntryShardings(std::string_view module_with_config, std::span<const std::string> parameters,
+                                      std::span<const std::string> results) {
+  proto::HloModuleProtoWithConfig out;
+  if (!out.ParseFromArray(module_with_config.data(), static_cast<int>(module_with_config.size())))
+    return Internal(module_with_config.size(), " bytes that are no HloModuleProtoWithConfig");
+  HloModuleProto* module = out.mutable_hlo_module();
+  for (const std::string& parameter : parameters)
+    STROP_TRY(ReadSharding(parameter, module->add_spmd_parameters_shardings()));
+  proto::OpSharding* result = module->mutable_spmd_output_sharding();
+  if (module->host_program_shape().result().element_type() == static_cast<int>(ElementType::Tuple)) {
+    result->set_type(proto::OpSharding::TUPLE);
+    for (const std::string& element : results) STROP_TRY(ReadSharding(element, result->add_tuple_shardings()));
+  } else if (!results.empty()) {
+    STROP_TRY(ReadSharding(results[0], result));
+  }
   return codec::Serialize(out);
 }
 

@@ -98,6 +98,19 @@ TEST(ModuleProto, AllWrappersAreRead) {
   EXPECT_EQ((*ParseModuleProtoWithConfig(*SerializeModuleProtoWithConfig(*module)))->config().num_partitions, 2);
 }
 
+TEST(ModuleProto, EntryShardingsAreAdded) {
+  std::unique_ptr<Module> module = SmallModule();
+  const std::string parts = *SerializeSharding(*module->entry()->parameter(0)->sharding());
+  const std::vector<std::string> parameters = {parts, ""}, results = {""}, wrong = {"\xff"};
+  const std::string plain = *SerializeModuleProtoWithConfig(*module);
+  Result<std::string> bytes = AddEntryShardings(plain, parameters, results);
+  ASSERT_TRUE(bytes.ok()) << bytes.status().ToString();
+  EXPECT_GT(bytes->size(), plain.size() + parts.size());
+  EXPECT_TRUE(ParseModuleProtoWithConfig(*bytes).ok());
+  EXPECT_FALSE(AddEntryShardings(plain, wrong, results).ok());
+  EXPECT_FALSE(AddEntryShardings("\xff", parameters, results).ok());
+}
+
 TEST(ModuleProto, ScheduleIsListOrder) {
   std::unique_ptr<Module> module = SmallModule();
   module->config().is_scheduled = true;

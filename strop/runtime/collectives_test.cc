@@ -103,6 +103,26 @@ T Reduce(ElementType type, ReductionKind kind, T a, T b) {
   return a;
 }
 
+// Devices with programs of their own that do not fit: no one reads beyond another's memory, and no one waits for ever.
+TEST(Collectives, ExchangesThatDifferAreRefused) {
+  std::shared_ptr<Collectives> c = MakeInProcessCollectives();
+  Status statuses[2];
+  auto fail = [&](int rank, Status status) {
+    c->Abort(status);
+    statuses[rank] = std::move(status);
+  };
+  std::thread other([&] {
+    float x[4] = {};
+    fail(0, c->AllReduce({.op = 1, .rank = 0, .size = 2}, ElementType::F32, ReductionKind::kSum, 4, x, x));
+  });
+  float y[2] = {};
+  fail(1, c->AllGather({.op = 1, .rank = 1, .size = 2}, 1, 8, y, y));
+  other.join();
+  // Whoever comes second says so, and both hear it.
+  EXPECT_EQ(statuses[0].message(), statuses[1].message());
+  EXPECT_NE(statuses[0].message().find("all-gather of 1 x 8"), std::string::npos) << statuses[0].message();
+}
+
 TEST(Accumulate, AllTypes) {
   EXPECT_EQ(Reduce<int8_t>(ElementType::S8, ReductionKind::kSum, 127, 1), -128);
   EXPECT_EQ(Reduce<int64_t>(ElementType::S64, ReductionKind::kProduct, INT64_MAX, 2), -2);

@@ -14,7 +14,20 @@ std::string_view Name(StepKind kind) {
   return kNames[static_cast<int>(kind)];
 }
 
-Executable::Executable(ExecutableSpec spec) : spec_(std::move(spec)) {}
+namespace {
+
+// Numbers the collectives in the order in which they stand. Devices that run programs of their own meet by these
+// numbers, as long as the same exchanges come in the same order.
+void NumberCollectives(ExecutableSpec& spec) {
+  int64_t next = 0;
+  for (Program& program : spec.programs)
+    for (Step& step : program.steps)
+      if (CollectiveStep* collective = std::get_if<CollectiveStep>(&step.body)) collective->op = next++;
+}
+
+}  // namespace
+
+Executable::Executable(ExecutableSpec spec) : spec_(std::move(spec)) { NumberCollectives(spec_); }
 Executable::~Executable() = default;
 
 Result<std::shared_ptr<const Executable>> Executable::Create(ExecutableSpec spec) {
