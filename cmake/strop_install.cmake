@@ -14,7 +14,7 @@ function(strop_install)
 
   set(STROP_LLVM_VERSION ${LLVM_VERSION_MAJOR}.${LLVM_VERSION_MINOR})
   configure_package_config_file(cmake/strop-config.cmake.in ${PROJECT_BINARY_DIR}/strop-config.cmake
-                                INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/strop)
+                                INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/strop PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_BINDIR)
   write_basic_package_version_file(${PROJECT_BINARY_DIR}/strop-config-version.cmake COMPATIBILITY ExactVersion)
   install(FILES ${PROJECT_BINARY_DIR}/strop-config.cmake ${PROJECT_BINARY_DIR}/strop-config-version.cmake
           DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/strop)

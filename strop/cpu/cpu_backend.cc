@@ -9,7 +9,7 @@
 #include "strop/cpu/kernel_compiler.h"
 #include "strop/cpu/kernel_family.h"
 #include "strop/cpu/library/library.h"
-#include "strop/cpu/load/code.h"
+#include "strop/cpu/load/step_maker.h"
 #include "strop/passes/pipeline.h"
 #include "strop/plan/band.h"
 
@@ -103,33 +103,10 @@ Result<CompiledKernels> CpuBackend::Compile(std::span<const KernelSpec> specs,
   return CompiledKernels(std::move(out));
 }
 
-namespace {
-
-class CpuStepMaker final : public StepMaker {
- public:
-  explicit CpuStepMaker(std::shared_ptr<const LoadedCode> code, size_t objects) : code_(std::move(code)) {
-    context_.kinds = AllRecipeKinds();
-    for (size_t n = 0; n < objects; ++n) context_.objects.push_back({code_.get(), n});
-  }
-  Result<StepBody> Make(std::string_view recipe) const override {
-    STROP_ASSIGN(MadeStep made, MakeStep(recipe, context_));
-    return std::move(made.body);
-  }
-  std::shared_ptr<const void> code() const override { return code_; }
-  int64_t code_bytes() const override { return code_->bytes(); }
-
- private:
-  std::shared_ptr<const LoadedCode> code_;
-  LoadContext context_;
-};
-
-}  // namespace
-
 std::string CpuBackend::CodeKey() const { return HostIsa::Get().key; }
 
 Result<std::unique_ptr<StepMaker>> CpuBackend::OpenCode(std::span<const std::string_view> objects) const {
-  STROP_ASSIGN(std::shared_ptr<const LoadedCode> code, LoadedCode::Load(objects));
-  return std::make_unique<CpuStepMaker>(std::move(code), objects.size());
+  return OpenRecipes(objects, AllRecipeKinds());
 }
 
 Result<std::unique_ptr<DeviceSet>> CpuBackend::OpenDevices(int count) const {

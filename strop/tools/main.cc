@@ -10,7 +10,7 @@ namespace strop::tools {
 namespace {
 
 constexpr Flag kCompileFlags[] = {
-    {"-o", "OUT", "The file to write, which ends in .aot."},
+    {"-o", "OUT", "The file to write: NAME.aot for strop run, or NAME.o for the linker, with NAME.h beside it."},
 };
 constexpr Flag kExplainFlags[] = {
     {"--all", "", "Lists in full."},
@@ -102,8 +102,9 @@ constexpr Flag kVizFlags[] = {
 
 constexpr Command kCommands[] = {
     {"check", "FILE...", "Reads and verifies programs; says what is wrong, and where.", {}, &RunCheck},
-    {"compile", "FILE", "Compiles a program ahead of time; strop run loads what it writes without compiling.",
-     kCompileFlags, &RunCompile},
+    {"compile", "FILE",
+     "Compiles a program ahead of time, for strop run or to be linked into a program (examples/aot).", kCompileFlags,
+     &RunCompile},
     {"devices", "", "Lists the backends of this build and what they found on this machine.", {}, &RunDevices},
     {"diff", "WAS IS",
      "Says what two programs do not have in common, where two compilations (folders of dumps) first differ, or what "

@@ -79,7 +79,7 @@ def refusals_of_artifacts(folder):
     assert "of which there are" in strop("run", folder / "bad.aot", "--random-inputs", code=2)
     assert "compiled for backend cpu, this is null" in strop("run", folder / "all.aot", "--random-inputs", "--backend=null", code=1)
     assert "there is no program to evaluate" in strop("run", folder / "all.aot", "--random-inputs", "--interpret", code=2)
-    assert "ends in .aot" in strop("compile", folder / "all.hlo", "-o", folder / "all.bin", code=2)
+    assert ".aot for strop run" in strop("compile", folder / "all.hlo", "-o", folder / "all.bin", code=2)
 
 
 def a_folder_is_used_again(folder):

@@ -9,6 +9,7 @@ std::span<const RecipeKind* const> AllRecipeKinds() {
       &kCholeskyRecipe, &kTriangularSolveRecipe, &kRandomBitsRecipe, &kScanRecipe, &kSortRecipe, &kTopKRecipe,
       &kFftRecipe,
   };
+  static_assert(std::size(kKinds) == kNumRecipeKinds);
   return kKinds;
 }
 

@@ -22,10 +22,6 @@ namespace strop::cpu {
 
 inline constexpr ElementType kLastElementType = static_cast<ElementType>(kNumElementTypes - 1);
 
-template <class Archive>
-void Type(Archive& a, ElementType& type) {
-  a.Enum(type, kLastElementType);
-}
 // No array has more elements than this in all; sizes that say so are damaged, and could not be multiplied.
 inline constexpr int64_t kMostElements = int64_t{1} << 48;
 inline bool IsArraySize(std::initializer_list<int64_t> dims) {
@@ -40,6 +36,13 @@ template <class Archive>
 void Require(Archive& a, bool holds) {
   if constexpr (requires { a.Fail(); })
     if (!holds) a.Fail();
+}
+
+// Of an array's elements.
+template <class Archive>
+void Type(Archive& a, ElementType& type) {
+  a.Enum(type, kLastElementType);
+  Require(a, IsArrayType(type));
 }
 
 // ---- generated code

@@ -57,6 +57,7 @@ extern const RecipeKind kCholeskyRecipe, kTriangularSolveRecipe;                
 extern const RecipeKind kRandomBitsRecipe, kScanRecipe, kSortRecipe, kTopKRecipe;  // lines.cc
 extern const RecipeKind kFftRecipe;                                                // fft.cc
 
+inline constexpr size_t kNumRecipeKinds = 13;
 // All of them. A program that links those which it needs has a list of its own.
 std::span<const RecipeKind* const> AllRecipeKinds();
 
