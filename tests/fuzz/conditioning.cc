@@ -1,8 +1,10 @@
 #include "tests/fuzz/conditioning.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <set>
 
 #include "strop/ir/builder.h"
@@ -345,6 +347,20 @@ Instruction* EitherNan(Builder& b, const Shape& shape, const Instruction& op, Ra
   return b.Make(Op::Select, {negative, same ? other : one, same ? one : other});
 }
 
+// A product that overflows may be added to before it is rounded (docs/adr/0014), and be finite again.
+Instruction* Unrounded(Builder& b, Instruction* noisy, const Instruction& product) {
+  const ElementType type = product.shape().type();
+  if (type != ElementType::F32 && type != ElementType::F64) return noisy;
+  const auto adds = [](const Instruction* user) { return user->op() == Op::Add || user->op() == Op::Subtract; };
+  const std::vector<Instruction*> users = product.users();
+  if (std::none_of(users.begin(), users.end(), adds)) return noisy;
+  const double most = type == ElementType::F32 ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
+  const auto limit = [&](double value) { return b.Splat(type, value, product.shape().dims()); };
+  Instruction* finite =
+      b.Make(Op::And, {b.Make(Op::IsFinite, {product.operand(0)}), b.Make(Op::IsFinite, {product.operand(1)})});
+  return b.Make(Op::Select, {finite, b.Make(Op::Clamp, {limit(-most), noisy, limit(most)}), noisy});
+}
+
 // The sign of a NaN that was computed is open as well, and that of a sum that is zero: sorts and bitcasts see them. A
 // sum that overflows on the way may end as either infinity, or as NaN.
 Instruction* NoisyReal(Builder& b, Instruction* x, const Instruction& op, double ulps, Random& random) {
@@ -359,6 +375,7 @@ Instruction* NoisyReal(Builder& b, Instruction* x, const Instruction& op, double
     Instruction* wild = EitherOf(b, shape, random.Chance(50) ? NAN : INFINITY, -INFINITY, random);
     noisy = b.Make(Op::Select, {b.Make(Op::IsFinite, {x}), noisy, wild});
   }
+  if (op.op() == Op::Multiply && x == &op && random.Chance(50)) noisy = Unrounded(b, noisy, op);
   if (!format.has_nan) return noisy;
   Instruction* nan = PassesNan(op) ? x : EitherNan(b, shape, op, random);
   if (format.has_infinity && op.operand_count() > 0 && random.Chance(50)) nan = NanOfOperand(b, nan, op, random);
