@@ -49,6 +49,12 @@ class Cursor {
     ++at_;
     return true;
   }
+  // The same of the very next character: a name that begins with it may come after a space.
+  bool ConsumeAdjacent(char c) {
+    if (at_ == text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
   bool Consume(std::string_view token) {
     SkipSpace();
     if (text_.compare(at_, token.size(), token) != 0) return false;

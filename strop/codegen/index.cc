@@ -160,11 +160,16 @@ std::pair<LaneIndex, LaneIndex> IndexBuilder::DivMod(const LaneIndex& a, int64_t
   if (divisor == 1) return {a, Constant(0)};
   if (divisor >= bound) return {Constant(0), a};
   if (const ArrayIndex* digits = DigitsOf(a)) {
-    // It was made of digits: those behind the divisor are the rest.
+    // It was made of digits: those behind the divisor are the rest. How large the first one gets is not known: under a
+    // condition that excludes the rest, it is that of a smaller array.
     int64_t behind = 1;
     size_t first = digits->sizes.size();
     while (first > 0 && behind < divisor) behind *= digits->sizes[--first];
-    if (behind == divisor) return {Combine(*digits, 0, first), Combine(*digits, first, digits->sizes.size() - first)};
+    if (behind == divisor && first > 0) {
+      LaneIndex quotient = Combine(*digits, 0, first), rest = Combine(*digits, first, digits->sizes.size() - first);
+      DivFacts(a, divisor, quotient, rest);
+      return {quotient, rest};
+    }
   }
   const bool narrow = bound <= int64_t{1} << 31;
   V d = narrow ? b_.I32(static_cast<int32_t>(divisor)) : b_.I64(divisor);
@@ -186,8 +191,8 @@ std::pair<LaneIndex, LaneIndex> IndexBuilder::DivMod(const LaneIndex& a, int64_t
   return {quotient, rest};
 }
 
-LoopScopes::Key IndexBuilder::SumKey(const LaneIndex& sum) {
-  return {static_cast<uint64_t>(Arith::kSum), reinterpret_cast<uint64_t>(sum.base),
+LoopScopes::Key IndexBuilder::SumKey(const LaneIndex& sum) const {
+  return {static_cast<uint64_t>(Arith::kSum), owner_, reinterpret_cast<uint64_t>(sum.base),
           reinterpret_cast<uint64_t>(sum.lanes), static_cast<uint64_t>(sum.stride)};
 }
 
@@ -195,6 +200,31 @@ const ArrayIndex* IndexBuilder::DigitsOf(const LaneIndex& a) const {
   const std::vector<V>* known = scopes_.Find(a.level, SumKey(a));
   if (!known) return nullptr;
   return &sums_[static_cast<size_t>(llvm::cast<llvm::ConstantInt>((*known)[0])->getZExtValue())];
+}
+
+void IndexBuilder::Note(const LaneIndex& sum, const ArrayIndex& digits) {
+  const auto is_zero = [](const LaneIndex& d) {
+    const auto* c = d.uniform() && !d.lanes ? llvm::dyn_cast<llvm::ConstantInt>(d.base) : nullptr;
+    return c && c->isZero();
+  };
+  ArrayIndex known;  // without zeros at the front
+  for (size_t i = 0; i < digits.sizes.size(); ++i) {
+    LaneIndex d = digits.digits[i];
+    if (known.sizes.empty() && is_zero(d)) continue;
+    // What a condition excludes may be beyond its size, and its constants may be the same ones elsewhere.
+    if (!known.sizes.empty() &&
+        ((d.low != LaneIndex::kNoLow && d.low < 0) || (d.high != LaneIndex::kNoHigh && d.high >= digits.sizes[i])))
+      return;
+    // Bounds hold where the sum was made; it may be used in another part of the loop.
+    d.low = LaneIndex::kNoLow;
+    d.high = LaneIndex::kNoHigh;
+    d.digit = -1;
+    known.digits.push_back(d);
+    known.sizes.push_back(digits.sizes[i]);
+  }
+  if (known.sizes.size() < 2) return;
+  sums_.push_back(std::move(known));
+  scopes_.Remember(sum.level, SumKey(sum), {b_.I64(static_cast<int64_t>(sums_.size()) - 1)});
 }
 
 LaneIndex IndexBuilder::Combine(const ArrayIndex& index, size_t first, size_t count) {
@@ -222,8 +252,7 @@ LaneIndex IndexBuilder::Combine(const ArrayIndex& index, size_t first, size_t co
         digits.sizes.push_back(index.sizes[i]);
       }
     }
-    sums_.push_back(std::move(digits));
-    scopes_.Remember(sum.level, SumKey(sum), {b_.I64(static_cast<int64_t>(sums_.size()) - 1)});
+    Note(sum, digits);
   }
   return terms > 0 ? sum : Constant(0);
 }

@@ -54,7 +54,8 @@ struct ArrayIndex {
 // its operands allow, and equal operations on equal operands are emitted once.
 class IndexBuilder {
  public:
-  IndexBuilder(VectorBuilder& b, LoopScopes& scopes, int lanes) : b_(b), scopes_(scopes), lanes_(lanes) {}
+  IndexBuilder(VectorBuilder& b, LoopScopes& scopes, int lanes)
+      : b_(b), scopes_(scopes), lanes_(lanes), owner_(scopes.NewOwner()) {}
 
   int lanes() const { return lanes_; }
   LaneIndex Constant(int64_t value);
@@ -78,7 +79,9 @@ class IndexBuilder {
   using V = llvm::Value*;
   enum class Arith : uint64_t { kAdd = 1, kMul, kUDiv, kURem, kSpread, kSum };
   LaneIndex Combine(const ArrayIndex& index, size_t first, size_t count);
-  static LoopScopes::Key SumKey(const LaneIndex& sum);
+  LoopScopes::Key SumKey(const LaneIndex& sum) const;
+  // From now on the sum is known to be made of these digits, as far as they are sure to lie in their sizes.
+  void Note(const LaneIndex& sum, const ArrayIndex& digits);
   // What was combined to this, or null.
   const ArrayIndex* DigitsOf(const LaneIndex& a) const;
   V Emit(Arith op, V a, V b, int level);
@@ -86,7 +89,8 @@ class IndexBuilder {
   VectorBuilder& b_;
   LoopScopes& scopes_;
   int lanes_;
-  std::deque<ArrayIndex> sums_;  // the digits of what Combine made, as noted in the scopes
+  uint64_t owner_;               // of the keys of sums: the scopes are shared by builders of several numbers of lanes
+  std::deque<ArrayIndex> sums_;  // the digits of what Combine made, by the numbers that are noted in the scopes
 };
 
 }  // namespace strop

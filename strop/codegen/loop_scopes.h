@@ -49,6 +49,8 @@ class LoopScopes {
   using Key = std::vector<uint64_t>;
   const std::vector<V>* Find(int level, const Key& key) const;
   void Remember(int level, Key key, std::vector<V> values);
+  // A part of keys that nobody else has: of what means something to its owner alone.
+  uint64_t NewOwner() { return ++owners_; }
 
  private:
   struct Scope {
@@ -73,6 +75,7 @@ class LoopScopes {
   VectorBuilder& b_;
   std::vector<Scope> scopes_;
   int current_ = 0;
+  uint64_t owners_ = 0;
 };
 
 }  // namespace strop

@@ -42,7 +42,7 @@ Status ParseByX(Cursor& at, std::vector<int64_t>& v) {
     int64_t n;
     if (!at.Int(n)) return at.Expected("an integer");
     v.push_back(n);
-  } while (at.Consume('x'));
+  } while (at.ConsumeAdjacent('x'));
   return OkStatus();
 }
 
@@ -50,11 +50,11 @@ Status ParseByX(Cursor& at, std::vector<int64_t>& v) {
 Status ParsePads(Cursor& at, PaddingConfig& v) {
   do {
     PaddingDim d;
-    if (!at.Int(d.low) || !at.Consume('_') || !at.Int(d.high))
+    if (!at.Int(d.low) || !at.ConsumeAdjacent('_') || !at.Int(d.high))
       return at.Expected("padding as low_high or low_high_interior");
-    if (at.Consume('_') && !at.Int(d.interior)) return at.Expected("the interior padding");
+    if (at.ConsumeAdjacent('_') && !at.Int(d.interior)) return at.Expected("the interior padding");
     v.push_back(d);
-  } while (at.Consume('x'));
+  } while (at.ConsumeAdjacent('x'));
   return OkStatus();
 }
 

@@ -51,6 +51,20 @@ TEST(Parser, KeepsTheTextOfXlasDumps) {
   EXPECT_EQ(PrintModule(*MustParse(samples::kLongStyle), style), StrCat(samples::kLongStyle, "\n"));
 }
 
+// The next name may begin as another dimension of the padding would.
+TEST(Parser, NamesBehindPadding) {
+  const std::string text = PrintModule(*MustParse(R"(HloModule m
+ENTRY main {
+  a = f32[2] parameter(0)
+  z = f32[] constant(0)
+  p = f32[4] pad(a, z), padding=1_1
+  x = f32[5] pad(p, z), padding=0_1
+  _y = f32[6] pad(x, z), padding=0_1
+  ROOT r = (f32[6]) tuple(_y)
+})"));
+  EXPECT_NE(text.find("%_y = f32[6] pad(%x, %z), padding=0_1"), std::string::npos) << text;
+}
+
 TEST(Parser, KeepsEveryAttribute) {
   const std::string text = PrintModule(*MustParse(samples::kOps));
   for (std::string_view part :

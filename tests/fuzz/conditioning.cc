@@ -347,6 +347,27 @@ Instruction* EitherNan(Builder& b, const Shape& shape, const Instruction& op, Ra
   return b.Make(Op::Select, {negative, same ? other : one, same ? one : other});
 }
 
+// What a sum that overflows on the way may end as: either infinity, NaN, or, added up in another order, a number,
+// unless one of its terms is not finite.
+Instruction* Overflow(Builder& b, Instruction* x, const Instruction& op, Random& random) {
+  constexpr double kNumber = 1024;
+  const Shape& shape = x->shape();
+  Instruction* wild = EitherOf(b, shape, random.Chance(50) ? NAN : INFINITY, -INFINITY, random);
+  const bool sum =
+      op.op() == Op::Dot || op.op() == Op::Convolution || op.op() == Op::Reduce || op.op() == Op::ReduceWindow;
+  if (x != &op || !sum || random.Chance(50)) return wild;
+  std::vector<Instruction*> nothing;  // 0 for what is finite, NaN for the rest
+  for (Instruction* operand : op.operands()) {
+    const Shape& of = operand->shape();
+    if (!IsInexact(of) || HasDynamicSize(of)) return wild;
+    nothing.push_back(b.Make(Op::Multiply, {operand, b.Splat(of.type(), 0, of.dims())}));
+  }
+  const Shape declared = shape.WithoutLayout();
+  std::vector<Computation*> called(op.called().begin(), op.called().end());
+  Instruction* finite = b.Make(Op::IsFinite, {b.Make(op.op(), nothing, op.any_attrs(), called, &declared)});
+  return b.Make(Op::Select, {finite, EitherOf(b, shape, kNumber, -kNumber, random), wild});
+}
+
 // A product that overflows may be added to before it is rounded (docs/adr/0014), and be finite again.
 Instruction* Unrounded(Builder& b, Instruction* noisy, const Instruction& product) {
   const ElementType type = product.shape().type();
@@ -361,8 +382,7 @@ Instruction* Unrounded(Builder& b, Instruction* noisy, const Instruction& produc
   return b.Make(Op::Select, {finite, b.Make(Op::Clamp, {limit(-most), noisy, limit(most)}), noisy});
 }
 
-// The sign of a NaN that was computed is open as well, and that of a sum that is zero: sorts and bitcasts see them. A
-// sum that overflows on the way may end as either infinity, or as NaN.
+// The sign of a NaN that was computed is open as well, and that of a sum that is zero: sorts and bitcasts see them.
 Instruction* NoisyReal(Builder& b, Instruction* x, const Instruction& op, double ulps, Random& random) {
   const Shape& shape = x->shape();
   const FloatFormat& format = FormatOf(shape.type());
@@ -372,8 +392,7 @@ Instruction* NoisyReal(Builder& b, Instruction* x, const Instruction& op, double
     noisy = b.Make(Op::Select, {b.Compare(x, zero, CompareDirection::Eq), zero, noisy});
   }
   if (AddsUp(op) && format.has_infinity) {
-    Instruction* wild = EitherOf(b, shape, random.Chance(50) ? NAN : INFINITY, -INFINITY, random);
-    noisy = b.Make(Op::Select, {b.Make(Op::IsFinite, {x}), noisy, wild});
+    noisy = b.Make(Op::Select, {b.Make(Op::IsFinite, {x}), noisy, Overflow(b, x, op, random)});
   }
   if (op.op() == Op::Multiply && x == &op && random.Chance(50)) noisy = Unrounded(b, noisy, op);
   if (!format.has_nan) return noisy;
