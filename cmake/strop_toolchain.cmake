@@ -42,6 +42,6 @@ find_package(LLVM 22.1 REQUIRED CONFIG HINTS /usr/lib/llvm-22)
 if(TARGET zstd::libzstd_shared AND zstd_STATIC_LIBRARY)
   set_target_properties(zstd::libzstd_shared PROPERTIES IMPORTED_LOCATION ${zstd_STATIC_LIBRARY})
 endif()
-llvm_map_components_to_libnames(STROP_LLVM_LIBRARIES X86 Passes)
+llvm_map_components_to_libnames(STROP_LLVM_LIBRARIES X86 NVPTX Passes)
 separate_arguments(STROP_LLVM_DEFINITIONS NATIVE_COMMAND "${LLVM_DEFINITIONS}")
 list(REMOVE_ITEM STROP_LLVM_DEFINITIONS -D_GLIBCXX_USE_CXX11_ABI=1)  # the default; stated again it would spoil the precompiled headers

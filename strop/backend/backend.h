@@ -97,8 +97,13 @@ class Backend {
   virtual Result<std::unique_ptr<DeviceSet>> OpenDevices(int count) const = 0;
   virtual std::vector<std::string> MemorySpaces() const = 0;  // "device", "pinned_host", ...
   virtual std::string Describe() const = 0;                   // for `strop devices`
+  // This backend for another machine than the one that it runs on, by the name that compilers give it: programs are
+  // compiled for it, and written down. NotFound: there is none of that name.
+  virtual Result<std::unique_ptr<Backend>> ForMachine(std::string_view name) const;
   // Machine code is for machines of the same text: the instruction set with all that code generation asks about it.
   virtual std::string CodeKey() const { return std::string(name()); }
+  // May code of this key run here? No says what is missing.
+  virtual Decision RunsCode(std::string_view key) const;
   // Makes steps of a program that was written down, from the recipes and objects of Compile().
   virtual Result<std::unique_ptr<StepMaker>> OpenCode(std::span<const std::string_view> objects) const;
   // Measured when asked, in some ten milliseconds.

@@ -131,4 +131,13 @@ Result<std::unique_ptr<StepMaker>> Backend::OpenCode(std::span<const std::string
                             " objects of it");
 }
 
+Result<std::unique_ptr<Backend>> Backend::ForMachine(std::string_view machine) const {
+  return InvalidArgument("backend ", name(), " compiles for this machine only, not for \"", machine, "\"");
+}
+
+Decision Backend::RunsCode(std::string_view key) const {
+  if (key == CodeKey()) return Decision::Yes();
+  return Decision::No("this one is ", CodeKey());
+}
+
 }  // namespace strop

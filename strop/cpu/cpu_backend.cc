@@ -5,24 +5,29 @@
 
 #include "strop/base/log.h"
 #include "strop/base/thread_pool.h"
-#include "strop/cpu/host_isa.h"
+#include "strop/cpu/isa.h"
 #include "strop/cpu/kernel_compiler.h"
 #include "strop/cpu/kernel_family.h"
 #include "strop/cpu/library/library.h"
+#include "strop/cpu/load/processor.h"
 #include "strop/cpu/load/step_maker.h"
 #include "strop/passes/pipeline.h"
 #include "strop/plan/band.h"
 
 namespace strop::cpu {
 
-CpuBackend::CpuBackend() : compiler_(std::make_unique<KernelCompiler>()) {
+CpuBackend::CpuBackend() : CpuBackend(Isa::OfHost()) {}
+
+CpuBackend::CpuBackend(const Isa& isa) : code_key_(isa.key), compiler_(std::make_unique<KernelCompiler>(isa)) {
   target_.name = "cpu";
-  target_.description = HostIsa::Get().summary;
-  target_.vector_bytes = HostIsa::Get().vector_bytes;
+  target_.description = isa.summary;
+  target_.vector_bytes = isa.vector_bytes;
   target_.supports = [this](const Instruction& i) { return Supports(i); };
   target_.joins_region = &JoinsRegion;
   target_.writes_in_layout = &WritesInLayout;
-  target_.joins_band = &JoinsBand;
+  target_.joins_band = [bytes = isa.vector_bytes](const Instruction& kernel, int64_t elements) {
+    return JoinsBand(kernel, elements, bytes);
+  };
   target_.can_fuse = [](const Instruction&, const Instruction&, const Instruction& root) {
     if (root.op() == Op::ReduceWindow && LibrarySupports(root))
       return Decision::No("%", root.name(), " is a scan, which reads its operands from memory");
@@ -103,7 +108,20 @@ Result<CompiledKernels> CpuBackend::Compile(std::span<const KernelSpec> specs,
   return CompiledKernels(std::move(out));
 }
 
-std::string CpuBackend::CodeKey() const { return HostIsa::Get().key; }
+Result<std::unique_ptr<Backend>> CpuBackend::ForMachine(std::string_view name) const {
+  STROP_ASSIGN(const Isa isa, Isa::Of(name));
+  return std::make_unique<CpuBackend>(isa);
+}
+
+// Code for a processor that has less than this one is as good.
+Decision CpuBackend::RunsCode(std::string_view key) const {
+  if (key == code_key_) return Decision::Yes();
+  const std::string_view features = FeaturesOf(key);
+  const std::string missing = MissingFeatures(features);
+  if (features.empty() || !missing.empty())
+    return Decision::No("this one lacks ", features.empty() ? "what is not said" : missing);
+  return Decision::Yes();
+}
 
 Result<std::unique_ptr<StepMaker>> CpuBackend::OpenCode(std::span<const std::string_view> objects) const {
   return OpenRecipes(objects, AllRecipeKinds());

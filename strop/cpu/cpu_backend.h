@@ -10,6 +10,7 @@ class KernelCompiler;
 class CpuBackend final : public Backend {
  public:
   CpuBackend();
+  explicit CpuBackend(const struct Isa& isa);
   ~CpuBackend() override;
   std::string_view name() const override { return "cpu"; }
   const TargetInfo& target() const override { return target_; }
@@ -17,7 +18,9 @@ class CpuBackend final : public Backend {
   void AddPasses(Phase phase, PassPipeline& pipeline) const override;
   Result<CompiledKernels> Compile(std::span<const KernelSpec> specs,
                                   const KernelCompileOptions& options) const override;
-  std::string CodeKey() const override;
+  Result<std::unique_ptr<Backend>> ForMachine(std::string_view name) const override;
+  std::string CodeKey() const override { return code_key_; }
+  Decision RunsCode(std::string_view key) const override;
   Result<std::unique_ptr<StepMaker>> OpenCode(std::span<const std::string_view> objects) const override;
   Result<std::unique_ptr<DeviceSet>> OpenDevices(int count) const override;
   std::vector<std::string> MemorySpaces() const override { return {"device", "pinned_host", "unpinned_host"}; }
@@ -26,6 +29,7 @@ class CpuBackend final : public Backend {
 
  private:
   TargetInfo target_;
+  std::string code_key_;
   std::unique_ptr<KernelCompiler> compiler_;  // keeps compiled kernels; thread-safe
 };
 

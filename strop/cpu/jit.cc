@@ -5,7 +5,6 @@
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
-#include <llvm/Support/ErrorHandling.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/Target/TargetOptions.h>
@@ -16,9 +15,9 @@
 #include <algorithm>
 #include <fstream>
 #include <mutex>
-#include <new>
 
-#include "strop/cpu/host_isa.h"
+#include "strop/codegen/llvm_guard.h"
+#include "strop/cpu/isa.h"
 
 extern "C" {
 void LLVMInitializeX86TargetInfo();
@@ -30,14 +29,6 @@ void LLVMInitializeX86AsmPrinter();
 namespace strop::cpu {
 namespace {
 
-struct FatalError {
-  std::string reason;
-};
-
-// LLVM calls this instead of abort(). It must not return; the exception passes through LLVM's frames, which have unwind
-// tables, and is caught in Guarded().
-void ThrowFatal(void*, const char* reason, bool) { throw FatalError{reason}; }
-
 void InitializeLlvm() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -45,20 +36,8 @@ void InitializeLlvm() {
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
-    llvm::remove_fatal_error_handler();
-    llvm::install_fatal_error_handler(&ThrowFatal);
+    InstallLlvmGuard();
   });
-}
-
-template <class Fn>
-auto Guarded(const char* what, Fn&& fn) -> decltype(fn()) {
-  try {
-    return fn();
-  } catch (const FatalError& error) {
-    return Internal("LLVM failed to ", what, ": ", error.reason);
-  } catch (const std::bad_alloc&) {
-    return ResourceExhausted("out of memory while LLVM was to ", what);
-  }
 }
 
 void WriteFile(const std::string& path, llvm::StringRef text) {
@@ -181,9 +160,8 @@ void AddPromotion(KernelPasses& passes) {
 ObjectEmitter::ObjectEmitter(std::unique_ptr<llvm::TargetMachine> machine) : machine_(std::move(machine)) {}
 ObjectEmitter::~ObjectEmitter() = default;
 
-Result<std::unique_ptr<ObjectEmitter>> ObjectEmitter::Create(int optimization_level) {
+Result<std::unique_ptr<ObjectEmitter>> ObjectEmitter::Create(const Isa& isa, int optimization_level) {
   InitializeLlvm();
-  const HostIsa& isa = HostIsa::Get();
   std::string error;
   const llvm::Triple triple(isa.triple);
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, error);
@@ -205,7 +183,7 @@ void ObjectEmitter::Prepare(llvm::Module& module) const {
 }
 
 Result<std::string> ObjectEmitter::Emit(llvm::Module& module, const EmitOptions& options) const {
-  return Guarded("compile a kernel", [&]() -> Result<std::string> {
+  return GuardLlvm("compile a kernel", [&]() -> Result<std::string> {
     if (!options.dump_prefix.empty()) WriteFile(options.dump_prefix + ".ll", IrText(module));
     std::string problem;
     llvm::raw_string_ostream problem_stream(problem);

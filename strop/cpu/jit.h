@@ -21,6 +21,8 @@ class TargetMachine;
 
 namespace strop::cpu {
 
+struct Isa;
+
 struct EmitOptions {
   int optimization_level = 2;   // 0: least time in the compiler
   bool promote_memory = false;  // values of allocas become registers, short loops straight code: for regions
@@ -30,7 +32,7 @@ struct EmitOptions {
 // One target machine; not for use by two threads at once. Cheap to make (about 0.1 ms).
 class ObjectEmitter {
  public:
-  static Result<std::unique_ptr<ObjectEmitter>> Create(int optimization_level);
+  static Result<std::unique_ptr<ObjectEmitter>> Create(const Isa& isa, int optimization_level);
   ~ObjectEmitter();
 
   // Sets the module's triple and data layout: to be called before IR is built.

@@ -6,7 +6,6 @@
 
 #include "strop/base/thread_pool.h"
 #include "strop/codegen/vector_builder.h"
-#include "strop/cpu/host_isa.h"
 #include "strop/cpu/jit.h"
 #include "strop/cpu/load/code.h"
 #include "strop/ir/printer.h"
@@ -50,6 +49,8 @@ struct KernelCompiler::Job {
 // Target machines are not for two threads at once, and take a while to make: they are lent out.
 class KernelCompiler::Emitters {
  public:
+  explicit Emitters(const Isa& isa) : isa_(isa) {}
+
   class Loan {
    public:
     Loan(Emitters& lender, int level, std::unique_ptr<ObjectEmitter> emitter)
@@ -78,7 +79,7 @@ class KernelCompiler::Emitters {
       }
     }
     if (!emitter) {
-      STROP_ASSIGN(emitter, ObjectEmitter::Create(level));
+      STROP_ASSIGN(emitter, ObjectEmitter::Create(isa_, level));
     }
     return std::make_unique<Loan>(*this, level, std::move(emitter));
   }
@@ -89,11 +90,12 @@ class KernelCompiler::Emitters {
     std::lock_guard<std::mutex> lock(mutex_);
     idle_[level].push_back(std::move(emitter));
   }
+  const Isa& isa_;
   std::mutex mutex_;
   std::map<int, std::vector<std::unique_ptr<ObjectEmitter>>> idle_;  // by optimization level
 };
 
-KernelCompiler::KernelCompiler() : emitters_(std::make_shared<Emitters>()) {}
+KernelCompiler::KernelCompiler(const Isa& isa) : isa_(isa), emitters_(std::make_unique<Emitters>(isa_)) {}
 KernelCompiler::~KernelCompiler() = default;
 
 namespace {
@@ -153,7 +155,7 @@ void KernelCompiler::CompileGroup(std::span<Job* const> jobs, const KernelCompil
     llvm::Module module(jobs[0]->spec->name(), context);
     loan->emitter().Prepare(module);
     for (Job* job : jobs) {
-      VectorBuilder builder(module, HostIsa::Get().vector_target());
+      VectorBuilder builder(module, isa_.vector_target());
       EmitContext emit{builder, SymbolName(job->spec->name(), members.size())};
       const KernelFamily* family = job->spec->region ? nullptr : FindFamily(*job->spec->instruction);
       Result<EmittedKernel> emitted = Unimplemented("no kernel family takes %", job->spec->name());

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "strop/backend/backend.h"
+#include "strop/cpu/isa.h"
 #include "strop/cpu/kernel_family.h"
 #include "strop/cpu/load/recipe.h"
 
@@ -20,7 +21,8 @@ struct GeneratedKernels : CompiledKernels {
 
 class KernelCompiler {
  public:
-  KernelCompiler();
+  // Code for this instruction set. Only the host's may run here.
+  explicit KernelCompiler(const Isa& isa = Isa::OfHost());
   ~KernelCompiler();
   // Is code generated for this kernel (a fusion, or an instruction by itself)? No says why not, family by family.
   static Decision Supports(const Instruction& kernel);
@@ -45,7 +47,8 @@ class KernelCompiler {
   std::shared_ptr<const Compiled> Find(const std::string& key);
   void Keep(const std::string& key, std::shared_ptr<const Compiled> compiled);
 
-  std::shared_ptr<Emitters> emitters_;
+  const Isa isa_;
+  std::unique_ptr<Emitters> emitters_;
   std::mutex mutex_;
   // Looked up by key; the oldest entries go when the code outgrows kCacheBytes.
   struct Entry {

@@ -61,7 +61,7 @@ Result<EmittedKernel> EmitFunction(const KernelSpec& spec, const KernelFamily* f
 Result<std::string> RecipeOf(const KernelSpec& spec, const KernelFamily* family, const EmittedKernel& emitted,
                              const CodeRef& function);
 // Can the loops of this kernel be cut into tasks of so many elements (0: some number of them)?
-Decision LoopIsCutEvery(const Instruction& kernel, int64_t elements);
+Decision LoopIsCutEvery(const Instruction& kernel, int64_t elements, int vector_bytes);
 // Is this dot computed by the library, wherever it stands, and into the layout of its shape?
 Decision WritesInLayout(const Instruction& dot);
 // May the kernel's code be part of a region: emitted in place, and too small to be cut into tasks?

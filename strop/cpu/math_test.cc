@@ -10,7 +10,7 @@
 
 #include "strop/codegen/loop_scopes.h"
 #include "strop/codegen/math/math.h"
-#include "strop/cpu/host_isa.h"
+#include "strop/cpu/isa.h"
 #include "strop/cpu/jit.h"
 #include "strop/cpu/load/code.h"
 #include "strop/runtime/executable.h"
@@ -26,9 +26,9 @@ using EmitFn = Value* (*)(VectorBuilder&, Value*, Value*);
 std::shared_ptr<const LoadedCode> CompileFunction(EmitFn emit, bool wide, int lanes) {
   llvm::LLVMContext context;
   llvm::Module module("math", context);
-  auto emitter = *ObjectEmitter::Create(2);
+  auto emitter = *ObjectEmitter::Create(Isa::OfHost(), 2);
   emitter->Prepare(module);
-  VectorBuilder b(module, HostIsa::Get().vector_target());
+  VectorBuilder b(module, Isa::OfHost().vector_target());
   LoopScopes scopes(b);
   auto* type = llvm::FunctionType::get(b.ir().getVoidTy(), {b.Ptr(), b.Int(64), b.Int(64), b.Ptr()}, false);
   auto* f = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, "f", module);

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "strop/codegen/llvm_headers.h"
-#include "strop/cpu/host_isa.h"
+#include "strop/cpu/isa.h"
 #include "strop/cpu/jit.h"
 #include "strop/cpu/load/model_sections.h"
 #include "strop/cpu/load/problems.h"
@@ -67,20 +67,20 @@ Result<std::set<std::string>> KindsOf(const ExecutableSpec& spec) {
 
 }  // namespace
 
-Result<std::string> ModelBytes(const ExecutableSpec& spec) {
+Result<std::string> ModelBytes(const ExecutableSpec& spec, std::string_view features) {
   ArtifactWriter artifact;
   STROP_TRY(WriteSpec(spec, artifact));
-  artifact.Add(kFeaturesSection, HostIsa::Get().features);
+  artifact.Add(kFeaturesSection, std::string(features));
   return artifact.Finish();
 }
 
-Result<std::string> ModelObject(const std::string& name, const ExecutableSpec& spec) {
+Result<std::string> ModelObject(const std::string& name, const ExecutableSpec& spec, std::string_view features) {
   STROP_ASSIGN(const std::set<std::string> symbols, KindsOf(spec));
-  STROP_ASSIGN(const std::string bytes, ModelBytes(spec));
+  STROP_ASSIGN(const std::string bytes, ModelBytes(spec, features));
 
   llvm::LLVMContext context;
   llvm::Module module(name, context);
-  STROP_ASSIGN(const std::unique_ptr<ObjectEmitter> emitter, ObjectEmitter::Create(2));
+  STROP_ASSIGN(const std::unique_ptr<ObjectEmitter> emitter, ObjectEmitter::Create(Isa::OfHost(), 2));
   emitter->Prepare(module);
   llvm::Type* pointer = llvm::PointerType::get(context, 0);
   llvm::Type* word = llvm::Type::getInt64Ty(context);

@@ -31,9 +31,9 @@ Status CheckFits(const Facts& facts, const Backend& backend) {
   if (facts.backend != backend.name())
     return FailedPrecondition("the executable was compiled for backend ", CEscape(facts.backend), ", this is ",
                               backend.name());
-  if (facts.code_key != backend.CodeKey())
+  if (const Decision runs = backend.RunsCode(facts.code_key); !runs)
     return FailedPrecondition("the executable was compiled for another processor (", CEscape(facts.code_key),
-                              "); this one is ", backend.CodeKey(), ": compile it again here");
+                              "): ", runs.why_not(), "; compile it again here");
   return OkStatus();
 }
 

@@ -120,7 +120,8 @@ CompileSettings SettingsFrom(const Options& options);
 
 // All backends, in order of preference; never empty. The list is in registry.cc.
 const std::vector<const Backend*>& Backends();
-// By name; NotFound with the nearest known one.
-Result<const Backend*> FindBackend(std::string_view name);
+// By name, for this machine or for that of the name `machine` (Backend::ForMachine); NotFound with the nearest known
+// one.
+Result<const Backend*> FindBackend(std::string_view name, std::string_view machine = {});
 
 }  // namespace strop

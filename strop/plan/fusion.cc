@@ -52,6 +52,7 @@ Cost CostOf(const Instruction& i) {
     case Op::Clz:
     case Op::Mulhi:
     case Op::Reduce:
+    case Op::Dot:
     case Op::StochasticConvert: return Cost::Expensive;
     case Op::Multiply: return IsComplex(i.shape().type()) ? Cost::Expensive : Cost::Cheap;
     default: return Is(i.op(), kFloatMath) ? Cost::Expensive : Cost::Cheap;
@@ -165,7 +166,8 @@ bool IsKeptByCaller(const Instruction& buffer) {
 }
 
 // May the producer of operand `k` be computed inside the kernel rooted at `root`?
-Decision TakesInlined(const Instruction& root, int64_t k) {
+Decision TakesInlined(const Instruction& root, int64_t k, const TargetInfo& target) {
+  if (root.op() == Op::Dot && target.products_in_kernels) return Decision::Yes();
   switch (root.op()) {
     case Op::Reduce: return Decision::Yes();  // operands and scalar initial values
     case Op::ReduceWindow: return Decision::Yes();
@@ -204,6 +206,12 @@ int64_t RepeatFactor(const Instruction& user, int64_t k) {
       for (const WindowDim& d : user.attrs<WindowAttrs>().window.dims)
         n = SaturatingMultiply(n, std::max<int64_t>(d.size, 1));
       return n;
+    }
+    case Op::Dot: {
+      int64_t reads = user.shape().num_elements();
+      for (int64_t d : user.attrs<DotAttrs>().lhs_contracting)
+        reads = SaturatingMultiply(reads, std::max<int64_t>(user.operand(0)->shape().dim(d), 1));
+      return std::max<int64_t>(1, reads / in);
     }
     case Op::Clamp:
     case Op::Select:  // scalar bounds and predicates
@@ -348,7 +356,7 @@ class Fuser {
     const Instruction& user = *use.user;
     if (at.inlined) return Decision::Yes();
     if (IsAlias(user)) return Decision::No("%", user.name(), " passes it on");
-    if (Decision d = TakesInlined(user, use.operand_number); !d)
+    if (Decision d = TakesInlined(user, use.operand_number, target_); !d)
       return Decision::No("%", user.name(), ": ", d.why_not());
     if (target_.supports && !target_.supports(user)) return Decision::No("%", user.name(), " is not compiled");
     return Decision::Yes();
@@ -372,7 +380,9 @@ class Fuser {
     if (i == computation_.root()) return Decision::No("it is the result");
     if (i->use_count() == 0) return Decision::No("it is not used");
     const bool reduces = IsRowReduce(*i);
-    if (!IsInlinable(*i) && !reduces) return Decision::No(Name(i->op()), " is not computed element by element");
+    const bool multiplies = i->op() == Op::Dot && target_.products_in_kernels && i->shape().IsArray();
+    if (!IsInlinable(*i) && !reduces && !multiplies)
+      return Decision::No(Name(i->op()), " is not computed element by element");
     const Cost cost = CostOf(*i);
     if (IsMadeFromNothing(*i)) return InlineFromNothing(*i);
     const bool scalar = i->shape().num_elements() == 1;

@@ -23,6 +23,9 @@ struct TargetInfo {
   int64_t least_band_bytes = int64_t{4} << 20;
   int64_t least_band_rows = 8;
 
+  // Are products computed element by element, inside the kernel of what follows them and from operands that are
+  // computed there? (Targets with a library keep them apart.)
+  bool products_in_kernels = false;
   // Can the backend compile this instruction as a kernel (alone or as the root of a fusion)? No: it is interpreted.
   std::function<Decision(const Instruction&)> supports;
   // Does the backend compute this dot into the layout that its shape names? Null: into none but row-major.

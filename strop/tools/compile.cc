@@ -3,8 +3,11 @@
 #include <cctype>
 
 #include "strop/base/strings.h"
+#include "strop/base/thread_pool.h"
+#include "strop/cpu/isa.h"
 #include "strop/cpu/model_object.h"
 #include "strop/driver/artifact.h"
+#include "strop/driver/program_cache.h"
 #include "strop/tools/command.h"
 #include "strop/tools/execute.h"
 
@@ -70,27 +73,46 @@ Result<std::string> NameOf(std::string_view path) {
   return std::string(path);
 }
 
+// All kernels as one text.
+Status WritePtx(const CompiledProgram& program, const std::string& out) {
+  if (!program.explanation.interpreted.empty())
+    return Unimplemented("backend gpu has no code for ", Join(program.explanation.interpreted, "; for "));
+  const ExecutableSpec& spec = program.executable->spec();
+  if (spec.objects.empty()) return FailedPrecondition("the program has no kernel");
+  return WriteFile(out, *spec.objects[0]);
+}
+
 }  // namespace
 
 Status RunCompile(Arguments& arguments) {
   STROP_ASSIGN(const std::string out, arguments.TakeValue("-o"));
+  STROP_ASSIGN(const std::string machine, arguments.TakeValue("--target-cpu"));
   STROP_ASSIGN(const std::vector<std::string> files, arguments.Files(1, 1));
+  STROP_ASSIGN(const Backend* backend, FindBackend(arguments.options().backend, machine));
   STROP_ASSIGN(std::unique_ptr<Module> module, LoadFile(files[0]));
   const bool object = out.ends_with(".o");
-  if (!object && !out.ends_with(".aot"))
-    return InvalidArgument("-o names the file to write: .aot for strop run, .o for the linker");
-  STROP_ASSIGN(const Backend* backend, FindBackend(arguments.options().backend));
-  STROP_ASSIGN(const Program program, Program::Compile(std::move(module), *backend, SettingsFrom(arguments.options())));
+  const bool ptx = out.ends_with(".ptx");
+  if (!object && !ptx && !out.ends_with(".aot"))
+    return InvalidArgument("-o names the file to write: .aot for strop run, .o for the linker, .ptx for backend gpu");
+  if (ptx != (backend->name() == "gpu"))
+    return InvalidArgument("backend gpu writes .ptx files, and nobody else does; this is ", backend->name(), ", to ",
+                           out);
+  MakeEntryRowMajor(*module);
+  CompileSettings settings = SettingsFrom(arguments.options());
+  settings.pool = &ThreadPool::Default();
+  STROP_ASSIGN(const std::shared_ptr<const CompiledProgram> program,
+               CompileOrFind(std::move(module), *backend, settings));
+  const ExecutableSpec& spec = program->executable->spec();
+  if (ptx) return WritePtx(*program, out);
   if (object) {
     if (backend->name() != "cpu") return InvalidArgument("objects are for backend cpu, not ", backend->name());
     STROP_ASSIGN(const std::string name, NameOf(out));
-    const ExecutableSpec& spec = program.compiled().executable->spec();
-    STROP_ASSIGN(const std::string bytes, cpu::ModelObject(name, spec));
+    STROP_ASSIGN(const std::string bytes, cpu::ModelObject(name, spec, cpu::FeaturesOf(backend->CodeKey())));
     STROP_TRY(WriteFile(out, bytes));
     return WriteFile(out.substr(0, out.size() - 1) + "h", Header(name, spec));
   }
   ArtifactWriter artifact;
-  STROP_TRY(WriteProgram(program.compiled(), *backend, artifact));
+  STROP_TRY(WriteProgram(*program, *backend, artifact));
   return WriteFile(out, artifact.Finish());
 }
 

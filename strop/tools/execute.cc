@@ -44,15 +44,18 @@ Result<Literal> TakeLiteral(const Shape& shape, std::span<const Buffer> leaves, 
 
 }  // namespace
 
+void MakeEntryRowMajor(Module& module) {
+  EntryLayout layout = module.EffectiveEntryLayout();
+  for (Shape& parameter : layout.parameters) parameter = parameter.WithoutLayout().WithDefaultLayout();
+  layout.result = module.entry()->root()->shape().WithoutLayout().WithDefaultLayout();
+  module.config().entry_layout = std::move(layout);
+  module.config().has_entry_layout = true;
+}
+
 Result<Program> Program::Compile(std::unique_ptr<Module> module, const Backend& backend, CompileSettings settings) {
   Program out;
   out.result_ = module->entry()->root()->shape().WithoutLayout();
-  // Literals are row-major, so that is what the entry takes and gives, whatever layouts its instructions name.
-  EntryLayout layout = module->EffectiveEntryLayout();
-  for (Shape& parameter : layout.parameters) parameter = parameter.WithoutLayout().WithDefaultLayout();
-  layout.result = out.result_.WithDefaultLayout();
-  module->config().entry_layout = std::move(layout);
-  module->config().has_entry_layout = true;
+  MakeEntryRowMajor(*module);
   STROP_ASSIGN(out.devices_, backend.OpenDevices(1));
   settings.pool = &out.devices_->pool();
   STROP_ASSIGN(out.program_, CompileOrFind(std::move(module), backend, settings));

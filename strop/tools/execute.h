@@ -8,6 +8,9 @@
 
 namespace strop::tools {
 
+// Literals are row-major, so that is what the entry takes and gives, whatever layouts its instructions name.
+void MakeEntryRowMajor(Module& module);
+
 class Program {
  public:
   // Takes the module over; its entry becomes row-major, as literals are.

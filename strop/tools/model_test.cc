@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "include/strop/model.h"
+#include "strop/cpu/isa.h"
 #include "strop/cpu/load/processor.h"
 #include "strop/cpu/load/recipe.h"
 #include "strop/cpu/model_object.h"
@@ -52,7 +53,7 @@ TEST(Model, GivesTheBitsOfTheCompiledProgram) {
   const Result<Literal> expected = program->Run(arguments);
   ASSERT_TRUE(expected.ok()) << expected.status().ToString();
 
-  const std::string artifact = *cpu::ModelBytes(program->compiled().executable->spec());
+  const std::string artifact = *cpu::ModelBytes(program->compiled().executable->spec(), cpu::Isa::OfHost().features);
   const auto kinds = cpu::AllRecipeKinds();
   // Objects align their data; so does this.
   auto storage = std::make_unique<uint8_t[]>(artifact.size() + 64);
@@ -85,7 +86,8 @@ TEST(Model, RefusesWhatNeedsTheEvaluator) {
   const Result<Program> program =
       Compiled("HloModule m\nENTRY main { x = f32[4] parameter(0) ROOT y = f32[4] negate(x) }", "null");
   ASSERT_TRUE(program.ok()) << program.status().ToString();
-  const Result<std::string> object = cpu::ModelObject("m", program->compiled().executable->spec());
+  const Result<std::string> object =
+      cpu::ModelObject("m", program->compiled().executable->spec(), cpu::Isa::OfHost().features);
   EXPECT_NE(object.status().message().find("(negate) is interpreted"), std::string::npos) << object.status().ToString();
 }
 

@@ -21,11 +21,12 @@
 #include <map>
 #include <sstream>
 
-#include "strop/capi/function.h"
 #include "strop/driver/compile.h"
 #include "strop/driver/load.h"
 #include "strop/interp/interpreter.h"
 #include "strop/ir/verifier.h"
+#include "strop/tools/execute.h"
+#include "tests/conformance/emulated_gpu.h"
 
 namespace strop {
 namespace {
@@ -193,16 +194,19 @@ void Check(const Case& c, const Backend& backend) {
   Interpreter interpreter;
   Result<Literal> wanted = interpreter.Evaluate(**module, arguments);
   ASSERT_TRUE(wanted.ok()) << wanted.status().ToString();
-  Result<Function> function = Function::Compile(c.text, backend.name());
-  ASSERT_TRUE(function.ok()) << function.status().ToString();
+  Result<Options> options = OptionsFromEnvironment();
+  ASSERT_TRUE(options.ok()) << options.status().ToString();
+  const Result<tools::Program> program = tools::Program::Compile(*std::move(module), backend, SettingsFrom(*options));
+  ASSERT_TRUE(program.ok()) << program.status().ToString();
+  const int64_t interpreted = program->compiled().executable->num_interpreted();
   auto reason = c.interpreted.find(std::string(backend.name()));
   if (backend.name() == "cpu" && reason == c.interpreted.end()) {
-    EXPECT_EQ(function->interpreted_instructions(), 0) << "strop explain says why";
+    EXPECT_EQ(interpreted, 0) << "strop explain says why";
   }
   if (reason != c.interpreted.end()) {
-    EXPECT_GT(function->interpreted_instructions(), 0) << "is compiled now: take the line 'interpreted on' out";
+    EXPECT_GT(interpreted, 0) << "is compiled now: take the line 'interpreted on' out";
   }
-  Result<Literal> got = function->Run(arguments);
+  Result<Literal> got = program->Run(arguments);
   ASSERT_TRUE(got.ok()) << got.status().ToString();
   ExpectClose(*got, *wanted, c, "");
 }
@@ -222,7 +226,9 @@ void RegisterAll() {
   for (const auto& entry : std::filesystem::directory_iterator(STROP_SOURCE_DIR "/tests/conformance"))
     if (entry.path().extension() == ".hlo") files.push_back(entry.path());
   std::sort(files.begin(), files.end());
-  for (const Backend* backend : Backends()) {
+  static const auto* const kGpu = new EmulatedGpu;
+  for (const Backend* registered : Backends()) {
+    const Backend* backend = registered->name() == kGpu->name() ? kGpu : registered;
     for (const auto& file : files) {
       for (const Case& c : ReadCases(file)) {
         testing::RegisterTest(std::string(backend->name()).c_str(), c.name.c_str(), nullptr, nullptr, file.c_str(), 1,

@@ -39,7 +39,7 @@ MISTAKES = [
     ("run ok.hlo --random-inputs --out=there", 2, "--out takes a folder that is there, an .npz or an .npy file, not there"),
     ("run ok.hlo --random-inputs --out=missing/a.npy", 1, "cannot write missing/a.npy"),
     ("run ok.hlo --random-inputs --backend=cp", 2, 'no backend is called "cp"; did you mean "cpu"?'),
-    ("run ok.hlo --random-inputs --platform zz", 2, 'no backend is called "zz"; there are: cpu, null'),
+    ("run ok.hlo --random-inputs --platform zz", 2, 'no backend is called "zz"; there are: cpu, null, gpu'),
     ("run ok.hlo --backend", 2, "--backend: a value is missing"),
     ("run ok.hlo --random-inputs --num-threads=-1", 2, "expected a whole number from 0 to 4096"),
     ("run ok.hlo --random-inputs --check", 2, "--check: ok.hlo ran no check"),

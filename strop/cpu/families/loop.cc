@@ -6,7 +6,6 @@
 #include "strop/codegen/kernel_frame.h"
 #include "strop/codegen/row_order.h"
 #include "strop/codegen/splits.h"
-#include "strop/cpu/host_isa.h"
 #include "strop/cpu/kernel_family.h"
 #include "strop/plan/band.h"
 
@@ -116,11 +115,10 @@ Result<EmittedKernel> Emit(const KernelSpec& spec, KernelFrame& frame) {
 
 }  // namespace
 
-Decision LoopIsCutEvery(const Instruction& kernel, int64_t elements) {
+Decision LoopIsCutEvery(const Instruction& kernel, int64_t elements, int vector_bytes) {
   if (FindFamily(kernel) != &kLoopFamily) return Decision::No("it is no loop");
   const KernelBody body = KernelBody::Of(kernel);
   if (body.roots.size() != 1) return Decision::No("it has ", body.roots.size(), " results");
-  const int vector_bytes = HostIsa::Get().vector_bytes;
   if (ChooseBlockSpace(body, {}, vector_bytes).lanes > 0) return Decision::No("it is walked in blocks");
   if (elements > 0 && !KernelFrame::CutEvery(ChooseLoopSpace(body, vector_bytes), elements))
     return Decision::No("its rows are not cut every ", elements, " elements");

@@ -15,8 +15,8 @@ constexpr int64_t kAlign = 64;
 
 }  // namespace
 
-Decision JoinsBand(const Instruction& kernel, int64_t elements) {
-  if (kernel.op() != Op::Dot) return LoopIsCutEvery(kernel, elements);
+Decision JoinsBand(const Instruction& kernel, int64_t elements, int vector_bytes) {
+  if (kernel.op() != Op::Dot) return LoopIsCutEvery(kernel, elements, vector_bytes);
   if (Decision d = SupportsDot(kernel); !d) return d;
   if (!kernel.shape().IsStatic()) return Decision::No("its size is not known");
   const Result<GemmProblem> p = GemmProblemOf(kernel);

@@ -22,7 +22,7 @@ Result<CompiledKernel> MakeLibraryKernel(const KernelSpec& spec);
 
 // ---- bands (plan/band.h)
 // As TargetInfo::joins_band.
-Decision JoinsBand(const Instruction& kernel, int64_t elements);
+Decision JoinsBand(const Instruction& kernel, int64_t elements, int vector_bytes);
 // The kernels of a band for which code is generated, and the band's own of them once they are compiled.
 std::vector<KernelSpec> GeneratedOf(const Band& band);
 Result<CompiledKernel> MakeBand(const KernelSpec& spec, const Band& band, std::span<const CompiledKernel> generated,

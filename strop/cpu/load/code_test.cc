@@ -7,6 +7,7 @@
 
 #include "strop/base/mutator.h"
 #include "strop/codegen/llvm_headers.h"
+#include "strop/cpu/isa.h"
 #include "strop/cpu/jit.h"
 
 namespace strop::cpu {
@@ -16,7 +17,7 @@ namespace {
 std::string ObjectThatCalls(const char* callee) {
   llvm::LLVMContext context;
   llvm::Module module("calls", context);
-  auto emitter = *ObjectEmitter::Create(2);
+  auto emitter = *ObjectEmitter::Create(Isa::OfHost(), 2);
   emitter->Prepare(module);
   llvm::IRBuilder<> ir(context);
   llvm::Type* f64 = ir.getDoubleTy();
