@@ -4,13 +4,20 @@
 //         %t = f32[64,64] transpose(%w)           before the loop: %t; state element 5; body: get-tuple-element(%s),
 //         index=5
 //
-// Worth it only for what costs something and holds no more than it is made from: the loop would carry it. Sources
-// (constants, iotas, broadcasts, reshapes) are cheaper to make again than to carry; they are cloned where something
-// that moves needs them. Only effect-free instructions move: a loop of no trips then computes something in vain,
-// nothing else.
+// Products of a few rows of what the loop walks along, by what does not change, are made one before it:
+//
+//   body: %x = f32[1,16,128] dynamic-slice(%xs, %i, 0, 0)        before the loop: %p = f32[200,16,512] dot(%xs, %w)
+//         %d = f32[16,512] dot(reshape(%x), %w)                  body: reshape(dynamic-slice(%p, %i, 0, 0))
+//
+// Otherwise it is worth it only for what costs something and holds no more than it is made from: the loop would carry
+// it. Sources (constants, iotas, broadcasts, reshapes) are cheaper to make again than to carry; they are cloned where
+// something that moves needs them. Only effect-free instructions move: a loop of no trips then computes something in
+// vain, nothing else.
 #include <algorithm>
 #include <map>
+#include <set>
 
+#include "strop/analysis/trip_count.h"
 #include "strop/ir/builder.h"
 #include "strop/passes/effects.h"
 #include "strop/passes/inline.h"
@@ -20,6 +27,9 @@ namespace strop {
 namespace {
 
 constexpr int64_t kMinElements = 16;  // fewer are not worth a place in the state
+constexpr int64_t kMostRows = 8;      // of a product; more are multiplied as well inside the loop
+constexpr int64_t kFewestProducts = 4096, kFewestSteps = 8;
+constexpr int64_t kMostBytes = int64_t{16} << 20, kMostGrowth = 8;  // of all products, beside what they are made from
 
 bool IsCheap(const Instruction& i) {
   switch (i.op()) {
@@ -47,6 +57,7 @@ class Mover {
   // How many values moved; the loop is replaced if any.
   int64_t Run() {
     FindInvariant();
+    if (MultiplyRowsAtOnce()) FindInvariant();
     std::vector<Instruction*> moved = Boundary();
     if (moved.empty()) return 0;
     std::vector<Instruction*> outside;
@@ -76,7 +87,67 @@ class Mover {
     }
   }
 
-  static bool IsWorthCarrying(const Instruction& i) {
+  // The dynamic-slice that takes the next of the rows that a dot multiplies by something invariant, or null.
+  const Instruction* NextRows(const Instruction& dot, int64_t trips) const {
+    if (dot.op() != Op::Dot || dot.operand_count() != 2 || !MayMove(dot) || !invariant_[dot.operand(1)->id()])
+      return nullptr;
+    const DotAttrs& a = dot.attrs<DotAttrs>();
+    const Instruction* slice = dot.operand(0);
+    const bool reshaped = slice->op() == Op::Reshape;
+    if (reshaped) slice = slice->operand(0);
+    if (!a.lhs_batch.empty() || slice->op() != Op::DynamicSlice || !invariant_[slice->operand(0)->id()]) return nullptr;
+    const Shape &all = slice->operand(0)->shape(), &next = slice->shape();
+    if (!all.IsStatic() || !dot.shape().IsStatic() || next.rank() < 2 || next.dim(0) != 1 ||
+        all.dim(0) < kFewestSteps || trips < all.dim(0) / 2)
+      return nullptr;
+    Int64Vector whole = all.dims(), rows;
+    whole[0] = 1;
+    for (int64_t d = 1; d < next.rank(); ++d) rows.push_back(next.dim(d));
+    if (next.dims() != whole || (reshaped && dot.operand(0)->shape().dims() != rows)) return nullptr;
+    const bool along =
+        !reshaped && std::find(a.lhs_contracting.begin(), a.lhs_contracting.end(), 0) != a.lhs_contracting.end();
+    if (along) return nullptr;
+    int64_t summed = 1;
+    for (int64_t d : a.lhs_contracting) summed = SaturatingMultiply(summed, dot.operand(0)->shape().dim(d));
+    const int64_t results = dot.shape().num_elements(), bytes = SaturatingMultiply(all.dim(0), dot.shape().byte_size());
+    const int64_t made_from = SaturatingAdd(all.byte_size(), dot.operand(1)->shape().byte_size());
+    const bool few = next.num_elements() <= SaturatingMultiply(kMostRows, summed);
+    const bool pays = SaturatingMultiply(results, summed) >= kFewestProducts && bytes <= kMostBytes;
+    return few && pays && bytes / kMostGrowth <= made_from ? slice : nullptr;
+  }
+
+  bool MultiplyRowsAtOnce() {
+    const std::optional<Counter> counter = FindCounter(*loop_);
+    if (!counter) return false;
+    std::vector<std::pair<Instruction*, const Instruction*>> found;
+    for (Instruction* i : body_->instructions())
+      if (const Instruction* slice = NextRows(*i, counter->trips)) found.push_back({i, slice});
+    for (auto [dot, slice] : found) {
+      Builder b(body_);
+      b.set_insert_before(dot);
+      if (dot->has_metadata()) b.set_metadata(dot->shared_metadata());
+      DotAttrs attrs = dot->attrs<DotAttrs>();
+      if (dot->operand(0) != slice)
+        for (int64_t& d : attrs.lhs_contracting) ++d;
+      Instruction* all = b.Dot(slice->operand(0), dot->operand(1), attrs, dot->shape().type());
+      if (!all) continue;
+      DynamicSliceAttrs next;
+      for (int64_t d = 0; d < all->shape().rank(); ++d) next.sizes.push_back(d == 0 ? 1 : all->shape().dim(d));
+      std::vector<Instruction*> operands = {all, slice->operand(1)};
+      while (static_cast<int64_t>(operands.size()) <= all->shape().rank())
+        operands.push_back(b.Scalar(slice->operand(1)->shape().type(), 0));
+      Instruction* part = b.Make(Op::DynamicSlice, operands, next, {}, nullptr);
+      Instruction* product = part ? b.Reshape(part, dot->shape().dims()) : nullptr;
+      if (!product) continue;
+      dot->ReplaceAllUsesWith(product);
+      body_->Remove(dot);
+      at_once_.insert(all);
+    }
+    return !found.empty();
+  }
+
+  bool IsWorthCarrying(const Instruction& i) const {
+    if (at_once_.contains(&i)) return true;
     if (IsCheap(i) || !i.shape().IsArray() || !i.shape().IsStatic() || i.shape().num_elements() < kMinElements)
       return false;
     int64_t made_from = 0;
@@ -99,7 +170,7 @@ class Mover {
   }
 
   // Will this invariant user move out as well? Not if it is no worth carrying and nothing that moves needs it.
-  static bool CanLeave(const Instruction& user) { return IsWorthCarrying(user); }
+  bool CanLeave(const Instruction& user) const { return IsWorthCarrying(user); }
 
   // The value of `i` before the loop.
   Instruction* Clone(Instruction* i) {
@@ -170,6 +241,7 @@ class Mover {
   const Effects& effects_;
   std::vector<bool> invariant_;
   std::map<const Instruction*, Instruction*> outside_;
+  std::set<const Instruction*> at_once_;  // products of all rows; looked up only
 };
 
 // State, body and uses are in the form that while-simplifier leaves.
