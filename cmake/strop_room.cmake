@@ -90,8 +90,9 @@ function(strop_program name room)
   endif()
 endfunction()
 
-# strop_plugin(<name> <room>): the target <name>_plugin, lib<name>.so, which exports only what strop/<room>/exports.map lists; libstdc++ and LLVM are inside.
-function(strop_plugin name room)
+# strop_plugin(<name> <room> <folder>): the target <name>_plugin, lib<name>.so, which exports only what strop/<room>/exports.map lists; libstdc++ and LLVM
+# are inside. A wheel puts it into that folder of site-packages.
+function(strop_plugin name room folder)
   get_target_property(type strop_${room} TYPE)
   set(map ${PROJECT_SOURCE_DIR}/strop/${room}/exports.map)
   if(type STREQUAL "STATIC_LIBRARY" AND EXISTS ${map})
@@ -100,7 +101,7 @@ function(strop_plugin name room)
     target_link_libraries(${name}_plugin PRIVATE -Wl,--whole-archive strop_${room} -Wl,--no-whole-archive)
     target_link_options(${name}_plugin PRIVATE -static-libstdc++ -static-libgcc -Wl,--version-script=${map} -Wl,--gc-sections -Wl,-z,defs)
     set_target_properties(${name}_plugin PROPERTIES OUTPUT_NAME ${name} LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib LINK_DEPENDS ${map})
-    install(TARGETS ${name}_plugin LIBRARY DESTINATION strop/lib COMPONENT python EXCLUDE_FROM_ALL)  # where python/strop looks
+    install(TARGETS ${name}_plugin LIBRARY DESTINATION ${folder} COMPONENT python EXCLUDE_FROM_ALL)
   endif()
 endfunction()
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 # What stands outside the rooms: (name, label, rooms that it enters by).
-ABOVE = [("jax", "JAX", ["pjrt"]), ("torch", "PyTorch/XLA", ["pjrt"]), ("program", "C++ programs", ["capi"]), ("user", "the strop program", ["tools"])]
+ABOVE = [("jax", "JAX", ["pjrt"]), ("torch", "PyTorch/XLA", ["pjrt"]), ("tf", "TensorFlow", ["tensorflow", "pjrt"]), ("program", "C++ programs", ["capi"]), ("user", "the strop program", ["tools"])]
 BELOW = [("cpus", "CPUs", ["cpu"])]
 
 

@@ -1,5 +1,5 @@
 """./dev setup: Debian packages from packages.txt, the private Python environment from requirements.txt, and the sources in sources.txt. Quick
-when nothing is missing. ./dev test --frameworks makes an environment for PyTorch/XLA as well, from requirements-torch.txt."""
+when nothing is missing. ./dev test --frameworks makes environments for PyTorch/XLA and TensorFlow as well, from requirements-torch.txt and requirements-tensorflow.txt."""
 import hashlib
 import os
 import shutil
@@ -17,6 +17,8 @@ PACKAGES = ROOT / "dev_tools" / "packages.txt"
 REQUIREMENTS = ROOT / "dev_tools" / "requirements.txt"
 TORCH_VENV = ROOT / ".venv-torch"
 TORCH_REQUIREMENTS = ROOT / "dev_tools" / "requirements-torch.txt"
+TENSORFLOW_VENV = ROOT / ".venv-tensorflow"
+TENSORFLOW_REQUIREMENTS = ROOT / "dev_tools" / "requirements-tensorflow.txt"
 SOURCES = ROOT / "dev_tools" / "sources.txt"
 # Where unpacked sources lie, for all work trees of a user; cmake/strop_ducc0.cmake looks there.
 SOURCE_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "strop"
@@ -67,6 +69,7 @@ def make_python_environment(venv=VENV, requirements=REQUIREMENTS, contents="jax 
 
 def make_framework_environments():
     make_python_environment(TORCH_VENV, TORCH_REQUIREMENTS, "torch and torch_xla, some gigabytes")
+    make_python_environment(TENSORFLOW_VENV, TENSORFLOW_REQUIREMENTS, "tensorflow, some gigabytes")
 
 
 def wanted_sources():

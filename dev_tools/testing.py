@@ -1,6 +1,6 @@
 """./dev test: the one command that a fresh machine needs to see that everything works. Ends in one line: N passed, N failed[, N skipped].
 
---frameworks installs the frameworks that are too large for everybody (PyTorch/XLA), so that their tests are not skipped."""
+--frameworks installs the frameworks that are too large for everybody (PyTorch/XLA, TensorFlow), so that their tests are not skipped."""
 import os
 import xml.etree.ElementTree
 

@@ -1,4 +1,4 @@
-"""Strop: an XLA-compatible compiler and runtime, as a plugin for JAX and PyTorch/XLA.
+"""Strop: an XLA-compatible compiler and runtime, as a plugin for JAX, PyTorch/XLA and TensorFlow.
 
     JAX_PLATFORMS=strop python program.py         JAX on Strop; nothing else to change
     jax.devices("strop")                          Strop beside the other platforms

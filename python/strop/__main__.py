@@ -6,7 +6,7 @@ import os
 import sys
 
 import strop
-from strop import c_api, lapack
+from strop import c_api, lapack, tensorflow_plugin
 
 
 def _framework(name: str) -> str:
@@ -14,6 +14,12 @@ def _framework(name: str) -> str:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return "not installed"
+
+
+def _tensorflow() -> str:
+    """TensorFlow comes in wheels of several names."""
+    versions = [_framework(name) for name in ("tensorflow", "tensorflow-cpu")]
+    return next((version for version in versions if version != "not installed"), versions[0])
 
 
 def _registered(group: str) -> bool:
@@ -61,7 +67,7 @@ def main() -> int:
     print(f"plugin       {path} ({path.stat().st_size / 1e6:.1f} MB, PJRT C API {major}.{minor})")
     print(f"jax          {_framework('jax')}; finds Strop: {_jax_finds_it()}")
     print(f"torch_xla    {_framework('torch_xla')}; finds Strop: {'yes' if _registered('torch_xla.plugins') else 'no'}")
-    print(f"tensorflow   {_framework('tensorflow')}")
+    print(f"tensorflow   {_tensorflow()}; finds Strop: {'yes' if tensorflow_plugin.found_by_tensorflow() else 'no'}")
     print(f"threads      {usable if threads in ('', '0') else threads} (STROP_NUM_THREADS={threads}, {usable} usable CPUs)")
     named = os.environ.get("STROP_LAPACK_LIBRARY")
     print(f"lapack       {named or lapack.library_path() or 'libopenblas.so.0 or liblapack.so.3, if the system has one'}")

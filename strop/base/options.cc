@@ -169,8 +169,8 @@ Status TakeOptions(Options& options, std::vector<std::string_view>& arguments) {
 }
 
 // Options that do not change what a compilation does.
-constexpr std::string_view kElsewhere[] = {"log",      "backend",    "platform_name", "num_devices",
-                                           "xla_dump", "reproducer", "dump",          "cache"};
+constexpr std::string_view kElsewhere[] = {"log",        "backend", "platform_name", "num_devices", "xla_dump",
+                                           "reproducer", "dump",    "cache",         "tensorflow",  "synchronous"};
 
 std::vector<std::string> FlagsOf(const Options& options) {
   std::vector<std::string> flags;

@@ -18,6 +18,7 @@ struct Run {
   std::span<const int64_t> non_donatable;
   std::shared_ptr<void> ffi_context;
   int launch_id = 0;
+  bool synchronous = false;
 };
 
 Result<Run> RunFrom(const PJRT_ExecuteOptions* options) {
@@ -94,6 +95,7 @@ Result<Launched> LaunchOn(const PJRT_LoadedExecutable& executable, const Target&
   launch.collectives = collectives;
   launch.run_id = run_id;
   launch.ffi_context = run.ffi_context;
+  if (run.synchronous) launch.mode = LaunchMode::kInline;
   // Programs on several devices wait for each other, so that none can be waited for here.
   if (!program.compiled->snapshots || collectives) return Launch(program.compiled->executable, launch);
   const Result<std::vector<Literal>> given = ReadBuffers(launch.inputs);
@@ -167,6 +169,8 @@ Status LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args& args) {
   PJRT_LoadedExecutable& executable = *args.executable;
   if (executable.deleted) return FailedPrecondition(executable.program->executable().name(), " was deleted");
   STROP_ASSIGN(Run run, RunFrom(args.options));
+  // Several devices wait for each other, so that none can be run to its end before the next is started.
+  run.synchronous = executable.client->options.synchronous && executable.devices.size() == 1;
   using Targets = SmallVector<Target, 8>;
   STROP_ASSIGN(Targets targets, TargetsOf(executable, args.num_devices, args.execute_device));
   if (!args.argument_lists || !args.output_lists) return InvalidArgument("the lists of arguments or outputs are null");
@@ -185,6 +189,7 @@ Status LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args& args) {
       if (collectives) collectives->Abort(launched.status());
       return std::move(launched).status();
     }
+    if (run.synchronous) STROP_TRY(launched->done->status());
     if (targets.size() == 1) {
       HandOut(*std::move(launched), targets[0].device, run.launch_id, args.output_lists[0],
               args.device_complete_events);

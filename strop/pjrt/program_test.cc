@@ -1,5 +1,6 @@
 // Programs through the plugin's function table: compiling, running, donating, keeping; and what is refused.
 #include "strop/pjrt/fixture.h"
+#include "strop/pjrt/named_values.h"
 
 namespace strop {
 namespace {
@@ -80,6 +81,44 @@ TEST_F(Pjrt, ExecuteRefusals) {
   EXPECT_OK(Api().LoadedExecutable_Delete(&remove));
   EXPECT_ERROR(run({good}, as_is), PJRT_Error_Code_FAILED_PRECONDITION, "deleted");
   for (PJRT_Buffer* b : {good, short_one, move.dst_buffer}) Destroy(b);
+  Free(executable);
+}
+
+// Large enough to be launched on a thread of the device otherwise.
+constexpr const char* kSlow = R"(func.func public @main(%a: tensor<4194304xf32>) -> tensor<4194304xf32> {
+  %0 = stablehlo.tanh %a : tensor<4194304xf32>
+  %1 = stablehlo.exponential %0 : tensor<4194304xf32>
+  return %1 : tensor<4194304xf32>
+})";
+
+TEST_F(Pjrt, ASynchronousClientHasRunWhenExecuteReturns) {
+  pjrt::NamedValues values;
+  values.Add("synchronous", std::string("true"));
+  auto create = MakeArgs<PJRT_Client_Create_Args>();
+  create.create_options = values.data();
+  create.num_options = values.size();
+  EXPECT_OK(Api().Client_Create(&create));
+  TearDown();
+  client = create.client;
+  auto list = MakeArgs<PJRT_Client_AddressableDevices_Args>();
+  list.client = client;
+  EXPECT_OK(Api().Client_AddressableDevices(&list));
+  device[0] = list.addressable_devices[0];
+  PJRT_LoadedExecutable* executable = nullptr;
+  ASSERT_EQ(Compile("mlir", kSlow, &executable).message, "");
+  std::vector<PJRT_Buffer*> arguments = {Floats(std::vector<float>(4194304))}, outputs(1);
+  for (int i = 0; i < 3; ++i) {
+    auto args = Execution(executable, arguments, outputs);
+    EXPECT_OK(Api().LoadedExecutable_Execute(&args));
+    auto ready = MakeArgs<PJRT_Event_IsReady_Args>();
+    ready.event = complete;
+    EXPECT_OK(Api().Event_IsReady(&ready));
+    EXPECT_TRUE(ready.is_ready);
+    EXPECT_EQ(Await(complete).message, "");
+    EXPECT_EQ(Read(outputs[0], 4194304)[4194303], 1.0f);
+    Destroy(outputs[0]);
+  }
+  Destroy(arguments[0]);
   Free(executable);
 }
 

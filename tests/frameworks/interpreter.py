@@ -29,6 +29,14 @@ def require_torch():
     require("torch_xla", "STROP_TORCH_PYTHON", ".venv-torch")
 
 
+def require_tensorflow():
+    require("tensorflow", "STROP_TF_PYTHON", ".venv-tensorflow")
+
+
+def has(module):
+    return importlib.util.find_spec(module) is not None
+
+
 def installed(folder):
     """Writes what an installation tells about the package: its entry points"""
     groups = tomllib.loads((SOURCE / "pyproject.toml").read_text())["project"]["entry-points"]
@@ -44,7 +52,7 @@ def run(command, timeout=600, **variables):
     with tempfile.TemporaryDirectory() as site:
         installed(site)
         path = os.pathsep.join([str(SOURCE / "python"), site])
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(("PJRT_", "XLA_", "PT_XLA_"))}
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("PJRT_", "XLA_", "PT_XLA_", "TF_"))}
         environment.update(PYTHONPATH=path, PATH=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
         environment.update({name: value for name, value in variables.items() if value is not None})
         command = [sys.executable, "-c", command] if isinstance(command, str) else command
