@@ -26,13 +26,17 @@ Result<Literal> FromMemory(const Shape& shape, void* const*& arg) {
   return Literal::FromBytes(shape, {static_cast<const uint8_t*>(data), static_cast<size_t>(shape.byte_size())});
 }
 
-void ToMemory(const Literal& literal, void* const*& arg) {
+// What is of bounded size is filled up to its bound, unless somebody wants to know the size.
+void ToMemory(const Literal& literal, const Literal& padded, const RunArgs& run, void* const*& arg) {
   if (literal.shape().IsTuple()) {
-    for (const Literal& e : literal.elements()) ToMemory(e, arg);
+    for (int64_t k = 0; k < literal.shape().tuple_size(); ++k)
+      ToMemory(literal.element(k), padded.element(k), run, arg);
     return;
   }
   void* data = *arg++;
-  std::span<const uint8_t> bytes = literal.bytes();
+  const bool is_padded = literal.shape().dims() != padded.shape().dims();
+  const bool as_it_is = is_padded && run.TellSize(data, literal.shape().dims());
+  std::span<const uint8_t> bytes = (as_it_is ? literal : padded).bytes();
   if (!bytes.empty()) std::memcpy(data, bytes.data(), bytes.size());
 }
 
@@ -86,8 +90,8 @@ Status RunInterpreted(const Instruction& instruction, Evaluators& evaluators, co
   Result<Literal> evaluated = interpreter->EvaluateInstruction(instruction, operands);
   evaluators.Return(std::move(interpreter));
   STROP_ASSIGN(Literal result, std::move(evaluated));
-  STROP_ASSIGN(result, PadToBounds(result, instruction.shape()));
-  ToMemory(result, arg);
+  STROP_ASSIGN(Literal padded, PadToBounds(result, instruction.shape()));
+  ToMemory(result, padded, call.run, arg);
   return OkStatus();
 }
 

@@ -20,6 +20,14 @@ Result<int64_t> Span(const Shape& shape, std::span<const int64_t> byte_strides) 
   return bytes;
 }
 
+// As it lies in memory: of its actual size where that was asked for (LaunchArgs::actual_sizes).
+Shape ShapeInMemory(const PJRT_Buffer* buffer) {
+  const Shape& shape = buffer->shape();
+  if (shape.IsStatic() || !buffer->buffer.definition()->IsReady()) return shape;
+  const Int64Vector dims = buffer->buffer.dynamic_dims();
+  return dims == shape.dims() ? shape : Shape::Array(shape.type(), dims);
+}
+
 Status CheckRange(const PJRT_Buffer* buffer, int64_t offset, int64_t size) {
   const int64_t bytes = buffer->buffer.byte_size();
   if (offset < 0 || size < 0 || offset > bytes || size > bytes - offset)
@@ -72,7 +80,7 @@ void DependencyReady(PJRT_Buffer_DonateWithControlDependency_Callback_Args* args
 
 Status Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args& args) {
   PJRT_Buffer* buffer = args.src;
-  const Shape& shape = buffer->shape();
+  const Shape shape = ShapeInMemory(buffer);
   STROP_ASSIGN(HostLayout layout, LayoutFrom(args.host_layout, shape));
   STROP_ASSIGN(int64_t needed, Span(shape, layout.byte_strides));
   if (!args.dst) {
@@ -84,10 +92,10 @@ Status Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args& args) {
     return InvalidArgument("the host buffer has ", args.dst_size, " bytes, ", needed, " are needed");
   STROP_ASSIGN(Ref<Storage> alive, buffer->buffer.Acquire());  // a deleted buffer is told at once
   EventRef done = WhenDefined(
-      buffer, [shape, layout, dst = args.dst, pool = &buffer->device_set->pool()](const void* data, int64_t bytes) {
+      buffer, [shape, layout, dst = args.dst, pool = &buffer->device_set->pool()](const void* data, int64_t) {
         const Int64Vector strides = DeviceStrides(shape);
         if (shape.num_elements() == 0 || SameStrides(shape, strides, layout.byte_strides)) {
-          DenseCopy(data, dst, bytes, *pool);
+          DenseCopy(data, dst, shape.byte_size(), *pool);
         } else {
           StridedCopy(shape, data, strides, dst, layout.byte_strides, *pool);
         }

@@ -96,6 +96,7 @@ Result<Launched> LaunchOn(const PJRT_LoadedExecutable& executable, const Target&
   launch.run_id = run_id;
   launch.ffi_context = run.ffi_context;
   if (run.synchronous) launch.mode = LaunchMode::kInline;
+  launch.actual_sizes = run.synchronous;
   // Programs on several devices wait for each other, so that none can be waited for here.
   if (!program.compiled->snapshots || collectives) return Launch(program.compiled->executable, launch);
   const Result<std::vector<Literal>> given = ReadBuffers(launch.inputs);

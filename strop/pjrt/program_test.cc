@@ -91,19 +91,24 @@ constexpr const char* kSlow = R"(func.func public @main(%a: tensor<4194304xf32>)
   return %1 : tensor<4194304xf32>
 })";
 
-TEST_F(Pjrt, ASynchronousClientHasRunWhenExecuteReturns) {
-  pjrt::NamedValues values;
-  values.Add("synchronous", std::string("true"));
-  auto create = MakeArgs<PJRT_Client_Create_Args>();
-  create.create_options = values.data();
-  create.num_options = values.size();
-  EXPECT_OK(Api().Client_Create(&create));
-  TearDown();
-  client = create.client;
-  auto list = MakeArgs<PJRT_Client_AddressableDevices_Args>();
-  list.client = client;
-  EXPECT_OK(Api().Client_AddressableDevices(&list));
-  device[0] = list.addressable_devices[0];
+class Synchronous : public Pjrt {
+ protected:
+  void SetUp() override {
+    pjrt::NamedValues values;
+    values.Add("synchronous", std::string("true"));
+    auto create = MakeArgs<PJRT_Client_Create_Args>();
+    create.create_options = values.data();
+    create.num_options = values.size();
+    ASSERT_EQ(Take(Api().Client_Create(&create)).message, "");
+    client = create.client;
+    auto list = MakeArgs<PJRT_Client_AddressableDevices_Args>();
+    list.client = client;
+    EXPECT_OK(Api().Client_AddressableDevices(&list));
+    device[0] = list.addressable_devices[0];
+  }
+};
+
+TEST_F(Synchronous, HasRunWhenExecuteReturns) {
   PJRT_LoadedExecutable* executable = nullptr;
   ASSERT_EQ(Compile("mlir", kSlow, &executable).message, "");
   std::vector<PJRT_Buffer*> arguments = {Floats(std::vector<float>(4194304))}, outputs(1);
@@ -117,6 +122,44 @@ TEST_F(Pjrt, ASynchronousClientHasRunWhenExecuteReturns) {
     EXPECT_EQ(Await(complete).message, "");
     EXPECT_EQ(Read(outputs[0], 4194304)[4194303], 1.0f);
     Destroy(outputs[0]);
+  }
+  Destroy(arguments[0]);
+  Free(executable);
+}
+
+// One row and one column of a result are not meant: (2, 3) of (3, 4).
+constexpr const char* kBounded = R"(
+func.func public @main(%a: tensor<12xf32>, %n: tensor<1xf32>) -> tensor<?x?xf32, #stablehlo.bounds<3, 4>> {
+  %two = stablehlo.constant dense<2> : tensor<i32>
+  %one = stablehlo.reshape %n : (tensor<1xf32>) -> tensor<f32>
+  %three = stablehlo.convert %one : (tensor<f32>) -> tensor<i32>
+  %0 = stablehlo.reshape %a : (tensor<12xf32>) -> tensor<3x4xf32>
+  %1 = "stablehlo.set_dimension_size"(%0, %two) {dimension = 0 : i64}
+      : (tensor<3x4xf32>, tensor<i32>) -> tensor<?x4xf32, #stablehlo.bounds<3, ?>>
+  %2 = "stablehlo.set_dimension_size"(%1, %three) {dimension = 1 : i64}
+      : (tensor<?x4xf32, #stablehlo.bounds<3, ?>>, tensor<i32>) -> tensor<?x?xf32, #stablehlo.bounds<3, 4>>
+  return %2 : tensor<?x?xf32, #stablehlo.bounds<3, 4>>
+})";
+
+TEST_F(Synchronous, BoundedResultsHaveTheirSize) {
+  PJRT_LoadedExecutable* executable = nullptr;
+  ASSERT_EQ(Compile("mlir", kBounded, &executable).message, "");
+  std::vector<PJRT_Buffer*> arguments = {Floats({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}), nullptr}, outputs(1);
+  for (const auto& [columns, expected] :
+       {std::pair<float, std::vector<float>>{3, {0, 1, 2, 4, 5, 6}}, {4, {0, 1, 2, 3, 4, 5, 6, 7}}, {0, {}}}) {
+    arguments[1] = Floats({columns});
+    auto args = Execution(executable, arguments, outputs);
+    EXPECT_OK(Api().LoadedExecutable_Execute(&args));
+    EXPECT_EQ(Await(complete).message, "");
+    auto sizes = MakeArgs<PJRT_Buffer_UnpaddedDimensions_Args>();
+    sizes.buffer = outputs[0];
+    EXPECT_OK(Api().Buffer_UnpaddedDimensions(&sizes));
+    ASSERT_EQ(sizes.num_dims, 2u);
+    EXPECT_EQ(sizes.unpadded_dims[0], 2);
+    EXPECT_EQ(sizes.unpadded_dims[1], static_cast<int64_t>(columns));
+    EXPECT_EQ(Read(outputs[0], expected.size()), expected);
+    Destroy(outputs[0]);
+    Destroy(arguments[1]);
   }
   Destroy(arguments[0]);
   Free(executable);

@@ -306,7 +306,12 @@ struct RunArgs {
   const std::atomic<bool>* cancelled = nullptr;  // looked at between steps and trips
   RunStats* stats = nullptr;
   StepObserver* observer = nullptr;
-  std::vector<Int64Vector>* output_dims = nullptr;  // actual sizes of dynamic outputs, if wanted
+  // Actual sizes of dynamic outputs, if wanted; the contents then lie densely at these sizes, else at their bounds.
+  std::vector<Int64Vector>* output_dims = nullptr;
+
+  // A step that computes a value of bounded size says how much of it there is. False if that is not wanted of what lies
+  // at `data`.
+  bool TellSize(const void* data, const Int64Vector& dims) const;
 };
 
 class Executable {

@@ -62,6 +62,7 @@ class Execution {
     for (size_t i = 0; i < spec.outputs.size(); ++i) {
       buffers.emplace_back(outputs_[i], spec.outputs[i].shape, args_.device->ordinal(), spec.outputs[i].memory, done);
       if (!spec.outputs[i].dynamic_dims.empty()) dynamic_ = true;
+      if (args_.actual_sizes && !spec.outputs[i].shape.IsStatic()) dynamic_ = true;
     }
     if (dynamic_) {
       for (Buffer& buffer : buffers) dims_cells_.push_back(buffer.dynamic_dims_cell());

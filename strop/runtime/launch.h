@@ -33,6 +33,7 @@ struct LaunchArgs {
   std::shared_ptr<StepObserver> observer = nullptr;
   RunStats* stats = nullptr;  // must live until done
   LaunchMode mode = LaunchMode::kAuto;
+  bool actual_sizes = false;  // results of bounded size lie densely at Buffer::dynamic_dims() instead of their bounds
 };
 
 struct Launched {

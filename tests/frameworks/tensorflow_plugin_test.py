@@ -72,6 +72,35 @@ for _ in range(3):
 assert jax.devices()[0].client.platform_version.find('Strop') >= 0
 """ + DONE
 
+# Results whose size follows from values.
+SIZES = OPENING + """
+x = np.array([[1, -1, 2], [-3, 4, -5], [0, -2, 7], [-1, -1, -1]], 'f')
+def f(x):
+    rows = tf.boolean_mask(x, tf.reduce_max(x, 1) > 0)
+    return (tf.where(x > 0), tf.boolean_mask(x, x > 0) * 2, tf.reduce_sum(tf.boolean_mask(x, x > 0)), tf.unique(tf.cast(tf.reshape(x, [-1]), tf.int32))[0],
+            tf.size(tf.where(x > 0)), rows, tf.transpose(rows), tf.matmul(rows, rows, transpose_b=True), tf.where(x > 100))
+g = tf.function(f, jit_compile=True)
+for sign in (1, -1, 1):
+    for got, want in zip(tf.nest.flatten(g(x * sign)), tf.nest.flatten(f(tf.constant(x * sign)))):
+        assert got.shape == want.shape and got.dtype == want.dtype, (got, want)
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+""" + DONE
+
+LOGICAL_DEVICES = OPENING + """
+tf.config.set_logical_device_configuration(tf.config.list_physical_devices('CPU')[0], [tf.config.LogicalDeviceConfiguration()] * 2)
+f = tf.function(lambda x: tf.reduce_sum(x @ x), jit_compile=True)
+for device in ('/CPU:0', '/CPU:1'):
+    with tf.device(device):
+        y = f(tf.ones([3, 3]))
+    assert y.numpy() == 27 and y.device.endswith(device[1:]), y
+strategy = tf.distribute.MirroredStrategy(['/CPU:0', '/CPU:1'])
+with strategy.scope():
+    v = tf.Variable(1.)
+g = tf.function(lambda a: a * 2 + v, jit_compile=True)
+step = tf.function(lambda: strategy.reduce('SUM', strategy.run(lambda: g(tf.constant(3.))), axis=None))
+assert step().numpy() == 14
+""" + DONE
+
 THREADS = OPENING + """
 import threading
 f = tf.function(lambda x: tf.reduce_sum(tf.tanh(x @ x)), jit_compile=True)
@@ -117,6 +146,8 @@ def main():
     compiles("loaded by the package", FUNCTION.replace("@tf.function", "import strop.tensorflow_plugin as p; p.load(); p.load()\n@tf.function"), "inference_f",
              TF_PLUGGABLE_DEVICE_LIBRARY_PATH=None)
     compiles("variables are not overwritten", VARIABLES, "inference_step")
+    compiles("results whose size follows from values", SIZES, "inference_f")
+    compiles("two logical devices", LOGICAL_DEVICES, "inference")
     compiles("eight threads", THREADS, "inference")
     compiles("auto-clustering", CLUSTERS, "cluster_0__XlaCompiledKernel_true", TF_XLA_FLAGS=AUTO)
     ours = compiles("Keras fit(jit_compile=True)", KERAS, "one_step_on_data")
