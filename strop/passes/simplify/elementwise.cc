@@ -113,7 +113,8 @@ Instruction* ElementwiseOfBroadcasts(Instruction* i, Builder& b) {
   return b.Broadcast(b.Make(i->op(), operands, i->any_attrs(), {}, &shape), i->shape().dims(), first->dimensions());
 }
 
-// f(transpose(x), transpose(y)) -> transpose(f(x, y)); scalars that are spread stay so.
+// f(transpose(x), transpose(y)) -> transpose(f(x, y)); scalars that are spread stay so. Transposes of what is made anew
+// in any order become part of it instead: in front of f, rule transpose-elementwise would put them back.
 Instruction* ElementwiseOfTransposes(Instruction* i, Builder& b) {
   const Instruction* first = nullptr;
   int64_t transposes = 0;
@@ -122,6 +123,8 @@ Instruction* ElementwiseOfTransposes(Instruction* i, Builder& b) {
     if (SpreadScalar(i->operand(k))) continue;
     if (x->op() != Op::Transpose || x->use_count() != 1 || (first && first->dimensions() != x->dimensions()))
       return nullptr;
+    const Op source = x->operand(0)->op();
+    if (source == Op::Broadcast || source == Op::Iota) return nullptr;
     first = x;
     ++transposes;
   }
