@@ -143,9 +143,10 @@ Status Client_LookupDevice(PJRT_Client_LookupDevice_Args& args) {
 }
 
 Status Client_LookupAddressableDevice(PJRT_Client_LookupAddressableDevice_Args& args) {
-  if (args.local_hardware_id < 0 || static_cast<size_t>(args.local_hardware_id) >= args.client->devices.size())
+  const int64_t number = args.local_hardware_id < 0 ? -1 : args.client->DeviceNumber(args.local_hardware_id);
+  if (number < 0 || static_cast<size_t>(number) >= args.client->devices.size())
     return InvalidArgument("No matching device found for local_hardware_id ", args.local_hardware_id);
-  args.addressable_device = args.client->devices[args.local_hardware_id];
+  args.addressable_device = args.client->devices[number];
   return OkStatus();
 }
 

@@ -245,7 +245,7 @@ Result<std::shared_ptr<const DeviceAssignment>> Assign(const PJRT_Client& client
   out->num_partitions = static_cast<int32_t>(options.num_partitions);
   const auto devices = static_cast<int64_t>(client.devices.size());
   if (!options.device_assignment) {
-    const int64_t first = count == 1 && options.device_ordinal > 0 ? options.device_ordinal : 0;
+    const int64_t first = count == 1 && options.device_ordinal > 0 ? client.DeviceNumber(options.device_ordinal) : 0;
     if (first + count > devices)
       return InvalidArgument("the program needs ", count, " devices from ", first, " on, there are ", devices);
     for (int64_t i = 0; i < count; ++i) out->devices.push_back(static_cast<int32_t>(first + i));

@@ -80,6 +80,11 @@ struct PJRT_Client {
   std::map<void*, size_t> dma_ranges;  // guarded by mutex
   strop::pjrt::SeparateLaunches separate_launches;
 
+  // A synchronous caller may cut a processor into more devices than there are here (tf.config's logical devices): its
+  // programs and buffers are on this side's, in turn. All of it is the host's memory.
+  int64_t DeviceNumber(int64_t asked) const {
+    return options.synchronous ? asked % static_cast<int64_t>(devices.size()) : asked;
+  }
   bool Owns(const PJRT_Device* device) const;
   bool Owns(const PJRT_Memory* memory) const;
 };

@@ -141,6 +141,19 @@ func.func public @main(%a: tensor<12xf32>, %n: tensor<1xf32>) -> tensor<?x?xf32,
   return %2 : tensor<?x?xf32, #stablehlo.bounds<3, 4>>
 })";
 
+TEST_F(Synchronous, DevicesThatTheCallerInventedAreTheRealOnes) {
+  auto lookup = MakeArgs<PJRT_Client_LookupAddressableDevice_Args>();
+  lookup.client = client;
+  lookup.local_hardware_id = 3;
+  EXPECT_OK(Api().Client_LookupAddressableDevice(&lookup));
+  EXPECT_EQ(lookup.addressable_device, device[0]);
+  lookup.local_hardware_id = -1;
+  EXPECT_ERROR(Api().Client_LookupAddressableDevice(&lookup), kInvalid, "-1");
+  PJRT_LoadedExecutable* executable = nullptr;
+  ASSERT_EQ(Compile("mlir", kAddOne, &executable, std::string("\x1a\x02\x08\x03", 4)).message, "");  // {3: {1: 3}}
+  Free(executable);
+}
+
 TEST_F(Synchronous, BoundedResultsHaveTheirSize) {
   PJRT_LoadedExecutable* executable = nullptr;
   ASSERT_EQ(Compile("mlir", kBounded, &executable).message, "");

@@ -33,16 +33,11 @@ const PJRT_Api& Plugin(const PJRT_Api* first = nullptr) {
   return plugin;
 }
 
-// TensorFlow may cut a CPU into logical devices after this (tf.config.set_logical_device_configuration), and runs the
-// programs of each on the client's device of that number. More than these are refused when a program is compiled.
-constexpr int64_t kDevices = 32;
-
 // TensorFlow takes results and lets go of arguments without waiting, since its own operations on a CPU have ended when
 // they return.
 PJRT_Error* CreateSynchronousClient(PJRT_Client_Create_Args* args) {
   pjrt::NamedValues added;
   added.Add("synchronous", std::string("true"));
-  added.Add("num_devices", kDevices);
   std::vector<PJRT_NamedValue> options(args->create_options, args->create_options + args->num_options);
   options.insert(options.end(), added.data(), added.data() + added.size());
   PJRT_Client_Create_Args with = *args;
