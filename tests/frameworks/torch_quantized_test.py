@@ -1,0 +1,71 @@
+"""Quantised models (QU-01, QU-02, E15): PT2E's flow on a small convolutional network, per tensor and per channel, with int8 weights folded or not.
+
+Each model runs on Strop, and exported as StableHLO by `strop run` as well where torch_xla exports it (with folded weights it fails). PyTorch
+multiplies by the reciprocal of a scale where the lowered program divides by the scale, so what lies at a tie may be a step of its scale apart.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import interpreter
+
+interpreter.require_torch()
+
+CLOSE = 0.025  # of the norm, what E15 asks for
+
+PROGRAM = """
+import warnings
+warnings.filterwarnings("ignore")
+import numpy as np
+import torch, torch_xla
+from torch import nn
+from torch.ao.quantization.quantize_pt2e import convert_pt2e, prepare_pt2e
+from torch.ao.quantization.quantizer.xnnpack_quantizer import XNNPACKQuantizer, get_symmetric_quantization_config
+from torch_xla.stablehlo import exported_program_to_stablehlo
+
+for per_channel in (False, True):
+    for fold in (False, True):
+        torch.manual_seed(0)
+        x = (torch.randn(4, 3, 16, 16),)
+        model = nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(16, 32, 3, stride=2), nn.ReLU(), nn.Flatten(),
+                              nn.Linear(288, 40)).eval()
+        plain = model(*x)
+        quantizer = XNNPACKQuantizer().set_global(get_symmetric_quantization_config(is_per_channel=per_channel))
+        prepared = prepare_pt2e(torch.export.export_for_training(model, x).module(), quantizer)
+        prepared(*x)
+        quantised = convert_pt2e(prepared, fold_quantize=fold)
+        wanted = quantised(*x)
+        name = f"FOLDER/{'channel' if per_channel else 'tensor'}_{'folded' if fold else 'unfolded'}"
+        if not fold:
+            text = exported_program_to_stablehlo(torch.export.export(quantised, x)).get_stablehlo_text()
+            assert "!quant.uniform<i8:f32" in text, text
+            open(name + ".mlir", "w").write(text)
+        with torch.no_grad():
+            ours = quantised.to(torch_xla.device())(x[0].to(torch_xla.device())).cpu()
+        np.savez(name + ".npz", ours=ours, wanted=wanted.detach(), plain=plain.detach())
+"""
+
+
+def main():
+    checks = interpreter.Checks()
+    with tempfile.TemporaryDirectory() as folder:
+        code, output = interpreter.run(PROGRAM.replace("FOLDER", folder), PJRT_DEVICE="STROP")
+        checks("four quantised models run on Strop", code == 0, output)
+        import numpy as np
+        for file in sorted(Path(folder).glob("*.npz")):
+            values = np.load(file)
+            same, error = (np.linalg.norm(values["ours"] - values[k]) / np.linalg.norm(values[k]) for k in ("wanted", "plain"))
+            checks(f"{file.stem}: {same:.4f} from plain PyTorch's quantised, {error:.4f} from f32", same < CLOSE and error < CLOSE)
+        strop = Path(os.environ.get("STROP_BUILD_DIR", interpreter.SOURCE / "build" / "dev")) / "bin" / "strop"
+        for file in sorted(Path(folder).glob("*.mlir")) if strop.is_file() else []:
+            count = len(re.findall(r"stablehlo\.uniform_(?:de)?quantize", file.read_text()))
+            ran = subprocess.run([strop, "run", file, "--random-inputs", "--compare"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            checks(f"strop run of {file.name}, {count} times quantised or back", ran.returncode == 0, ran.stdout[-2000:])
+    return checks.exit_code()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
