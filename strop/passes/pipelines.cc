@@ -39,6 +39,7 @@ void AddSimplification(PassPipeline& p, int optimization_level) {
   // First: calls hide what every other pass wants to see, and layouts mean something only until here.
   p.Add(PassId::Synchronizer);
   p.Add(PassId::CallInliner);
+  p.Add(PassId::ShardingPropagation);
   p.Add(PassId::SpmdPartitioner);
   p.Add(PassId::SingleDevice);
   p.Add(PassId::DecompositionRewriter);  // both know calls that ask for layouts

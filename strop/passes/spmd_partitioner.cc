@@ -8,15 +8,14 @@
 namespace strop {
 namespace {
 
-constexpr const char* kMark = "strop.partitioned";
-
 struct SpmdPartitioner final : Pass {
   Result<bool> Run(Module& module, PassContext& context) override {
-    std::map<std::string, std::string>& attributes = module.config().frontend_attributes;
-    if (attributes.contains(kMark)) return false;
-    STROP_ASSIGN(int64_t changed, spmd::PartitionModule(module));
+    if (module.config().frontend_attributes.contains(spmd::kPartitionedMark)) return false;
+    STROP_ASSIGN(int64_t changed, spmd::PartitionModule(module, [&](const Instruction& i) {
+                   context.Decide(i, "%", i.name(), ": ", Name(i.op()), " is computed whole on every partition");
+                   context.Count("spmd-partitioner.whole");
+                 }));
     context.Count("spmd-partitioner.values", changed);
-    if (changed > 0) attributes[kMark] = "true";
     return changed > 0;
   }
 };

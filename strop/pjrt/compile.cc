@@ -12,7 +12,7 @@
 #include "strop/pjrt/slots.h"
 #include "strop/proto/module_proto.h"
 #include "strop/proto/value_proto.h"
-#include "strop/spmd/result_shardings.h"
+#include "strop/spmd/partitioner.h"
 
 namespace strop::pjrt {
 namespace {
@@ -163,18 +163,13 @@ CompileSettings SettingsOf(const FrontendCompileOptions& options, const Options&
 }
 
 // One serialised sharding a leaf: of entry parameters, or of the result. Nothing said is replicated.
-Status AppendShardings(const Instruction& value, std::vector<std::string>& out) {
-  const int64_t leaves = value.shape().num_leaves();
-  const Sharding* sharding = value.sharding();
-  for (int64_t i = 0; i < leaves; ++i) {
-    const Sharding* leaf = sharding;
-    if (sharding && sharding->kind == ShardingKind::Tuple)
-      leaf = i < static_cast<int64_t>(sharding->elements.size()) ? &sharding->elements[i] : nullptr;
-    if (!leaf || leaf->kind == ShardingKind::Replicated || leaf->kind == ShardingKind::Unknown) {
+Status AppendShardings(std::span<const Sharding> leaves, std::vector<std::string>& out) {
+  for (const Sharding& leaf : leaves) {
+    if (leaf.kind == ShardingKind::Replicated || leaf.kind == ShardingKind::Unknown) {
       out.emplace_back();
       continue;
     }
-    Sharding plain = *leaf;
+    Sharding plain = leaf;
     plain.metadata.clear();
     STROP_ASSIGN(std::string bytes, SerializeSharding(plain));
     out.push_back(std::move(bytes));
@@ -194,6 +189,27 @@ void FinishShardings(Program::Leaves& leaves) {
     leaves.sharding_data.push_back(sharding.data());
     leaves.sharding_sizes.push_back(sharding.size());
   }
+}
+
+// Of the leaves of a value, as the program states them.
+std::vector<Sharding> StatedShardings(const Instruction& value) {
+  std::vector<Sharding> out(value.shape().num_leaves());
+  const Sharding* sharding = value.sharding();
+  for (size_t i = 0; sharding && i < out.size(); ++i) {
+    if (sharding->kind != ShardingKind::Tuple) out[i] = *sharding;
+    if (i < sharding->elements.size()) out[i] = sharding->elements[i];
+  }
+  return out;
+}
+
+// What the partitioner made of them.
+Status TakeDecided(const Module& compiled, const char* attribute, std::vector<Sharding>& shardings) {
+  const FrontendAttributes& attributes = compiled.config().frontend_attributes;
+  const auto decided = attributes.find(attribute);
+  if (decided == attributes.end()) return OkStatus();
+  STROP_ASSIGN(Sharding all, ParseSharding(decided->second));
+  shardings = std::move(all.elements);
+  return OkStatus();
 }
 
 bool Exchanges(const Step& step) {
@@ -324,11 +340,16 @@ Result<std::shared_ptr<Program>> CompileNew(const FrontendCompileOptions& option
                                             const CompileSettings& settings) {
   auto program = std::make_shared<Program>();
   STROP_ASSIGN(std::unique_ptr<Module> module, ReadFor(options, format, code));
-  if (module->config().num_partitions > 1) spmd::ChooseResultShardings(*module);
+  std::vector<Sharding> parameters;
   for (const Instruction* parameter : module->entry()->parameters())
-    STROP_TRY(AppendShardings(*parameter, program->parameters.shardings));
-  STROP_TRY(AppendShardings(*module->entry()->root(), program->outputs.shardings));
+    for (Sharding& leaf : StatedShardings(*parameter)) parameters.push_back(std::move(leaf));
+  std::vector<Sharding> results = StatedShardings(*module->entry()->root());
   STROP_ASSIGN(program->compiled, Compile(std::move(module), backend, settings));
+  STROP_ASSIGN(std::shared_ptr<const Module> compiled, program->compiled->module->Get());
+  STROP_TRY(TakeDecided(*compiled, spmd::kParameterShardings, parameters));
+  STROP_TRY(TakeDecided(*compiled, spmd::kResultShardings, results));
+  STROP_TRY(AppendShardings(parameters, program->parameters.shardings));
+  STROP_TRY(AppendShardings(results, program->outputs.shardings));
   return program;
 }
 

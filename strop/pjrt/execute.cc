@@ -97,10 +97,13 @@ Result<Launched> LaunchOn(const PJRT_LoadedExecutable& executable, const Target&
   launch.ffi_context = run.ffi_context;
   if (run.synchronous) launch.mode = LaunchMode::kInline;
   launch.actual_sizes = run.synchronous;
+  // Interpreted steps read the module, which may be given up before the run ends: all of the program is kept until
+  // then.
+  const std::shared_ptr<const Executable> kept(program.compiled, program.compiled->executable.get());
   // Programs on several devices wait for each other, so that none can be waited for here.
-  if (!program.compiled->snapshots || collectives) return Launch(program.compiled->executable, launch);
+  if (!program.compiled->snapshots || collectives) return Launch(kept, launch);
   const Result<std::vector<Literal>> given = ReadBuffers(launch.inputs);
-  STROP_ASSIGN(Launched launched, Launch(program.compiled->executable, launch));
+  STROP_ASSIGN(Launched launched, Launch(kept, launch));
   WriteSnapshot(program, given, {launched.outputs.data(), launched.outputs.size()});
   return launched;
 }

@@ -1,10 +1,13 @@
 #include "strop/spmd/partitioner.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
+#include <set>
 
+#include "strop/spmd/factored.h"
+#include "strop/spmd/propagation.h"
 #include "strop/spmd/shards.h"
+#include "strop/spmd/values.h"
 
 namespace strop::spmd {
 namespace {
@@ -26,11 +29,6 @@ int64_t MaximalDevice(const Sharding* sharding) {
   return device;
 }
 
-constexpr std::array<std::string_view, 8> kMarks = {
-    "Sharding",         "xla.sdy.FuncResultSharding", "xla.sdy.PropagationBarrier",
-    "LayoutConstraint", "annotate_device_placement",  "MoveToHost",
-    "MoveToDevice",     "AssumeGatherIndicesInBound"};
-
 Instruction* Zeros(Builder& b, const Shape& shape) {
   if (shape.IsToken()) return b.MakeWithShape(Op::AfterAll, shape, {});
   if (!shape.IsTuple()) return b.Splat(shape.type(), 0, shape.dims());
@@ -39,96 +37,301 @@ Instruction* Zeros(Builder& b, const Shape& shape) {
   return b.Tuple(elements);
 }
 
+// Each computation that is partitioned has one caller, whose values it works on.
+void GiveEachCallerItsOwn(Module& module) {
+  std::set<const Computation*> seen;
+  for (Computation* c : std::vector<Computation*>(module.computations())) {
+    for (Instruction* i : c->instructions()) {
+      if (i->op() != Op::While && i->op() != Op::Conditional && i->op() != Op::Call) continue;
+      for (int64_t k = 0; k < static_cast<int64_t>(i->called().size()); ++k)
+        if (!seen.insert(i->called(k)).second) i->SetCalled(k, module.CloneComputation(*i->called(k)));
+    }
+  }
+}
+
 class Partitioner {
  public:
-  explicit Partitioner(Module& module)
-      : module_(module), partitions_(module.config().num_partitions), replicas_(module.config().replica_count) {}
+  Partitioner(Module& module, const WholeOp& told)
+      : module_(module),
+        told_(told),
+        mesh_(Mesh::Of(module)),
+        values_(module, mesh_),
+        partitions_(module.config().num_partitions),
+        replicas_(module.config().replica_count) {}
 
   Result<int64_t> Run() {
-    for (Computation* c : std::vector<Computation*>(module_.computations()))
-      for (Instruction* i : c->instructions())
-        if (i->op() == Op::CustomCall) STROP_TRY(Region(*i));
-    for (Computation* c : std::vector<Computation*>(module_.computations()))
-      for (Instruction* i : c->instructions())
-        if (i->op() == Op::CustomCall) STROP_TRY(Call(*i));
+    // Rules are about whole values, and shapes are changed in place.
+    for (Computation* c : module_.computations()) {
+      for (Instruction* i : c->instructions()) {
+        if (!values_.manual().Has(*i)) rules_[i] = RuleOf(*i);
+        if (IsMark(*i)) marks_.insert(i);
+        if (!IsWayIn(*i)) continue;
+        for (const Instruction* operand : i->operands())
+          if (operand->sharding()) stated_[operand] = std::make_shared<const Sharding>(*operand->sharding());
+      }
+    }
+    Computation* entry = module_.entry();
+    if (entry->root()->sharding()) root_sharding_ = std::make_shared<const Sharding>(*entry->root()->sharding());
+    const std::vector<Instruction*> order = entry->PostOrder();  // before others are added
+    for (Instruction* parameter : std::vector<Instruction*>(entry->parameters())) STROP_TRY(EntryParameter(*parameter));
+    STROP_TRY(Body(*entry, order));
     STROP_TRY(EntryResult());
-    STROP_TRY(Parameters());
+    for (Computation* c : sorted_later_) c->SortTopologically();
     Layouts();
-    return changed_;
+    const int64_t changed = changed_ + values_.resharder().moves();
+    if (changed > 0) Tell();
+    return changed;
   }
 
  private:
-  Builder Before(Instruction& i) {
-    Builder b(i.parent());
-    b.set_insert_before(&i);
-    b.set_metadata(i.shared_metadata());
-    return b;
-  }
-
   Result<Tiling> TilingAt(const Instruction& at, const Sharding* sharding, const Shape& shape) {
     Result<Tiling> tiling = TilingOf(sharding, shape, partitions_);
     return tiling.ok() ? std::move(tiling) : std::move(tiling).status().At(at.Where());
   }
 
+  Status Body(Computation& computation) { return Body(computation, computation.PostOrder()); }
+  // Everything but parameters.
+  Status Body(Computation& computation, const std::vector<Instruction*>& order) {
+    for (Instruction* i : order)
+      if (!i->IsParameter()) STROP_TRY(Visit(*i));
+    sorted_later_.push_back(&computation);
+    return OkStatus();
+  }
+
+  Status Visit(Instruction& i) {
+    switch (i.op()) {
+      case Op::Tuple: values_.SetTuple(i); return OkStatus();
+      case Op::GetTupleElement: return Element(i);
+      case Op::OptimizationBarrier: return HandOn(i);
+      case Op::While: return Loop(i);
+      case Op::Conditional: return Branches(i);
+      case Op::Call: return NotInlined(i);
+      case Op::CustomCall: return Call(i);
+      default: break;
+    }
+    if (IsFree(i)) {
+      for (int64_t k = 0; k < i.operand_count(); ++k) i.SetOperand(k, values_.Of(*i.operand(k)).value);
+      values_.SetWhole(i, &i, i.shape());
+      i.clear_sharding();
+      return OkStatus();
+    }
+    if (!values_.manual().Has(i)) {
+      STROP_ASSIGN(bool on_shards, PartitionByFactors(i, rules_[&i], values_));
+      changed_ += on_shards;
+      if (on_shards) return OkStatus();
+    }
+    return Whole(i);
+  }
+
+  // Computed on every partition, of whole values.
+  Status Whole(Instruction& i) {
+    Builder b = Before(i);
+    bool gathers = false;
+    for (int64_t k = 0; k < i.operand_count(); ++k) {
+      const Instruction& operand = *i.operand(k);
+      for (const Spec& spec : values_.Of(operand).specs) gathers = gathers || !spec.whole();
+      Instruction* value = values_.RequireWhole(b, operand);
+      STROP_TRY(b.status());
+      i.SetOperand(k, value);
+    }
+    if (gathers) told_(i);
+    i.clear_sharding();
+    values_.SetWhole(i, &i, i.shape());
+    return OkStatus();
+  }
+
+  Status Element(Instruction& i) {
+    const Parted& tuple = values_.Of(*i.operand(0));
+    int64_t first = 0;
+    for (int64_t k = 0; k < i.tuple_index(); ++k) first += tuple.whole.element(k).num_leaves();
+    const Shape whole = i.shape();
+    std::vector<Spec> specs(tuple.specs.begin() + first, tuple.specs.begin() + first + whole.num_leaves());
+    i.SetOperand(0, tuple.value);
+    i.set_shape(ShardShapeOf(mesh_, whole, specs));
+    i.clear_sharding();
+    values_.Set(i, &i, whole, std::move(specs));
+    return OkStatus();
+  }
+
+  // A barrier: whatever it is given.
+  Status HandOn(Instruction& i) {
+    const Parted operand = values_.Of(*i.operand(0));
+    i.SetOperand(0, operand.value);
+    i.set_shape(ShardShapeOf(mesh_, operand.whole, operand.specs));
+    i.clear_sharding();
+    values_.Set(i, &i, operand.whole, operand.specs);
+    return OkStatus();
+  }
+
+  // ---- control flow
+  Status Loop(Instruction& i) {
+    const std::vector<Spec> carry = values_.Assigned(i);
+    const Shape whole = i.shape();
+    const Shape shard = ShardShapeOf(mesh_, whole, carry);
+    Builder b = Before(i);
+    Instruction* init = values_.RequireAll(b, *i.operand(0), carry);
+    STROP_TRY(b.status());
+    i.SetOperand(0, init);
+    for (Computation* c : i.called()) {
+      Instruction* parameter = c->parameter(0);
+      parameter->set_shape(shard);
+      values_.Set(*parameter, parameter, whole, carry);
+      STROP_TRY(Body(*c));
+      STROP_TRY(Root(*c, c == i.body() ? carry : Values::WholeSpecs(Shape::Scalar(ElementType::Pred))));
+    }
+    i.set_shape(shard);
+    i.clear_sharding();
+    values_.Set(i, &i, whole, carry);
+    return OkStatus();
+  }
+
+  Status Branches(Instruction& i) {
+    const std::vector<Spec> results = values_.Assigned(i);
+    Builder b = Before(i);
+    Instruction* index = values_.RequireWhole(b, *i.operand(0));
+    STROP_TRY(b.status());
+    i.SetOperand(0, index);
+    for (int64_t k = 0; k < static_cast<int64_t>(i.called().size()); ++k) {
+      Computation* branch = i.called(k);
+      Instruction* parameter = branch->parameter(0);
+      const Parted argument = values_.Of(*i.operand(k + 1));
+      i.SetOperand(k + 1, argument.value);
+      values_.Set(*parameter, parameter, argument.whole, argument.specs);
+      parameter->set_shape(argument.value->shape().WithoutLayout());
+      STROP_TRY(Body(*branch));
+      STROP_TRY(Root(*branch, results));
+    }
+    values_.Set(i, &i, i.shape(), results);
+    i.set_shape(ShardShapeOf(mesh_, i.shape(), results));
+    i.clear_sharding();
+    return OkStatus();
+  }
+
+  // On whole values, which its body may cut.
+  Status NotInlined(Instruction& i) {
+    STROP_TRY(Whole(i));
+    Computation* body = i.to_apply();
+    for (Instruction* parameter : body->parameters()) values_.SetWhole(*parameter, parameter, parameter->shape());
+    STROP_TRY(Body(*body));
+    return Root(*body, Values::WholeSpecs(i.shape()));
+  }
+
+  Status Root(Computation& computation, const std::vector<Spec>& specs) {
+    Builder b(&computation);
+    b.set_metadata(computation.root()->shared_metadata());
+    Instruction* root = values_.RequireAll(b, *computation.root(), specs);
+    STROP_TRY(b.status());
+    computation.set_root(root);
+    return OkStatus();
+  }
+
   // ---- manual regions: the ways in and out
   Status Region(Instruction& call) {
     const std::string& target = call.attrs<CustomCallAttrs>().target;
-    const bool sdy_in = target == "xla.sdy.GlobalToLocalShape", sdy_out = target == "xla.sdy.LocalToGlobalShape";
-    const bool in = sdy_in || target == "SPMDFullToShardShape", out = sdy_out || target == "SPMDShardToFullShape";
-    if (!in && !out) return OkStatus();
+    const bool in = IsWayIn(call);
     Builder b = Before(call);
     const std::vector<Shape> results = call.shape().Leaves();
     if (static_cast<int64_t>(results.size()) != call.operand_count())
       return InvalidArgument(target, " of ", call.operand_count(), " values has ", results.size(), " results")
           .At(call.Where());
     std::vector<Instruction*> values;
+    std::vector<Spec> specs;
     for (int64_t k = 0; k < call.operand_count(); ++k) {
-      Instruction* operand = call.operand(k);
-      if (operand->shape().IsToken()) {
-        values.push_back(operand);
+      const Instruction& operand = *call.operand(k);
+      const Shape given = values_.Of(operand).whole;
+      if (given.IsToken()) {
+        values.push_back(values_.Of(operand).value);
+        specs.emplace_back(0);
         continue;
       }
       // GSPMD says how a value is cut on the value itself, Shardy on the region.
-      const Sharding* sharding = target == "SPMDFullToShardShape" ? operand->sharding() : Leaf(call.sharding(), k);
-      const Shape& whole = in ? operand->shape() : results[k];
-      const Shape& shard = in ? results[k] : operand->shape();
-      STROP_ASSIGN(Tiling tiling, TilingAt(call, sharding, whole));
-      if (!ShardShape(whole, tiling).Compatible(shard))
+      const Sharding* sharding = Leaf(call.sharding(), k);
+      if (target == "SPMDFullToShardShape") sharding = stated_[&operand].get();
+      const Shape& whole = in ? given : results[k];
+      const Shape& shard = in ? results[k] : given;
+      std::optional<Spec> spec = mesh_.Read(sharding, whole);
+      Tiling tiling;
+      if (!spec) {
+        STROP_ASSIGN(tiling, TilingAt(call, sharding, whole));
+      }
+      const Shape expected = spec ? mesh_.ShardShape(whole, *spec) : ShardShape(whole, tiling);
+      if (!expected.Compatible(shard))
         return InvalidArgument(target, ": a shard of ", whole, " with sharding ",
-                               sharding ? sharding->ToString() : "{replicated}", " is ", ShardShape(whole, tiling),
-                               ", the region has ", shard)
+                               sharding ? sharding->ToString() : "{replicated}", " is ", expected, ", the region has ",
+                               shard)
             .At(call.Where());
-      values.push_back(in ? TakeShard(b, operand, tiling) : GatherShards(b, operand, tiling, whole, replicas_));
+      if (in) {
+        Instruction* value = values_.Require(b, operand, spec ? *spec : Spec(whole.rank()));
+        values.push_back(spec ? value : TakeShard(b, value, tiling));
+        specs.emplace_back(shard.rank());
+      } else {
+        Instruction* value = values_.RequireWhole(b, operand);
+        values.push_back(spec ? value : GatherShards(b, value, tiling, whole, replicas_));
+        specs.push_back(spec ? *spec : Spec(whole.rank()));
+        Settled(b, whole, values.back(), specs.back());
+      }
     }
     Instruction* value = call.shape().IsTuple() ? b.Tuple(values) : values[0];
     STROP_TRY(b.status());
-    return Replace(call, value);
+    values_.Set(call, value, call.shape(), std::move(specs));
+    replaced_.push_back(&call);
+    ++changed_;
+    return OkStatus();
+  }
+
+  // Parts that a region leaves unsummed are summed where they come out.
+  void Settled(Builder& b, const Shape& whole, Instruction*& value, Spec& spec) {
+    if (spec.unreduced.empty()) return;
+    Spec to = spec;
+    to.unreduced.clear();
+    value = values_.resharder().Reshard(b, value, whole, spec, to);
+    spec = std::move(to);
   }
 
   // ---- marks, and calls that one device makes
   Status Call(Instruction& call) {
+    if (IsWayIn(call) || IsWayOut(call)) return Region(call);
     const std::string& target = call.attrs<CustomCallAttrs>().target;
     if (target == "xla.sdy.ShardingGroup") {
-      if (call.use_count() == 0 && &call != call.parent()->root()) call.parent()->Remove(&call);
-      return OkStatus();
+      groups_.push_back(&call);
+      return Whole(call);
     }
-    if (IsMark(call)) {
-      // The mark on a result is still to be read.
-      if (&call == module_.entry()->root()) return OkStatus();
-      return Replace(call, call.operand(0));
-    }
+    if (marks_.contains(&call)) return Mark(call);
     const int64_t owner = MaximalDevice(call.sharding());
-    if (owner < 0) return OkStatus();
+    if (owner < 0) return Whole(call);
     if (owner >= partitions_)
       return InvalidArgument("custom-call ", target, " is for device ", owner, ", there are ", partitions_)
           .At(call.Where());
     return OnOneDevice(call, owner);
   }
 
+  Status Mark(Instruction& call) {
+    const Parted operand = values_.Of(*call.operand(0));
+    replaced_.push_back(&call);
+    ++changed_;
+    const std::string& target = call.attrs<CustomCallAttrs>().target;
+    const bool moves = target == "Sharding" || target == "xla.sdy.FuncResultSharding";
+    // The mark on a result says how it is returned: the entry's border reads it.
+    if (!moves || !operand.whole.IsArray() || !call.sharding() || &call == module_.entry()->root() ||
+        values_.manual().Has(call)) {
+      values_.Set(call, operand.value, operand.whole, operand.specs);
+      return OkStatus();
+    }
+    std::optional<Spec> spec = mesh_.Read(call.sharding(), operand.whole);
+    if (!spec || call.sharding()->kind == ShardingKind::Unknown) spec = operand.specs[0];
+    Builder b = Before(call);
+    Instruction* value = values_.Require(b, *call.operand(0), *spec);
+    STROP_TRY(b.status());
+    values_.Set(call, value, operand.whole, {*spec});
+    return OkStatus();
+  }
+
   Status OnOneDevice(Instruction& call, int64_t owner) {
     Builder b = Before(call);
     const Shape result = call.shape().WithoutLayout();
-    const std::vector<Instruction*> operands = call.operands();
+    std::vector<Instruction*> operands;
+    for (Instruction* operand : call.operands()) operands.push_back(values_.RequireWhole(b, *operand));
+    STROP_TRY(b.status());
     Instruction* packed = b.Tuple(operands);
     Computation* there = module_.AddComputation(StrCat(call.name(), ".on_device"));
     Builder inner(there);
@@ -151,7 +354,10 @@ class Partitioner {
     Instruction* value =
         call.use_count() > 0 || &call == call.parent()->root() ? Send(b, conditional, owner) : conditional;
     STROP_TRY(b.status());
-    return Replace(call, value);
+    values_.SetWhole(call, value, result);
+    replaced_.push_back(&call);
+    ++changed_;
+    return OkStatus();
   }
 
   Instruction* Send(Builder& b, Instruction* value, int64_t owner) {
@@ -163,88 +369,129 @@ class Partitioner {
     return b.Tuple(elements);
   }
 
-  Status Replace(Instruction& old, Instruction* value) {
-    Computation* c = old.parent();
-    old.ReplaceAllUsesWith(value);
-    if (c->root() == &old) c->set_root(value);
-    c->Remove(&old);
-    ++changed_;
-    return OkStatus();
-  }
-
   // ---- the entry's border
-  Status EntryResult() {
-    Computation* entry = module_.entry();
-    Instruction* root = entry->root();
-    std::optional<Sharding> sharding;
-    if (root->sharding()) sharding = *root->sharding();
-    std::vector<Instruction*> marks;
-    for (; IsMark(*root); root = root->operand(0)) marks.push_back(root);
-    Builder b(entry);
-    b.set_metadata(root->shared_metadata());
-    int64_t leaf = 0;
-    if (sharding) {
-      STROP_ASSIGN(root, Cut(b, root, *sharding, leaf));
+  Status EntryParameter(Instruction& parameter) {
+    const Sharding* sharding = parameter.sharding();
+    const Shape whole = parameter.shape();
+    const int64_t owner = MaximalDevice(sharding);
+    if (!whole.IsArray()) {
+      if (sharding && !whole.IsToken() && sharding->kind != ShardingKind::Replicated)
+        return Unimplemented("parameter ", parameter.parameter_number(), " is ", whole, " with shardings; arrays are")
+            .At(parameter.Where());
+      values_.SetWhole(parameter, &parameter, whole);
+      return OkStatus();
+    }
+    Builder b(parameter.parent());
+    b.set_insert_before(parameter.next());
+    Instruction* value = &parameter;
+    Spec spec(whole.rank());
+    if (owner >= 0) {
+      if (owner >= partitions_)
+        return InvalidArgument("parameter ", parameter.parameter_number(), " is on device ", owner, ", there are ",
+                               partitions_);
+      value = BroadcastFrom(b, value, owner, partitions_, replicas_);
+    } else if (sharding && sharding->kind != ShardingKind::Manual) {
+      if (std::optional<Spec> read = mesh_.Read(sharding, whole)) {
+        spec = *std::move(read);
+        parameter.set_shape(mesh_.ShardShape(whole, spec));
+        changed_ += !spec.whole();
+        Settled(b, whole, value, spec);
+      } else {
+        STROP_ASSIGN(Tiling tiling, TilingAt(parameter, sharding, whole));
+        parameter.set_shape(ShardShape(whole, tiling));
+        value = GatherShards(b, value, tiling, whole, replicas_);
+        ++changed_;
+      }
     }
     STROP_TRY(b.status());
-    entry->set_root(root);
-    for (Instruction* mark : marks)
-      if (mark->use_count() == 0) entry->Remove(mark);
+    changed_ += value != &parameter;
+    values_.Set(parameter, value, whole, {std::move(spec)});
     return OkStatus();
   }
 
-  Result<Instruction*> Cut(Builder& b, Instruction* value, const Sharding& sharding, int64_t& leaf) {
-    if (value->shape().IsTuple()) {
+  Status EntryResult() {
+    Computation* entry = module_.entry();
+    const Instruction& root = *entry->root();
+    std::optional<Sharding> sharding;
+    if (root_sharding_) sharding = *root_sharding_;
+    Builder b(entry);
+    b.set_metadata(root.shared_metadata());
+    int64_t leaf = 0;
+    STROP_ASSIGN(Instruction * value, Returned(b, root, sharding ? &*sharding : nullptr, leaf));
+    STROP_TRY(b.status());
+    changed_ += value != entry->root();
+    entry->set_root(value);
+    return RemoveDead();
+  }
+
+  // A value in the form in which it is returned.
+  Result<Instruction*> Returned(Builder& b, const Instruction& value, const Sharding* sharding, int64_t& leaf) {
+    const Parted& p = values_.Of(value);
+    if (p.whole.IsTuple()) {
+      const std::vector<Instruction*>* parts = values_.ElementsOf(value);
       std::vector<Instruction*> elements;
-      for (int64_t k = 0; k < value->shape().tuple_size(); ++k) {
-        Instruction* element = value->op() == Op::Tuple ? value->operand(k) : b.GetTupleElement(value, k);
-        STROP_ASSIGN(Instruction * cut, Cut(b, element, sharding, leaf));
-        elements.push_back(cut);
+      for (int64_t k = 0; k < p.whole.tuple_size(); ++k) {
+        if (!parts) {
+          STROP_ASSIGN(Instruction * part, ReturnedElement(b, value, k, sharding, leaf));
+          elements.push_back(part);
+        } else {
+          STROP_ASSIGN(Instruction * part, Returned(b, *(*parts)[k], sharding, leaf));
+          elements.push_back(part);
+        }
       }
       return b.Tuple(elements);
     }
-    const Sharding* own = Leaf(&sharding, leaf++);
-    if (value->shape().IsToken() || MaximalDevice(own) >= 0 || (own && own->kind == ShardingKind::Manual)) return value;
-    STROP_ASSIGN(Tiling tiling, TilingAt(*value, own, value->shape()));
+    const Sharding* own = Leaf(sharding, leaf++);
+    if (!p.whole.IsArray() || MaximalDevice(own) >= 0 || (own && own->kind == ShardingKind::Manual)) return p.value;
+    std::optional<Spec> spec = mesh_.Read(own, p.whole);
+    if (spec) {
+      changed_ += !spec->whole();
+      return values_.Require(b, value, *spec);
+    }
+    STROP_ASSIGN(Tiling tiling, TilingAt(value, own, p.whole));
     changed_ += !tiling.whole();
-    return TakeShard(b, value, tiling);
+    return TakeShard(b, values_.RequireWhole(b, value), tiling);
   }
 
-  Status Parameters() {
-    Computation* entry = module_.entry();
-    for (Instruction* parameter : std::vector<Instruction*>(entry->parameters())) {
-      const Sharding* sharding = parameter->sharding();
-      if (!sharding || sharding->kind == ShardingKind::Manual) continue;
-      const int64_t owner = MaximalDevice(sharding);
-      if (!parameter->shape().IsArray()) {
-        if (parameter->shape().IsToken() || sharding->kind == ShardingKind::Replicated) continue;
-        return Unimplemented("parameter ", parameter->parameter_number(), " is ", parameter->shape(),
-                             " with shardings; arrays are")
-            .At(parameter->Where());
-      }
-      const std::vector<Use> uses(parameter->uses().begin(), parameter->uses().end());
-      const Shape whole = parameter->shape();
-      Builder b(entry);
-      b.set_insert_before(parameter->next());
-      Instruction* value;
-      if (owner >= 0) {
-        if (owner >= partitions_)
-          return InvalidArgument("parameter ", parameter->parameter_number(), " is on device ", owner, ", there are ",
-                                 partitions_);
-        value = BroadcastFrom(b, parameter, owner, partitions_, replicas_);
-      } else {
-        STROP_ASSIGN(Tiling tiling, TilingAt(*parameter, sharding, whole));
-        if (tiling.whole()) continue;
-        parameter->set_shape(ShardShape(whole, tiling));
-        value = GatherShards(b, parameter, tiling, whole, replicas_);
-      }
-      STROP_TRY(b.status());
-      for (const Use& use : uses) use.user->SetOperand(use.operand_number, value);
-      if (entry->root() == parameter) entry->set_root(value);
-      ++changed_;
-    }
-    entry->SortTopologically();
+  // Of a tuple that something else than a tuple makes.
+  Result<Instruction*> ReturnedElement(Builder& b, const Instruction& tuple, int64_t k, const Sharding* sharding,
+                                       int64_t& leaf) {
+    const Parted& p = values_.Of(tuple);
+    size_t first = 0;
+    for (int64_t e = 0; e < k; ++e) first += p.whole.element(e).num_leaves();
+    const Shape whole = p.whole.element(k);
+    std::vector<Spec> specs(p.specs.begin() + static_cast<int64_t>(first),
+                            p.specs.begin() + static_cast<int64_t>(first) + whole.num_leaves());
+    Instruction* element = b.GetTupleElement(p.value, k);
+    if (!element) return b.status();
+    values_.Set(*element, element, whole, std::move(specs));
+    return Returned(b, *element, sharding, leaf);
+  }
+
+  // Marks, ways in and out, and what was made again elsewhere.
+  Status RemoveDead() {
+    for (Instruction* group : groups_)
+      if (group->use_count() == 0) group->parent()->Remove(group);
+    for (size_t k = replaced_.size(); k-- > 0;)
+      if (replaced_[k]->use_count() == 0) replaced_[k]->parent()->Remove(replaced_[k]);
     return OkStatus();
+  }
+
+  // For the caller: passes make other parameters and another root.
+  void Tell() {
+    auto append = [](const Instruction& value, const Sharding* sharding, Sharding& all) {
+      for (int64_t k = 0; k < value.shape().num_leaves(); ++k) {
+        const Sharding* leaf = Leaf(sharding, k);
+        all.elements.push_back(leaf ? *leaf : Sharding{});
+      }
+    };
+    Sharding parameters{.kind = ShardingKind::Tuple}, results{.kind = ShardingKind::Tuple};
+    for (const Instruction* p : module_.entry()->parameters()) append(*p, p->sharding(), parameters);
+    append(*module_.entry()->root(), root_sharding_.get(), results);
+    FrontendAttributes& attributes = module_.config().frontend_attributes;
+    attributes[kPartitionedMark] = "true";
+    attributes[kParameterShardings] = parameters.ToString();
+    attributes[kResultShardings] = results.ToString();
   }
 
   // What the caller sees: shards, in the layouts that were asked for.
@@ -280,20 +527,26 @@ class Partitioner {
   }
 
   Module& module_;
+  const WholeOp& told_;
+  const Mesh mesh_;
+  Values values_;
   const int64_t partitions_, replicas_;
   int64_t changed_ = 0;
+  std::unordered_map<const Instruction*, Rule> rules_;
+  // Of what comes into manual regions.
+  std::unordered_map<const Instruction*, std::shared_ptr<const Sharding>> stated_;
+  std::shared_ptr<const Sharding> root_sharding_;  // how the program returns its result
+  std::set<const Instruction*> marks_;             // looked up only
+  std::vector<Instruction*> groups_, replaced_;
+  std::vector<Computation*> sorted_later_;
 };
 
 }  // namespace
 
-bool IsMark(const Instruction& i) {
-  if (i.op() != Op::CustomCall || i.operand_count() != 1 || !i.shape().Compatible(i.operand(0)->shape())) return false;
-  return std::find(kMarks.begin(), kMarks.end(), i.attrs<CustomCallAttrs>().target) != kMarks.end();
-}
-
-Result<int64_t> PartitionModule(Module& module) {
-  if (module.config().num_partitions <= 1) return 0;
-  return Partitioner(module).Run();
+Result<int64_t> PartitionModule(Module& module, const WholeOp& told) {
+  if (module.config().num_partitions <= 1 || !StatesShardings(module)) return 0;
+  GiveEachCallerItsOwn(module);
+  return Partitioner(module, told).Run();
 }
 
 }  // namespace strop::spmd

@@ -14,6 +14,7 @@
 #include "tests/fuzz/conditioning.h"
 #include "tests/fuzz/random.h"
 #include "tests/fuzz/settings.h"
+#include "tests/fuzz/shardings.h"
 #include "tests/fuzz/values.h"
 
 namespace strop::fuzz {
@@ -204,6 +205,29 @@ Outcome CheckModule(const Module& module, uint64_t seed, const DifferentialOptio
     if (!difference.ok()) return Differs(StrCat("with noise: ", difference.status().ToString()));
     if (!difference->empty()) return Differs(StrCat(setting.name, ": ", *difference));
   }
+  outcome.conditioned = comparison.conditioned();
+  return outcome;
+}
+
+Outcome CheckShardings(const Module& module, uint64_t seed, const DifferentialOptions& options) {
+  const std::unique_ptr<Module> sharded =
+      module.config().num_partitions > 1 ? module.Clone() : WithShardings(module, seed);
+  if (!sharded) return {Verdict::kSkipped, "the module says on which device it is"};
+  Result<std::unique_ptr<Module>> single = OnOneDevice(*sharded);
+  if (!single.ok()) return Differs(single.status().ToString());
+  const std::vector<Literal> arguments = RandomArguments(**single, seed, options.tame);
+  Result<Literal> value = Evaluate(**single, arguments);
+  if (!value.ok()) return {Verdict::kSkipped, StrCat("evaluator: ", value.status().ToString())};
+  Result<const Backend*> backend = FindBackend(options.backend);
+  if (!backend.ok()) return Differs(backend.status().ToString());
+  Result<Literal> got = RunOnDevices(*sharded, arguments, **backend);
+  if (!got.ok()) return Differs(StrCat("on devices: ", got.status().ToString()));
+  const std::vector<Literal> wanted = Arrays(*value);
+  Comparison comparison(**single, arguments, wanted);
+  Result<std::string> difference = comparison.Difference(Arrays(*got));
+  if (!difference.ok()) return Differs(StrCat("with noise: ", difference.status().ToString()));
+  if (!difference->empty()) return Differs(StrCat("on devices: ", *difference));
+  Outcome outcome;
   outcome.conditioned = comparison.conditioned();
   return outcome;
 }

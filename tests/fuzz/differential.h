@@ -25,6 +25,9 @@ struct DifferentialOptions {
 // Verifies, writes and reads the module as text and as proto, evaluates it on arguments from `seed`, and compares.
 Outcome CheckModule(const Module& module, uint64_t seed, const DifferentialOptions& options);
 
+// The module on several devices, with its shardings or random ones, against the evaluator on one.
+Outcome CheckShardings(const Module& module, uint64_t seed, const DifferentialOptions& options);
+
 // Whether a backend that makes this mistake would be found out: differs if so, agrees if not. Skipped where no result
 // shows it.
 Outcome CheckMistake(const Module& module, Mistake mistake, uint64_t seed, const DifferentialOptions& options);

@@ -20,6 +20,7 @@
 #include "tests/fuzz/differential.h"
 #include "tests/fuzz/generator.h"
 #include "tests/fuzz/settings.h"
+#include "tests/fuzz/shardings.h"
 #include "tests/fuzz/values.h"
 
 namespace strop::fuzz {
@@ -38,6 +39,7 @@ Makes random modules and compares what a backend computes with what the evaluato
   --out=DIR       where failures are written (default fuzz-failures)
   --max-failures=N  stop after so many (default 20)
   --print         print the modules and do nothing else
+  --shardings     each module on 2 to 8 devices, with random shardings, against the evaluator on one
   --mistakes      no backend: how many mistakes, made on purpose, the comparison finds out; exit code 1 if too few
   --check FILE    compare on this program; arguments from --seed. For strop reduce:
                     strop reduce FILE --check "strop_fuzz --seed=S --check"
@@ -48,7 +50,7 @@ Exit code: 0 all agree, 1 a difference, 2 the command line is wrong.
 struct CommandLine {
   uint64_t modules = 1000, seed = 1, max_failures = 20;
   double minutes = 0;
-  bool print = false, mistakes = false, arguments = false;
+  bool print = false, mistakes = false, arguments = false, shardings = false;
   std::string out = "fuzz-failures", check;
   DifferentialOptions differential;
 };
@@ -83,11 +85,18 @@ void WriteFailure(const CommandLine& line, uint64_t seed, const std::string& rea
   std::filesystem::create_directories(line.out);
   const std::string path = StrCat(line.out, "/", seed, ".hlo");
   std::ofstream file(path);
+  std::unique_ptr<Module> module = GenerateModule(seed), sharded;
+  if (line.shardings) sharded = WithShardings(*module, seed);
   std::string comment = reason.substr(0, reason.find('\n'));
-  file << "// " << comment << "\n// strop_fuzz --seed=" << seed << " --check " << seed << ".hlo\n"
-       << GenerateModule(seed)->ToString() << "\n";
+  file << "// " << comment << "\n// strop_fuzz " << (line.shardings ? "--shardings " : "") << "--seed=" << seed
+       << " --check " << seed << ".hlo\n"
+       << (sharded ? *sharded : *module).ToString() << "\n";
   std::printf("seed %llu: %s\n", static_cast<unsigned long long>(seed), comment.c_str());
   std::fflush(stdout);
+}
+
+Outcome Check(const CommandLine& line, const Module& module, uint64_t seed, const DifferentialOptions& options) {
+  return line.shardings ? CheckShardings(module, seed, options) : CheckModule(module, seed, options);
 }
 
 // Runs in a process of its own; ends at the first failure.
@@ -95,7 +104,7 @@ void WriteFailure(const CommandLine& line, uint64_t seed, const std::string& rea
   for (uint64_t seed = first; seed < first + count; ++seed) {
     progress.seed = seed;
     LimitSeconds(kSecondsEach);
-    const Outcome outcome = CheckModule(*GenerateModule(seed), seed, line.differential);
+    const Outcome outcome = Check(line, *GenerateModule(seed), seed, line.differential);
     if (outcome.verdict == Verdict::kAgrees) ++progress.agreed;
     if (outcome.conditioned) ++progress.conditioned;
     if (outcome.verdict == Verdict::kAgrees) continue;
@@ -163,7 +172,7 @@ int CheckFile(const CommandLine& line) {
       std::printf("%s %s\n", argument.shape().ToString().c_str(), argument.ToString().c_str());
   DifferentialOptions differential = line.differential;
   differential.every_setting = true;
-  const Outcome outcome = CheckModule(**module, line.seed, differential);
+  const Outcome outcome = Check(line, **module, line.seed, differential);
   std::printf("%s%s\n", outcome.verdict == Verdict::kAgrees ? "agrees" : "", outcome.text.c_str());
   return outcome.verdict == Verdict::kDiffers ? 1 : 0;
 }
@@ -217,6 +226,8 @@ bool ReadCommandLine(int argc, char** argv, CommandLine& line) {
       line.arguments = true;
     else if (name == "--mistakes")
       line.mistakes = true;
+    else if (name == "--shardings")
+      line.shardings = true;
     else if (name == "--print")
       line.print = true;
     else if (name == "--check" && value.empty() && i + 1 < argc)

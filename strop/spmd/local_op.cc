@@ -1,0 +1,242 @@
+#include "strop/spmd/local_op.h"
+
+#include <algorithm>
+
+namespace strop::spmd {
+namespace {
+
+bool Has(const Dims& dims, int64_t d) { return std::find(dims.begin(), dims.end(), d) != dims.end(); }
+
+// The axes along which dimension d of operand k is cut.
+Axes AxesOf(const LocalOp& op, int64_t k, int64_t d) {
+  return SpecOf(op.values.mesh(), op.rule, op.rule.operands[k], op.axes).dims[d];
+}
+
+bool IsUneven(const LocalOp& op, int64_t k, int64_t d) {
+  return op.wholes[k].dim(d) % op.values.mesh().SizeOf(AxesOf(op, k, d)) != 0;
+}
+
+// Padding of these dimensions of operand k becomes `fill`.
+void MaskDims(LocalOp& op, int64_t k, const Dims& dims, Instruction* fill) {
+  for (int64_t d : dims)
+    if (op.operands[k] && IsUneven(op, k, d))
+      op.operands[k] = op.values.resharder().Mask(op.b, op.operands[k], op.wholes[k], AxesOf(op, k, d), d, fill);
+}
+
+Axes ReducedAxes(const LocalOp& op) {
+  Axes out;
+  for (size_t f = 0; f < op.axes.size(); ++f)
+    if (op.rule.factors[f].kind == FactorKind::Reduction)
+      for (uint8_t axis : op.axes[f]) out.push_back(axis);
+  return out;
+}
+
+void LocalDot(LocalOp& op) {
+  const auto& a = op.i.attrs<DotAttrs>();
+  MaskDims(op, 0, a.lhs_contracting, op.b.Scalar(op.wholes[0].type(), 0));
+  MaskDims(op, 1, a.rhs_contracting, op.b.Scalar(op.wholes[1].type(), 0));
+}
+
+// Parts begin with what changes nothing. Of minimum, maximum, and, or the init value itself may come in several times.
+void LocalReduce(LocalOp& op) {
+  const Axes reduced = ReducedAxes(op);
+  if (reduced.empty()) return;  // padding stays in padding
+  const Dims& dims = op.i.dimensions();
+  op.combiner = CombinerOf(op.i);
+  Instruction*& init = op.operands[1];
+  if (op.combiner == Op::Add || op.combiner == Op::Multiply) {
+    const double nothing = op.combiner == Op::Add ? 0 : 1;
+    if (!init->IsSplat(nothing)) {
+      op.joined_after = init;
+      init = op.b.Scalar(op.wholes[0].type(), nothing);
+    }
+  }
+  MaskDims(op, 0, dims, init);
+}
+
+void LocalSlice(LocalOp& op) {
+  SliceAttrs attrs = op.i.attrs<SliceAttrs>();
+  for (int64_t d = 0; d < op.wholes[0].rank(); ++d)
+    if (!AxesOf(op, 0, d).empty()) attrs.slice[d].limit = op.operands[0]->shape().dim(d);
+  op.i.set_attrs(std::move(attrs));
+}
+
+// Dimensions that are cut are read or written from end to end: they begin at zero whatever the index says.
+void ZeroIndices(LocalOp& op, int64_t first_index) {
+  for (int64_t d = 0; d < op.wholes[0].rank(); ++d)
+    if (!AxesOf(op, 0, d).empty())
+      op.operands[first_index + d] =
+          op.b.Constant(Literal::ScalarOfInt(op.operands[first_index + d]->shape().type(), 0));
+}
+
+void LocalDynamicSlice(LocalOp& op) {
+  DynamicSliceAttrs attrs = op.i.attrs<DynamicSliceAttrs>();
+  for (int64_t d = 0; d < op.wholes[0].rank(); ++d)
+    if (!AxesOf(op, 0, d).empty()) attrs.sizes[d] = op.operands[0]->shape().dim(d);
+  op.i.set_attrs(std::move(attrs));
+  ZeroIndices(op, 1);
+}
+
+// The component of index vectors that names dimension d of the array; -1 if none does.
+int64_t ComponentOf(const Dims& map, int64_t d) {
+  const auto found = std::find(map.begin(), map.end(), d);
+  return found == map.end() ? -1 : found - map.begin();
+}
+
+// Of indices [.., n] along `vector_dim`: component c less `offset`, the others as they are.
+Instruction* Shifted(Builder& b, Instruction* indices, int64_t vector_dim, int64_t c, Instruction* offset) {
+  const Int64Vector& dims = indices->shape().dims();
+  Instruction* by = b.Broadcast(b.Convert(offset, indices->shape().type()), dims, {});
+  if (vector_dim < indices->shape().rank() && dims[vector_dim] > 1) {
+    Instruction* component = b.Iota(Shape::Array(ElementType::S32, dims), vector_dim);
+    Instruction* chosen = b.Compare(
+        component, b.Broadcast(b.Constant(Literal::ScalarOfInt(ElementType::S32, c)), dims, {}), CompareDirection::Eq);
+    by = b.Make(Op::Select, {chosen, by, b.Splat(indices->shape().type(), 0, dims)});
+  }
+  return b.Make(Op::Subtract, {indices, by});
+}
+
+Instruction* FirstOf(LocalOp& op, int64_t k, int64_t d) {
+  return op.b.Make(Op::Multiply,
+                   {op.values.resharder().Coordinate(op.b, AxesOf(op, k, d)),
+                    op.b.Constant(Literal::ScalarOfInt(ElementType::S32, op.operands[k]->shape().dim(d)))});
+}
+
+// Rows of a table that lies in pieces: each device gives the rows that it has, zeros for the others.
+void GatherFromPieces(LocalOp& op, int64_t d) {
+  const auto& a = op.i.attrs<GatherAttrs>();
+  Instruction*& indices = op.operands[1];
+  if (Bits(indices->shape().type()) < 32) indices = op.b.Convert(indices, ElementType::S32);
+  const ElementType type = indices->shape().type();
+  auto number = [&](int64_t n) { return op.b.Constant(Literal::ScalarOfInt(type, n)); };
+  // An index beyond the table means its last row, one below zero the first.
+  indices = op.b.Make(Op::Clamp, {number(0), indices, number(op.wholes[0].dim(d) - 1)});
+  indices = Shifted(op.b, indices, a.index_vector_dim, 0, FirstOf(op, 0, d));
+  if (!indices) return;
+  // The index vectors have one component: without it they have the batch dimensions of the result.
+  Int64Vector batch;
+  for (int64_t k = 0; k < indices->shape().rank(); ++k)
+    if (k != a.index_vector_dim) batch.push_back(indices->shape().dim(k));
+  const Shape result = op.values.mesh().ShardShape(op.i.shape(), ResultSpec(op.values.mesh(), op.rule, 0, op.axes));
+  Dims spread;
+  for (int64_t k = 0; k < result.rank(); ++k)
+    if (!Has(a.offset_dims, k)) spread.push_back(k);
+  Instruction* row = op.b.Reshape(indices, batch);
+  auto spread_number = [&](int64_t n) { return op.b.Broadcast(number(n), batch, {}); };
+  Instruction* inside =
+      op.b.Make(Op::And, {op.b.Compare(row, spread_number(0), CompareDirection::Ge),
+                          op.b.Compare(row, spread_number(op.operands[0]->shape().dim(d)), CompareDirection::Lt)});
+  op.kept = op.b.Broadcast(inside, result.dims(), std::move(spread));
+}
+
+void LocalGather(LocalOp& op) {
+  GatherAttrs attrs = op.i.attrs<GatherAttrs>();
+  for (int64_t d = 0; d < op.wholes[0].rank(); ++d) {
+    if (AxesOf(op, 0, d).empty() || Has(attrs.operand_batching_dims, d)) continue;
+    if (Has(attrs.collapsed_slice_dims, d)) {
+      GatherFromPieces(op, d);
+    } else {
+      attrs.slice_sizes[d] = op.operands[0]->shape().dim(d);
+    }
+  }
+  attrs.indices_are_sorted = false;
+  op.i.set_attrs(std::move(attrs));
+}
+
+// Updates of rows that a device has not fall outside of its piece. Where updates lie apart, each device adds its own,
+// one of them to the array and the others to zeros.
+void LocalScatter(LocalOp& op) {
+  ScatterAttrs attrs = op.i.attrs<ScatterAttrs>();
+  const int64_t arrays = (op.i.operand_count() - 1) / 2;
+  Instruction*& indices = op.operands[arrays];
+  for (int64_t d : attrs.inserted_window_dims) {
+    if (AxesOf(op, 0, d).empty()) continue;
+    const ElementType type = indices->shape().type();
+    if (Bits(type) < 32) indices = op.b.Convert(indices, ElementType::S32);
+    indices = Shifted(op.b, indices, attrs.index_vector_dim, ComponentOf(attrs.scatter_dims_to_operand_dims, d),
+                      FirstOf(op, 0, d));
+  }
+  attrs.indices_are_sorted = false;
+  op.i.set_attrs(std::move(attrs));
+  const Axes reduced = ReducedAxes(op);
+  if (reduced.empty()) return;
+  op.combiner = CombinerOf(op.i);
+  Instruction*& array = op.operands[0];
+  const double nothing = op.combiner == Op::Multiply ? 1 : 0;
+  const bool idempotent = op.combiner != Op::Add && op.combiner != Op::Multiply;
+  if (idempotent || array->IsSplat(nothing)) return;
+  const Int64Vector dims = array->shape().dims();
+  Instruction* first = op.b.Broadcast(op.values.resharder().IsFirst(op.b, reduced), dims, {});
+  array = op.b.Make(Op::Select, {first, array, op.b.Splat(array->shape().type(), nothing, dims)});
+}
+
+bool IsIn(const std::vector<TensorFactors>& tensors, int64_t factor) {
+  for (const TensorFactors& dims : tensors)
+    for (const auto& factors : dims)
+      if (std::find(factors.begin(), factors.end(), factor) != factors.end()) return true;
+  return false;
+}
+
+// Is a dimension of the array, cut along this factor, one that is not read or written from end to end, and that no
+// index names?
+bool IsAtZero(const Rule& rule, int64_t factor, const Dims& collapsed, const Dims& named) {
+  for (int64_t d : collapsed) {
+    const auto& factors = rule.operands[0][d];
+    if (std::find(factors.begin(), factors.end(), factor) != factors.end() && ComponentOf(named, d) < 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool CanCut(const Instruction& i, const Rule& rule, const Values& values, int64_t factor, int64_t pieces) {
+  const Factor& f = rule.factors[factor];
+  if (f.kind != FactorKind::PassThrough && f.kind != FactorKind::Reduction) return false;
+  // Where sizes of a reshape diverge, a factor is on one side only.
+  if (i.op() == Op::Reshape && !(IsIn(rule.operands, factor) && IsIn(rule.results, factor))) return false;
+  if (i.op() == Op::Gather) {
+    const auto& a = i.attrs<GatherAttrs>();
+    if (IsAtZero(rule, factor, a.collapsed_slice_dims, a.start_index_map)) return false;
+  } else if (i.op() == Op::Scatter) {
+    const auto& a = i.attrs<ScatterAttrs>();
+    if (IsAtZero(rule, factor, a.inserted_window_dims, a.scatter_dims_to_operand_dims)) return false;
+  }
+  // A gather whose index vectors name several dimensions would have to clamp each before it is shifted.
+  if (i.op() == Op::Gather && f.kind == FactorKind::Reduction) {
+    const auto& a = i.attrs<GatherAttrs>();
+    const Shape &array = values.Of(*i.operand(0)).whole, &indices = values.Of(*i.operand(1)).whole;
+    if (a.index_vector_dim < indices.rank() && indices.dim(a.index_vector_dim) != 1) return false;
+    if (i.shape().type() == ElementType::Pred || !a.operand_batching_dims.empty()) return false;
+    for (int64_t d = 0; d < array.rank(); ++d)
+      if (!Has(a.collapsed_slice_dims, d) && a.slice_sizes[d] != array.dim(d)) return false;
+  }
+  if (f.size % pieces == 0) return true;
+  if (f.size < pieces) return false;
+  // Padding must not reach what is not padding: that is seen to for these.
+  const bool masked = IsElementwise(i.op()) || i.op() == Op::Copy || i.op() == Op::Broadcast ||
+                      i.op() == Op::Transpose || i.op() == Op::Dot || i.op() == Op::Reduce;
+  if (!masked) return false;
+  auto alone = [&](const std::vector<TensorFactors>& tensors) {
+    for (const TensorFactors& dims : tensors)
+      for (const auto& factors : dims)
+        if (factors.size() > 1 && std::find(factors.begin(), factors.end(), factor) != factors.end()) return false;
+    return true;
+  };
+  return alone(rule.operands) && alone(rule.results);
+}
+
+Status MakeLocal(LocalOp& op) {
+  switch (op.i.op()) {
+    case Op::Dot: LocalDot(op); break;
+    case Op::Reduce: LocalReduce(op); break;
+    case Op::Slice: LocalSlice(op); break;
+    case Op::DynamicSlice: LocalDynamicSlice(op); break;
+    case Op::DynamicUpdateSlice: ZeroIndices(op, 2); break;
+    case Op::Gather: LocalGather(op); break;
+    case Op::Scatter: LocalScatter(op); break;
+    default: break;
+  }
+  return op.b.status();
+}
+
+}  // namespace strop::spmd

@@ -1,0 +1,393 @@
+#include "strop/spmd/reshard.h"
+
+#include <algorithm>
+
+namespace strop::spmd {
+namespace {
+
+using Kind = Move::Kind;
+
+bool Divides(const Mesh& mesh, const Shape& whole, int64_t d, const Axes& axes) {
+  return whole.dim(d) % mesh.SizeOf(axes) == 0;
+}
+
+Axes Joined(Axes a, const Axes& b) {
+  for (uint8_t axis : b) a.push_back(axis);
+  return a;
+}
+
+Axes From(const Axes& axes, size_t first) { return Axes(axes.begin() + first, axes.end()); }
+
+size_t Common(const Axes& a, const Axes& b) {
+  size_t n = 0;
+  while (n < a.size() && n < b.size() && a[n] == b[n]) ++n;
+  return n;
+}
+
+// Two devices sum in one exchange in either way, and an all-reduce is what people look for in a program for two.
+constexpr int64_t kScatterFrom = 3;
+
+class Planner {
+ public:
+  Planner(const Mesh& mesh, const Shape& whole, const Spec& from, const Spec& to)
+      : mesh_(mesh), whole_(whole), to_(to), now_(from) {}
+
+  std::vector<Move> Run() {
+    Slices();
+    Reductions();
+    while (now_.dims != to_.dims) {
+      Slices();
+      if (now_.dims == to_.dims) break;
+      if (!PermuteAll() && !AllToAll()) Gather();
+    }
+    for (uint8_t axis : to_.unreduced)
+      if (!Contains(now_.unreduced, axis)) {
+        now_.unreduced.push_back(axis);
+        Push(Kind::FirstPart, Axes{axis}, 0);
+      }
+    return std::move(moves_);
+  }
+
+ private:
+  void Push(Kind kind, Axes axes, int64_t dim, int64_t dim2 = 0) {
+    moves_.push_back({kind, std::move(axes), dim, dim2, now_});
+  }
+
+  // Of dimension d: the axes that it lacks, as far as `usable` says, if what it has is a beginning of what it shall
+  // have. Uneven dimensions are cut as a whole or not at all.
+  template <class Usable>
+  Axes Missing(int64_t d, Usable&& usable) const {
+    const Axes &has = now_.dims[d], &wants = to_.dims[d];
+    if (!IsPrefix(has, wants)) return {};
+    Axes out;
+    for (size_t k = has.size(); k < wants.size() && usable(wants[k]); ++k) out.push_back(wants[k]);
+    const bool all = has.size() + out.size() == wants.size();
+    if (!Divides(mesh_, whole_, d, wants) && !(has.empty() && all)) return {};
+    return out;
+  }
+
+  void Slices() {
+    for (int64_t d = 0; d < whole_.rank(); ++d) {
+      Axes missing = Missing(d, [&](uint8_t axis) { return !now_.Uses(axis); });
+      if (missing.empty()) continue;
+      now_.dims[d] = Joined(now_.dims[d], missing);
+      Push(Kind::Slice, std::move(missing), d);
+    }
+  }
+
+  void Reductions() {
+    auto pending = [&](uint8_t axis) { return Contains(now_.unreduced, axis) && !Contains(to_.unreduced, axis); };
+    auto settle = [&](const Axes& axes) {
+      Axes rest;
+      for (uint8_t axis : now_.unreduced)
+        if (!Contains(axes, axis)) rest.push_back(axis);
+      now_.unreduced = std::move(rest);
+    };
+    for (int64_t d = 0; d < whole_.rank(); ++d) {
+      if (!Divides(mesh_, whole_, d, to_.dims[d]) || mesh_.SizeOf(now_.unreduced) < kScatterFrom) continue;
+      Axes scattered = Missing(d, pending);
+      if (scattered.empty()) continue;
+      settle(scattered);
+      now_.dims[d] = Joined(now_.dims[d], scattered);
+      Push(Kind::ReduceScatter, std::move(scattered), d);
+    }
+    Axes rest;
+    for (uint8_t axis : now_.unreduced)
+      if (pending(axis)) rest.push_back(axis);
+    if (rest.empty()) return;
+    settle(rest);
+    Push(Kind::AllReduce, std::move(rest), 0);
+    Slices();
+  }
+
+  // Tiles of the same shape on other devices.
+  bool PermuteAll() {
+    for (int64_t d = 0; d < whole_.rank(); ++d)
+      if (mesh_.SizeOf(now_.dims[d]) != mesh_.SizeOf(to_.dims[d])) return false;
+    if (!now_.unreduced.empty()) return false;
+    now_.dims = to_.dims;
+    Push(Kind::Permute, {}, 0);
+    return true;
+  }
+
+  bool AllToAll() {
+    for (int64_t i = 0; i < whole_.rank(); ++i) {
+      const Axes& has = now_.dims[i];
+      if (!Divides(mesh_, whole_, i, has)) continue;
+      for (size_t first = Common(has, to_.dims[i]); first < has.size(); ++first) {
+        const Axes moved = From(has, first);
+        for (int64_t j = 0; j < whole_.rank(); ++j) {
+          if (j == i || !IsPrefix(Joined(now_.dims[j], moved), to_.dims[j])) continue;
+          if (!Divides(mesh_, whole_, j, to_.dims[j])) continue;
+          now_.dims[i].resize(first);
+          now_.dims[j] = Joined(now_.dims[j], moved);
+          Push(Kind::AllToAll, moved, i, j);
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  void Gather() {
+    for (int64_t d = 0; d < whole_.rank(); ++d) {
+      size_t keep = Common(now_.dims[d], to_.dims[d]);
+      // Uneven pieces do not join to larger ones of another size.
+      const bool uneven = !Divides(mesh_, whole_, d, now_.dims[d]) || !Divides(mesh_, whole_, d, to_.dims[d]);
+      if (now_.dims[d] == to_.dims[d]) continue;
+      if (uneven) keep = 0;
+      if (keep == now_.dims[d].size()) continue;
+      Axes gathered = From(now_.dims[d], keep);
+      now_.dims[d].resize(keep);
+      Push(Kind::AllGather, std::move(gathered), d);
+      return;
+    }
+  }
+
+  const Mesh& mesh_;
+  const Shape& whole_;
+  const Spec& to_;
+  Spec now_;
+  std::vector<Move> moves_;
+};
+
+}  // namespace
+
+double BytesOf(const Mesh& mesh, const Shape& whole, const Spec& before, const Move& move) {
+  const auto bytes = static_cast<double>(mesh.ShardShape(whole, before).byte_size());
+  const auto n = static_cast<double>(mesh.SizeOf(move.axes));
+  switch (move.kind) {
+    case Kind::Slice:
+    case Kind::FirstPart: return 0;
+    case Kind::AllGather: return bytes * (n - 1);
+    case Kind::AllReduce: return bytes * 2 * (n - 1) / n;
+    case Kind::ReduceScatter:
+    case Kind::AllToAll: return bytes * (n - 1) / n;
+    case Kind::Permute: return bytes;
+  }
+  return 0;
+}
+
+std::vector<Move> PlanReshard(const Mesh& mesh, const Shape& whole, const Spec& from, const Spec& to) {
+  if (from == to) return {};
+  return Planner(mesh, whole, from, to).Run();
+}
+
+double ReshardBytes(const Mesh& mesh, const Shape& whole, const Spec& from, const Spec& to) {
+  double bytes = 0;
+  const Spec* before = &from;
+  const std::vector<Move> moves = PlanReshard(mesh, whole, from, to);
+  for (const Move& move : moves) {
+    bytes += BytesOf(mesh, whole, *before, move);
+    before = &move.after;
+  }
+  return bytes;
+}
+
+Instruction* Resharder::Reshard(Builder& b, Instruction* shard, const Shape& whole, const Spec& from, const Spec& to,
+                                Op combiner) {
+  Spec before = from;
+  for (const Move& move : PlanReshard(mesh_, whole, from, to)) {
+    if (shard) shard = Emit(b, shard, whole, before, move, combiner);
+    before = move.after;
+    ++moves_;
+  }
+  return shard;
+}
+
+Instruction* Resharder::Emit(Builder& b, Instruction* shard, const Shape& whole, const Spec& before, const Move& move,
+                             Op combiner) {
+  switch (move.kind) {
+    case Kind::Slice: return Slice(b, shard, whole, move);
+    case Kind::AllGather: return AllGather(b, shard, whole, move);
+    case Kind::AllToAll: return AllToAll(b, shard, move);
+    case Kind::Permute: return Permute(b, shard, before, move);
+    case Kind::FirstPart: return FirstPart(b, shard, move.axes);
+    case Kind::AllReduce:
+    case Kind::ReduceScatter: {
+      CollectiveAttrs attrs = mesh_.GroupsAlong(move.axes, replicas_);
+      Shape shape = shard->shape().WithoutLayout();
+      const bool scatter = move.kind == Kind::ReduceScatter;
+      if (scatter) {
+        attrs.dimensions = {move.dim};
+        attrs.has_dimensions = true;
+        shape.set_dim(move.dim, shape.dim(move.dim) / mesh_.SizeOf(move.axes));
+      }
+      Computation* called[] = {Combiner(*b.computation()->module(), combiner, shape.type())};
+      return b.Make(scatter ? Op::ReduceScatter : Op::AllReduce, std::span(&shard, 1), std::move(attrs), called,
+                    &shape);
+    }
+  }
+  return nullptr;
+}
+
+Instruction* Resharder::Slice(Builder& b, Instruction* shard, const Shape& whole, const Move& move) {
+  const int64_t d = move.dim, pieces = mesh_.SizeOf(move.axes);
+  const Shape after = mesh_.ShardShape(whole, move.after);
+  const Shape& shape = shard->shape();
+  if (const int64_t missing = after.dim(d) * pieces - shape.dim(d); missing > 0) {
+    PadAttrs pad;
+    pad.padding.resize(shape.rank());
+    pad.padding[d].high = missing;
+    shard = b.Make(Op::Pad, {shard, b.Scalar(shape.type(), 0)}, std::move(pad));
+    if (!shard) return nullptr;
+  }
+  Dims sizes(shard->shape().dims().begin(), shard->shape().dims().end());
+  sizes[d] = after.dim(d);
+  Instruction* zero = b.Constant(Literal::ScalarOfInt(ElementType::S32, 0));
+  Instruction* start = b.Make(
+      Op::Multiply, {Coordinate(b, move.axes), b.Constant(Literal::ScalarOfInt(ElementType::S32, after.dim(d)))});
+  std::vector<Instruction*> operands = {shard};
+  for (int64_t k = 0; k < shape.rank(); ++k) operands.push_back(k == d ? start : zero);
+  return b.Make(Op::DynamicSlice, operands, DynamicSliceAttrs{std::move(sizes)}, {}, nullptr);
+}
+
+Instruction* Resharder::AllGather(Builder& b, Instruction* shard, const Shape& whole, const Move& move) {
+  CollectiveAttrs attrs = mesh_.GroupsAlong(move.axes, replicas_);
+  attrs.dimensions = {move.dim};
+  attrs.has_dimensions = true;
+  Shape shape = shard->shape().WithoutLayout();
+  shape.set_dim(move.dim, shape.dim(move.dim) * mesh_.SizeOf(move.axes));
+  Instruction* all = b.MakeWithShape(Op::AllGather, shape, {shard}, std::move(attrs));
+  const int64_t size = mesh_.ShardShape(whole, move.after).dim(move.dim);
+  if (!all || size == shape.dim(move.dim)) return all;
+  Dims start(shape.rank(), 0), limit(shape.dims().begin(), shape.dims().end()), stride(shape.rank(), 1);
+  limit[move.dim] = size;
+  return b.Slice(all, start, limit, stride);
+}
+
+// Dimension `dim2` is cut into pieces for the devices, what comes from them is joined along `dim`:
+//   [a, n*b] -> [a, n, b] -> exchange -> [n, a, b] -> [n*a, b]
+Instruction* Resharder::AllToAll(Builder& b, Instruction* shard, const Move& move) {
+  const int64_t n = mesh_.SizeOf(move.axes), i = move.dim, j = move.dim2;
+  Int64Vector apart;
+  for (int64_t d = 0; d < shard->shape().rank(); ++d) {
+    if (d == j) apart.push_back(n);
+    apart.push_back(d == j ? shard->shape().dim(d) / n : shard->shape().dim(d));
+  }
+  Int64Vector joined = shard->shape().dims();
+  joined[j] /= n;
+  joined[i] *= n;
+  Instruction* pieces = b.Reshape(shard, apart);
+  if (!pieces) return nullptr;
+  CollectiveAttrs attrs = mesh_.GroupsAlong(move.axes, replicas_);
+  attrs.dimensions = {j};
+  attrs.has_dimensions = true;
+  Instruction* exchanged = b.MakeWithShape(Op::AllToAll, pieces->shape(), {pieces}, std::move(attrs));
+  // The new dimension goes in front of dimension i.
+  Dims permutation;
+  for (int64_t d = 0; d < static_cast<int64_t>(apart.size()); ++d) {
+    if (d == j) continue;
+    if (d == (i < j ? i : i + 1)) permutation.push_back(j);
+    permutation.push_back(d);
+  }
+  return exchanged ? b.Reshape(b.Transpose(exchanged, std::move(permutation)), joined) : nullptr;
+}
+
+Instruction* Resharder::Permute(Builder& b, Instruction* shard, const Spec& before, const Move& move) {
+  auto unused = [&](const Spec& spec) {
+    Axes out;
+    for (size_t i = 0; i < mesh_.axes().size(); ++i)
+      if (!spec.Uses(static_cast<uint8_t>(i))) out.push_back(static_cast<uint8_t>(i));
+    return out;
+  };
+  const Axes free_before = unused(before), free_after = unused(move.after);
+  // The place that holds a tile: digits of its coordinates, put where `spec` has them.
+  auto place_with = [&](const std::vector<int64_t>& coordinates, int64_t copy) {
+    int64_t place = 0;
+    auto put = [&](const Axes& axes, int64_t number) {
+      for (size_t k = axes.size(); k-- > 0;) {
+        const Axis& axis = mesh_.axes()[axes[k]];
+        place += number % axis.size * axis.stride;
+        number /= axis.size;
+      }
+    };
+    for (size_t d = 0; d < coordinates.size(); ++d) put(before.dims[d], coordinates[d]);
+    put(free_before, copy);
+    return place;
+  };
+  auto device = [&](int64_t place) { return mesh_.order().empty() ? place : mesh_.order()[place]; };
+  PermuteAttrs attrs;
+  attrs.channel_id = ChannelId(1);
+  for (int64_t target = 0; target < mesh_.num_devices(); ++target) {
+    std::vector<int64_t> coordinates;
+    for (const Axes& axes : move.after.dims) coordinates.push_back(mesh_.Coordinate(target, axes));
+    const int64_t source = place_with(coordinates, mesh_.Coordinate(target, free_after));
+    attrs.source_target_pairs.emplace_back(device(source), device(target));
+  }
+  std::sort(attrs.source_target_pairs.begin(), attrs.source_target_pairs.end());
+  return b.MakeWithShape(Op::CollectivePermute, shard->shape().WithoutLayout(), {shard}, std::move(attrs));
+}
+
+Instruction* Resharder::FirstPart(Builder& b, Instruction* shard, const Axes& axes) {
+  const Int64Vector& dims = shard->shape().dims();
+  return b.Make(Op::Select, {b.Broadcast(IsFirst(b, axes), dims, {}), shard, b.Splat(shard->shape().type(), 0, dims)});
+}
+
+Computation* Resharder::Combiner(Module& module, Op op, ElementType type) {
+  if (type == ElementType::Pred && op == Op::Add) op = Op::Or;
+  auto [found, is_new] = combiners_.try_emplace({op, type}, nullptr);
+  if (!is_new) return found->second;
+  Computation* combiner = module.AddComputation(op == Op::Add ? "sum" : std::string(Name(op)));
+  Builder inner(combiner);
+  Instruction* left = inner.Parameter(0, Shape::Scalar(type));
+  combiner->set_root(inner.Make(op, {left, inner.Parameter(1, Shape::Scalar(type))}));
+  return found->second = combiner;
+}
+
+// The place of this device in the grid, s32[].
+Instruction* Resharder::Place(Builder& b) {
+  Instruction*& place = places_[b.computation()];
+  if (place) return place;
+  Builder front(b.computation());
+  front.set_insert_before(b.computation()->first());
+  Instruction* device =
+      front.Convert(front.MakeWithShape(Op::PartitionId, Shape::Scalar(ElementType::U32), {}), ElementType::S32);
+  if (mesh_.order().empty()) return place = device;
+  std::vector<int32_t> places(mesh_.order().size());
+  for (size_t k = 0; k < places.size(); ++k) places[mesh_.order()[k]] = static_cast<int32_t>(k);
+  return place = front.Reshape(front.Make(Op::DynamicSlice, {front.Constant(Literal::Vector<int32_t>(places)), device},
+                                          DynamicSliceAttrs{{1}}),
+                               {});
+}
+
+Instruction* Resharder::Coordinate(Builder& b, const Axes& axes) {
+  Instruction*& made = coordinates_[{b.computation(), axes}];
+  if (made) return made;
+  Instruction* place = Place(b);
+  Builder front(b.computation());
+  front.set_insert_before(place->next());
+  auto number = [&](int64_t n) { return front.Constant(Literal::ScalarOfInt(ElementType::S32, n)); };
+  Instruction* sum = nullptr;
+  // Axes that follow each other in the grid are one digit.
+  for (size_t first = 0; first < axes.size();) {
+    size_t last = first;
+    int64_t size = mesh_.axes()[axes[first]].size;
+    while (last + 1 < axes.size() && axes[last + 1] == axes[last] + 1) size *= mesh_.axes()[axes[++last]].size;
+    const int64_t stride = mesh_.axes()[axes[last]].stride;
+    Instruction* digit = place;
+    if (stride > 1) digit = front.Make(Op::Divide, {digit, number(stride)});
+    if (stride * size < mesh_.num_devices()) digit = front.Make(Op::Remainder, {digit, number(size)});
+    sum = sum ? front.Make(Op::Add, {front.Make(Op::Multiply, {sum, number(size)}), digit}) : digit;
+    first = last + 1;
+  }
+  return made = sum ? sum : number(0);
+}
+
+Instruction* Resharder::IsFirst(Builder& b, const Axes& axes) {
+  return b.Compare(Coordinate(b, axes), b.Constant(Literal::ScalarOfInt(ElementType::S32, 0)), CompareDirection::Eq);
+}
+
+Instruction* Resharder::Mask(Builder& b, Instruction* shard, const Shape& whole, const Axes& axes, int64_t d,
+                             Instruction* fill) {
+  const Int64Vector& dims = shard->shape().dims();
+  Instruction* first =
+      b.Make(Op::Multiply, {Coordinate(b, axes), b.Constant(Literal::ScalarOfInt(ElementType::S32, dims[d]))});
+  Instruction* index = b.Make(Op::Add, {b.Iota(Shape::Array(ElementType::S32, dims), d), b.Broadcast(first, dims, {})});
+  Instruction* inside =
+      b.Compare(index, b.Broadcast(b.Constant(Literal::ScalarOfInt(ElementType::S32, whole.dim(d))), dims, {}),
+                CompareDirection::Lt);
+  return b.Make(Op::Select, {inside, shard, b.Broadcast(fill, dims, {})});
+}
+
+}  // namespace strop::spmd

@@ -1,0 +1,66 @@
+// From one sharding of a value to another, by the cheapest sequence of moves that is known here.
+//
+//   {[2 axes x,y],[]} -> {[x],[y]}     all-to-all along y
+//   {[x],[]} -> {[],[]}                all-gather along x
+//   {[],[]} unreduced x -> {[x],[]}    reduce-scatter along x
+//   {[x],[]} -> {[y],[]}               collective-permute, where x and y are of one size
+//   {[],[]} -> {[x],[]}                a slice, which moves nothing
+#pragma once
+#include <map>
+
+#include "strop/ir/builder.h"
+#include "strop/spmd/mesh.h"
+
+namespace strop::spmd {
+
+struct Move {
+  enum class Kind : uint8_t { Slice, AllGather, AllToAll, Permute, AllReduce, ReduceScatter, FirstPart };
+  Kind kind;
+  Axes axes;         // along which devices exchange; Permute: none
+  int64_t dim = 0;   // that is gathered, scattered or cut; AllToAll: gathered
+  int64_t dim2 = 0;  // AllToAll: cut
+  Spec after;
+};
+
+// What leaves each device, in bytes.
+double BytesOf(const Mesh& mesh, const Shape& whole, const Spec& before, const Move& move);
+
+std::vector<Move> PlanReshard(const Mesh& mesh, const Shape& whole, const Spec& from, const Spec& to);
+double ReshardBytes(const Mesh& mesh, const Shape& whole, const Spec& from, const Spec& to);
+
+// Makes the instructions of moves.
+class Resharder {
+ public:
+  Resharder(const Mesh& mesh, int64_t replicas) : mesh_(mesh), replicas_(replicas) {}
+
+  // `combiner` is how parts become the value.
+  Instruction* Reshard(Builder& b, Instruction* shard, const Shape& whole, const Spec& from, const Spec& to,
+                       Op combiner = Op::Add);
+  // The device's coordinate along the axes, s32[]. Made once a computation.
+  Instruction* Coordinate(Builder& b, const Axes& axes);
+  // True on the first device along the axes.
+  Instruction* IsFirst(Builder& b, const Axes& axes);
+  // shard[.., i, ..] where i, in dimension d of the whole value, is below its size; `fill`, a scalar, elsewhere.
+  Instruction* Mask(Builder& b, Instruction* shard, const Shape& whole, const Axes& axes, int64_t d, Instruction* fill);
+  int64_t moves() const { return moves_; }
+
+ private:
+  Instruction* Emit(Builder& b, Instruction* shard, const Shape& whole, const Spec& before, const Move& move,
+                    Op combiner);
+  Instruction* Slice(Builder& b, Instruction* shard, const Shape& whole, const Move& move);
+  Instruction* AllGather(Builder& b, Instruction* shard, const Shape& whole, const Move& move);
+  Instruction* AllToAll(Builder& b, Instruction* shard, const Move& move);
+  Instruction* Permute(Builder& b, Instruction* shard, const Spec& before, const Move& move);
+  Instruction* FirstPart(Builder& b, Instruction* shard, const Axes& axes);
+  Computation* Combiner(Module& module, Op op, ElementType type);
+  Instruction* Place(Builder& b);
+
+  const Mesh& mesh_;
+  const int64_t replicas_;
+  int64_t moves_ = 0;
+  std::map<std::pair<const Computation*, Axes>, Instruction*> coordinates_;  // looked up only
+  std::map<const Computation*, Instruction*> places_;
+  std::map<std::pair<Op, ElementType>, Computation*> combiners_;
+};
+
+}  // namespace strop::spmd

@@ -1,0 +1,156 @@
+#include "strop/spmd/values.h"
+
+#include <algorithm>
+
+#include "strop/spmd/propagation.h"
+
+namespace strop::spmd {
+namespace {
+
+Shape ShardShapeFrom(const Mesh& mesh, const Shape& whole, const std::vector<Spec>& specs, size_t& leaf) {
+  if (!whole.IsTuple()) {
+    const Spec& spec = specs[leaf++];
+    return whole.IsArray() && whole.IsStatic() ? mesh.ShardShape(whole, spec) : whole;
+  }
+  std::vector<Shape> elements;
+  for (const Shape& element : whole.elements()) elements.push_back(ShardShapeFrom(mesh, element, specs, leaf));
+  return Shape::Tuple(std::move(elements));
+}
+
+}  // namespace
+
+Shape ShardShapeOf(const Mesh& mesh, const Shape& whole, const std::vector<Spec>& specs) {
+  size_t leaf = 0;
+  return ShardShapeFrom(mesh, whole, specs, leaf);
+}
+
+Builder Before(Instruction& i) {
+  Builder b(i.parent());
+  b.set_insert_before(&i);
+  b.set_metadata(i.shared_metadata());
+  return b;
+}
+
+Values::Values(Module& module, const Mesh& mesh)
+    : module_(module), mesh_(mesh), manual_(module), resharder_(mesh, module.config().replica_count) {}
+
+std::vector<Spec> Values::WholeSpecs(const Shape& shape) {
+  std::vector<Spec> specs;
+  for (const Shape& leaf : shape.Leaves()) specs.emplace_back(leaf.IsArray() ? leaf.rank() : 0);
+  return specs;
+}
+
+void Values::Set(const Instruction& i, Instruction* value, Shape whole, std::vector<Spec> specs) {
+  of_[&i] = {value, std::move(whole), std::move(specs)};
+}
+
+void Values::SetWhole(const Instruction& i, Instruction* value, Shape whole) {
+  std::vector<Spec> specs = WholeSpecs(whole);
+  Set(i, value, std::move(whole), std::move(specs));
+}
+
+void Values::SetTuple(Instruction& tuple) {
+  std::vector<Instruction*> elements = tuple.operands();
+  Shape whole = tuple.shape();
+  std::vector<Spec> specs;
+  for (size_t k = 0; k < elements.size(); ++k) {
+    const Parted& p = Of(*elements[k]);
+    specs.insert(specs.end(), p.specs.begin(), p.specs.end());
+    tuple.SetOperand(static_cast<int64_t>(k), p.value);
+  }
+  tuple.set_shape(ShardShapeOf(mesh_, whole, specs));
+  tuple_elements_[&tuple] = std::move(elements);
+  Set(tuple, &tuple, std::move(whole), std::move(specs));
+}
+
+std::vector<Spec> Values::Assigned(const Instruction& i) const {
+  std::vector<Spec> specs = WholeSpecs(i.shape());
+  const Sharding* sharding = i.sharding();
+  if (!sharding || manual_.Has(i)) return specs;
+  const std::vector<Shape> leaves = i.shape().Leaves();
+  for (size_t k = 0; k < leaves.size(); ++k) {
+    const Sharding* leaf = sharding;
+    if (sharding->kind == ShardingKind::Tuple) leaf = k < sharding->elements.size() ? &sharding->elements[k] : nullptr;
+    std::optional<Spec> spec = mesh_.Read(leaf, leaves[k]);
+    if (spec) specs[k] = *std::move(spec);
+  }
+  return specs;
+}
+
+double Values::BytesToRequire(const Instruction& operand, const Spec& spec) const {
+  const Parted& p = Of(operand);
+  return IsFree(operand) || p.specs[0] == spec ? 0 : ReshardBytes(mesh_, p.whole, p.specs[0], spec);
+}
+
+Instruction* Values::Require(Builder& b, const Instruction& operand, const Spec& spec) {
+  const Parted& p = Of(operand);
+  if (p.specs[0] == spec) return p.value;
+  std::vector<Axes> key = spec.dims;
+  key.push_back(spec.unreduced);
+  Instruction*& made = made_[{p.value, std::move(key)}];
+  if (made && made->parent() == b.computation()) return made;
+  made = IsFree(operand) && spec.unreduced.empty() ? PieceOfFree(b, operand, spec) : nullptr;
+  if (!made) made = resharder_.Reshard(b, p.value, p.whole, p.specs[0], spec);
+  return made;
+}
+
+// The piece of a constant of equal elements, an iota, or a scalar that is spread; null where it is cut like others.
+Instruction* Values::PieceOfFree(Builder& b, const Instruction& i, const Spec& spec) {
+  const Shape& whole = Of(i).whole;
+  const Shape shard = mesh_.ShardShape(whole, spec);
+  if (i.op() == Op::Broadcast) return b.Broadcast(i.operand(0), shard.dims(), {});
+  if (i.op() == Op::Constant) {
+    const Literal& literal = i.literal();
+    if (!literal.has_values() || whole.num_elements() == 0 || !literal.AllElementsEqual()) return nullptr;
+    const auto bytes = literal.bytes().first(Bytes(whole.type()));
+    Result<Literal> one = Literal::FromBytes(Shape::Scalar(whole.type()), bytes);
+    return one.ok() ? b.Broadcast(b.Constant(*std::move(one)), shard.dims(), {}) : nullptr;
+  }
+  // Counted as integers and rounded once, as the whole iota is.
+  const int64_t d = i.attrs<IotaAttrs>().dimension;
+  if (spec.dims[d].empty()) return b.Iota(shard, d);
+  Instruction* first = b.Make(Op::Multiply, {resharder_.Coordinate(b, spec.dims[d]),
+                                             b.Constant(Literal::ScalarOfInt(ElementType::S32, shard.dim(d)))});
+  Instruction* counted = b.Iota(shard.WithType(ElementType::S32), d);
+  return b.Convert(b.Make(Op::Add, {counted, b.Broadcast(first, shard.dims(), {})}), whole.type());
+}
+
+Instruction* Values::RequireTree(Builder& b, Instruction* value, const Shape& whole, const std::vector<Spec>& from,
+                                 const std::vector<Spec>& to, size_t& leaf) {
+  if (!whole.IsTuple()) {
+    const size_t k = leaf++;
+    return whole.IsArray() ? resharder_.Reshard(b, value, whole, from[k], to[k]) : value;
+  }
+  std::vector<Instruction*> elements;
+  for (int64_t k = 0; k < whole.tuple_size(); ++k)
+    elements.push_back(RequireTree(b, b.GetTupleElement(value, k), whole.element(k), from, to, leaf));
+  return b.Tuple(elements);
+}
+
+Instruction* Values::RequireAll(Builder& b, const Instruction& operand, const std::vector<Spec>& specs) {
+  const Parted& p = Of(operand);
+  if (p.specs == specs) return p.value;
+  if (p.whole.IsArray()) return Require(b, operand, specs[0]);
+  if (tuple_elements_.contains(&operand)) {
+    // Elements are asked for one by one: those that are free cost nothing.
+    std::vector<Instruction*> elements;
+    size_t first = 0;
+    for (int64_t k = 0; k < operand.operand_count(); ++k) {
+      const Instruction* element = tuple_elements_.at(&operand)[k];
+      const size_t leaves = Of(*element).specs.size();
+      elements.push_back(RequireAll(
+          b, *element,
+          {specs.begin() + static_cast<int64_t>(first), specs.begin() + static_cast<int64_t>(first + leaves)}));
+      first += leaves;
+    }
+    return b.Tuple(elements);
+  }
+  size_t leaf = 0;
+  return RequireTree(b, p.value, p.whole, p.specs, specs, leaf);
+}
+
+Instruction* Values::RequireWhole(Builder& b, const Instruction& operand) {
+  return RequireAll(b, operand, WholeSpecs(Of(operand).whole));
+}
+
+}  // namespace strop::spmd
