@@ -1,7 +1,7 @@
 // TensorFlow's C++ objects as its wheels lay them out, as far as Strop gives or takes them. Debian has no headers of
 // TensorFlow, and a wheel that is built against one release would need another build for the next; so these few are
 // written down here, hold for the releases in releases.cc only, and everything is looked up by name at run time
-// (docs/adr/0019).
+// (docs/adr/0021).
 //
 // All of them are passed and returned through memory: what the ABI asks of a type with a destructor of its own.
 #pragma once
