@@ -1,6 +1,9 @@
 #include "strop/codegen/kernel_body.h"
 
 #include <algorithm>
+#include <cctype>
+#include <map>
+#include <utility>
 
 namespace strop {
 namespace {
@@ -67,6 +70,45 @@ bool KernelBody::MovesSmallFloats() const {
   const std::vector<const Instruction*> computed = Computed();
   return std::all_of(computed.begin(), computed.end(),
                      [](const Instruction* i) { return i->called().empty() && Moves(*i); });
+}
+
+int64_t KernelBody::ElementsOf(size_t r) const {
+  const Shape& shape = roots[r]->shape();
+  return (shape.IsTuple() ? shape.element(root_leaf[r]) : shape).num_elements();
+}
+
+Decision ComputesFromArrays(const Instruction& kernel) {
+  if (kernel.op() == Op::Tuple || kernel.op() == Op::GetTupleElement || kernel.op() == Op::Parameter)
+    return Decision::No("no computation");
+  for (int64_t k = 0; k < kernel.operand_count(); ++k) {
+    const Shape& shape = kernel.operand(k)->shape();
+    if (!shape.IsArray() || !shape.IsStatic()) return Decision::No("operand ", k, " is ", shape.ToString());
+  }
+  return Decision::Yes();
+}
+
+std::vector<ResultsOfOneSize> ResultsBySize(const KernelBody& body) {
+  std::map<int64_t, ResultsOfOneSize> by_size;
+  for (size_t r = 0; r < body.roots.size(); ++r) {
+    ResultsOfOneSize& results = by_size[body.ElementsOf(r)];
+    results.body.roots.push_back(body.roots[r]);
+    results.body.root_leaf.push_back(body.root_leaf[r]);
+    results.outputs.push_back(r);
+  }
+  std::vector<ResultsOfOneSize> list;
+  for (auto& [elements, results] : by_size) {
+    results.elements = elements;
+    results.body.kernel = body.kernel;
+    results.body.inputs = body.inputs;
+    list.push_back(std::move(results));
+  }
+  return list;
+}
+
+std::string KernelSymbol(const std::string& name, size_t number) {
+  std::string symbol = "strop_";
+  for (char c : name) symbol += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return StrCat(symbol, "__", number);
 }
 
 }  // namespace strop

@@ -117,9 +117,9 @@ Result<std::unique_ptr<Backend>> CpuBackend::ForMachine(std::string_view name) c
 Decision CpuBackend::RunsCode(std::string_view key) const {
   if (key == code_key_) return Decision::Yes();
   const std::string_view features = FeaturesOf(key);
+  if (features.empty()) return Decision::No("it does not say what it needs");
   const std::string missing = MissingFeatures(features);
-  if (features.empty() || !missing.empty())
-    return Decision::No("this one lacks ", features.empty() ? "what is not said" : missing);
+  if (!missing.empty()) return Decision::No("this one lacks ", missing);
   return Decision::Yes();
 }
 

@@ -35,6 +35,13 @@ Isa Make(std::string cpu, std::vector<std::string> features) {
   return isa;
 }
 
+// Registers and instructions of APX: LLVM uses them wherever it may, and no compiler of ours tells a processor that
+// lacks them.
+bool IsOfApx(llvm::StringRef feature) {
+  constexpr std::string_view kParts[] = {"egpr", "push2pop2", "ppx", "ndd", "ccmp", "nf", "cf", "zu"};
+  return std::find(std::begin(kParts), std::end(kParts), std::string_view(feature)) != std::end(kParts);
+}
+
 Isa Detect() {
   std::vector<std::string> features;
   for (const auto& feature : llvm::sys::getHostCPUFeatures())
@@ -62,7 +69,7 @@ Result<Isa> Isa::Of(std::string_view cpu) {
   llvm::SmallVector<llvm::StringRef> on;
   llvm::X86::getFeaturesForCPU(llvm::StringRef(cpu.data(), cpu.size()), on);
   std::vector<std::string> features;
-  for (llvm::StringRef feature : on) features.push_back("+" + feature.str());
+  for (llvm::StringRef feature : on) features.push_back((IsOfApx(feature) ? "-" : "+") + feature.str());
   return Make(std::string(cpu), std::move(features));
 }
 

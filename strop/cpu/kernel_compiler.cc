@@ -5,6 +5,7 @@
 #include <new>
 
 #include "strop/base/thread_pool.h"
+#include "strop/codegen/kernel_body.h"
 #include "strop/codegen/vector_builder.h"
 #include "strop/cpu/jit.h"
 #include "strop/cpu/load/code.h"
@@ -21,13 +22,6 @@ void AppendComputations(const Instruction& i, const PrintOptions& options, std::
     key += PrintComputation(*c, options);
     for (const Instruction* inner : c->instructions()) AppendComputations(*inner, options, key);
   }
-}
-
-// A symbol that profilers can show: the kernel's name, letters and digits only; its number keeps equal ones apart.
-std::string SymbolName(const std::string& name, size_t number) {
-  std::string symbol = "strop_";
-  for (char c : name) symbol += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  return StrCat(symbol, "__", number);
 }
 
 // As large as groups may be while all threads have one.
@@ -156,7 +150,7 @@ void KernelCompiler::CompileGroup(std::span<Job* const> jobs, const KernelCompil
     loan->emitter().Prepare(module);
     for (Job* job : jobs) {
       VectorBuilder builder(module, isa_.vector_target());
-      EmitContext emit{builder, SymbolName(job->spec->name(), members.size())};
+      EmitContext emit{builder, KernelSymbol(job->spec->name(), members.size())};
       const KernelFamily* family = job->spec->region ? nullptr : FindFamily(*job->spec->instruction);
       Result<EmittedKernel> emitted = Unimplemented("no kernel family takes %", job->spec->name());
       if (family || job->spec->region) emitted = EmitFunction(*job->spec, family, emit);

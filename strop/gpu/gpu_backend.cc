@@ -2,7 +2,7 @@
 
 #include <fstream>
 
-#include "strop/codegen/elemental.h"
+#include "strop/codegen/kernel_body.h"
 #include "strop/gpu/kernel.h"
 #include "strop/gpu/ptx.h"
 
@@ -32,13 +32,13 @@ Result<CompiledKernels> GpuBackend::Compile(std::span<const KernelSpec> specs,
                                             const KernelCompileOptions& options) const {
   CompiledKernels out;
   STROP_ASSIGN(const std::unique_ptr<PtxWriter> writer, PtxWriter::Create(machine_));
-  int64_t kernels = 0;
+  size_t kernels = 0;
   for (const KernelSpec& spec : specs) {
     if (!Supports(*spec.instruction)) {
       out.kernels.push_back(InterpretKernel(spec));
       continue;
     }
-    STROP_TRY(EmitKernel(spec, writer->builder(), SymbolOf(spec.name(), kernels++)));
+    STROP_TRY(EmitKernel(spec, writer->builder(), KernelSymbol(spec.name(), kernels++)));
     const auto refuse = [](const HostCall&) -> Status { return Unimplemented(kCompilesOnly); };
     out.kernels.push_back({.body = HostStep{refuse}, .family = "thread", .tiles = TilesOf(spec)});
   }

@@ -3,8 +3,6 @@
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include <algorithm>
-#include <cctype>
-#include <map>
 #include <utility>
 
 #include "strop/codegen/kernel_frame.h"
@@ -18,11 +16,6 @@ constexpr int kScalarBytes = 1;  // of a "vector": one element, whatever its typ
 
 const Instruction& RootOf(const Instruction& kernel) {
   return kernel.op() == Op::Fusion ? *kernel.called(0)->root() : kernel;
-}
-
-int64_t ElementsOf(const KernelBody& body, size_t r) {
-  const Shape& shape = body.roots[r]->shape();
-  return (shape.IsTuple() ? shape.element(body.root_leaf[r]) : shape).num_elements();
 }
 
 // The general code of these calls the C library for arguments that are rare, or for all.
@@ -95,24 +88,16 @@ Status EmitUpdate(const KernelSpec& spec, KernelFrame& frame, V thread) {
 
 // Results of one size share a walk.
 Status EmitResults(KernelFrame& frame, V thread) {
-  const KernelBody& body = frame.body();
-  std::map<int64_t, std::vector<size_t>> by_size;
-  for (size_t r = 0; r < body.roots.size(); ++r) by_size[ElementsOf(body, r)].push_back(r);
-  for (const auto& [elements, outputs] : by_size) {
-    if (elements == 0) continue;
-    KernelBody part{body.kernel, body.inputs, {}, {}};
-    for (size_t r : outputs) {
-      part.roots.push_back(body.roots[r]);
-      part.root_leaf.push_back(body.root_leaf[r]);
-    }
-    LoopSpace space = ChooseLoopSpace(part, kScalarBytes);
+  for (const ResultsOfOneSize& part : ResultsBySize(frame.body())) {
+    if (part.elements == 0) continue;
+    LoopSpace space = ChooseLoopSpace(part.body, kScalarBytes);
     if (space.interleaved > 1) {  // a thread for each of them
       space.row_sizes.push_back(space.row_size);
       space.rows *= space.row_size;
       space.row_size = std::exchange(space.interleaved, 1);
     }
     STROP_TRY(EmitThread(frame, space, thread, [&](ElementalEmitter& e, const ArrayIndex& at) {
-      return EmitRoots(e, frame, part, space, at, outputs);
+      return EmitRoots(e, frame, part.body, space, at, part.outputs);
     }));
   }
   return OkStatus();
@@ -121,16 +106,11 @@ Status EmitResults(KernelFrame& frame, V thread) {
 }  // namespace
 
 Decision CanEmitKernel(const Instruction& kernel) {
-  if (kernel.op() == Op::Tuple || kernel.op() == Op::GetTupleElement || kernel.op() == Op::Parameter)
-    return Decision::No("no computation");
+  if (Decision d = ComputesFromArrays(kernel); !d) return d;
   const Instruction& root = RootOf(kernel);
   if (root.op() == Op::Scatter) return Decision::No("scatter has no kernel yet");
   if (root.op() == Op::DynamicUpdateSlice && &root != &kernel && !root.operand(0)->IsParameter())
     return Decision::No("the updated operand is computed in the kernel");
-  for (int64_t k = 0; k < kernel.operand_count(); ++k) {
-    const Shape& shape = kernel.operand(k)->shape();
-    if (!shape.IsArray() || !shape.IsStatic()) return Decision::No("operand ", k, " is ", shape.ToString());
-  }
   if (Decision d = NeedsNoLibrary(kernel); !d) return d;
   return CanEmitElement(kernel);
 }
@@ -148,16 +128,10 @@ Status EmitKernel(const KernelSpec& spec, VectorBuilder& b, const std::string& s
   return OkStatus();
 }
 
-std::string SymbolOf(const std::string& name, int64_t number) {
-  std::string symbol = "strop_";
-  for (char c : name) symbol += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  return StrCat(symbol, "__", number);
-}
-
 int64_t BlocksOf(const KernelSpec& spec) {
   const KernelBody body = KernelBody::Of(*spec.instruction);
   int64_t threads = 0;
-  for (size_t r = 0; r < body.roots.size(); ++r) threads = std::max(threads, ElementsOf(body, r));
+  for (size_t r = 0; r < body.roots.size(); ++r) threads = std::max(threads, body.ElementsOf(r));
   return (threads + kBlockThreads - 1) / kBlockThreads;
 }
 

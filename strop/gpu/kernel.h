@@ -18,8 +18,6 @@ inline constexpr int64_t kBlockThreads = 256;
 Decision CanEmitKernel(const Instruction& kernel);
 // Adds the function `symbol`.
 Status EmitKernel(const KernelSpec& spec, VectorBuilder& b, const std::string& symbol);
-// A name that PTX takes; the number keeps equal ones apart.
-std::string SymbolOf(const std::string& name, int64_t number);
 // Of its grid.
 int64_t BlocksOf(const KernelSpec& spec);
 // For reports: "8192 blocks of 256 threads".

@@ -1,7 +1,5 @@
 // Loops: every result element is computed from its position (codegen/elemental.h). Results of one kernel that differ in
 // their number of elements are walked one after the other.
-#include <map>
-
 #include "strop/codegen/block_space.h"
 #include "strop/codegen/kernel_frame.h"
 #include "strop/codegen/row_order.h"
@@ -18,18 +16,8 @@ bool IsCustom(const Instruction& kernel) {
 
 Decision Matches(const Instruction& kernel) {
   if (IsCustom(kernel) && Band::Of(kernel)) return Decision::No(kOtherOp);
-  if (kernel.op() == Op::Tuple || kernel.op() == Op::GetTupleElement || kernel.op() == Op::Parameter)
-    return Decision::No("no computation");
-  for (int64_t k = 0; k < kernel.operand_count(); ++k) {
-    const Shape& shape = kernel.operand(k)->shape();
-    if (!shape.IsArray() || !shape.IsStatic()) return Decision::No("operand ", k, " is ", shape.ToString());
-  }
+  if (Decision d = ComputesFromArrays(kernel); !d) return d;
   return CanEmitElement(kernel);
-}
-
-int64_t RootElements(const KernelBody& body, size_t r) {
-  const Shape& shape = body.roots[r]->shape();
-  return (shape.IsTuple() ? shape.element(body.root_leaf[r]) : shape).num_elements();
 }
 
 std::string TilesOf(const LoopSpace& space, const KernelFrame::Cut& cut) {
@@ -89,25 +77,16 @@ Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
 }
 
 Result<EmittedKernel> Emit(const KernelSpec& spec, KernelFrame& frame) {
-  const KernelBody& body = frame.body();
-  std::map<int64_t, KernelBody> by_size;  // results of the same number of elements share a walk
-  std::map<int64_t, std::vector<size_t>> outputs;
-  for (size_t r = 0; r < body.roots.size(); ++r) {
-    KernelBody& part =
-        by_size.try_emplace(RootElements(body, r), KernelBody{body.kernel, body.inputs, {}, {}}).first->second;
-    part.roots.push_back(body.roots[r]);
-    part.root_leaf.push_back(body.root_leaf[r]);
-    outputs[RootElements(body, r)].push_back(r);
-  }
-  if (by_size.size() == 1 && by_size.begin()->first > 0) return EmitTogether(spec, frame);
+  const std::vector<ResultsOfOneSize> parts = ResultsBySize(frame.body());
+  if (parts.size() == 1 && parts[0].elements > 0) return EmitTogether(spec, frame);
   if (spec.task_elements > 0) return Internal("%", spec.name(), " has results of several sizes");
   // One task: each walk is a whole.
-  for (const auto& [elements, part] : by_size) {
-    if (elements == 0) continue;
-    const LoopSpace space = ChooseLoopSpace(part, frame.b().target().vector_bytes);
+  for (const ResultsOfOneSize& part : parts) {
+    if (part.elements == 0) continue;
+    const LoopSpace space = ChooseLoopSpace(part.body, frame.b().target().vector_bytes);
     KernelFrame::Cut cut{.num_tasks = 1, .pieces = 1, .piece_size = space.row_size, .units_per_task = space.rows};
     STROP_TRY(frame.Walk(space, cut, [&](ElementalEmitter& e, const ArrayIndex& at) {
-      return EmitRoots(e, frame, part, space, at, outputs[elements]);
+      return EmitRoots(e, frame, part.body, space, at, part.outputs);
     }));
   }
   return EmittedKernel{};

@@ -14,7 +14,14 @@ std::string MissingFeatures(std::string_view features) {
     std::string_view name;
     bool here;
   } kFeatures[] = {
+      FEATURE("ssse3", "ssse3"),
+      FEATURE("sse4.1", "sse4.1"),
       FEATURE("sse4.2", "sse4.2"),
+      FEATURE("sse4a", "sse4a"),
+      FEATURE("fma4", "fma4"),
+      FEATURE("xop", "xop"),
+      FEATURE("tbm", "tbm"),
+      FEATURE("adx", "adx"),
       FEATURE("popcnt", "popcnt"),
       FEATURE("avx", "avx"),
       FEATURE("avx2", "avx2"),
