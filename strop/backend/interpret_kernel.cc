@@ -1,5 +1,6 @@
 // The fallback kernel: operands become literals, the evaluator runs the instruction, the result is copied out. Named,
 // counted and reported as interpreted; never chosen silently.
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -26,18 +27,45 @@ Result<Literal> FromMemory(const Shape& shape, void* const*& arg) {
   return Literal::FromBytes(shape, {static_cast<const uint8_t*>(data), static_cast<size_t>(shape.byte_size())});
 }
 
-// What is of bounded size is filled up to its bound, unless somebody wants to know the size.
-void ToMemory(const Literal& literal, const Literal& padded, const RunArgs& run, void* const*& arg) {
+void ToMemory(const Literal& literal, void* const*& arg) {
   if (literal.shape().IsTuple()) {
-    for (int64_t k = 0; k < literal.shape().tuple_size(); ++k)
-      ToMemory(literal.element(k), padded.element(k), run, arg);
+    for (int64_t k = 0; k < literal.shape().tuple_size(); ++k) ToMemory(literal.element(k), arg);
     return;
   }
   void* data = *arg++;
-  const bool is_padded = literal.shape().dims() != padded.shape().dims();
-  const bool as_it_is = is_padded && run.TellSize(data, literal.shape().dims());
-  std::span<const uint8_t> bytes = (as_it_is ? literal : padded).bytes();
+  std::span<const uint8_t> bytes = literal.bytes();
   if (!bytes.empty()) std::memcpy(data, bytes.data(), bytes.size());
+}
+
+// Cuts what is bounded to the size that is meant: `arg` has an s32 for each dynamic dimension.
+Result<Literal> CutToSizes(Literal value, const Shape& shape, void* const*& arg) {
+  if (shape.IsTuple()) {
+    for (int64_t k = 0; k < shape.tuple_size(); ++k) {
+      STROP_ASSIGN(value.mutable_elements()[static_cast<size_t>(k)],
+                   CutToSizes(value.element(k), shape.element(k), arg));
+    }
+    return value;
+  }
+  if (!shape.IsArray() || shape.IsStatic()) return value;
+  Int64Vector dims = shape.dims();
+  for (int64_t d = 0; d < shape.rank(); ++d) {
+    if (!shape.is_dynamic(d)) continue;
+    int32_t size;
+    std::memcpy(&size, *arg++, sizeof size);
+    dims[d] = std::clamp<int64_t>(size, 0, dims[d]);
+  }
+  return CutToSize(value, dims);
+}
+
+// Writes the sizes that an s32 for each dynamic dimension receives.
+void WriteSizes(const Literal& value, const Shape& shape, void* const*& arg) {
+  for (int64_t k = 0; k < shape.tuple_size(); ++k) WriteSizes(value.element(k), shape.element(k), arg);
+  if (!shape.IsArray()) return;
+  for (int64_t d = 0; d < shape.rank(); ++d) {
+    if (!shape.is_dynamic(d)) continue;
+    const auto size = static_cast<int32_t>(value.shape().dim(d));
+    std::memcpy(*arg++, &size, sizeof size);
+  }
 }
 
 // The evaluators of one step: kept from run to run, because the generator behind `rng` goes on in them. Runs that
@@ -71,9 +99,13 @@ class Evaluators {
 
 Status RunInterpreted(const Instruction& instruction, Evaluators& evaluators, const HostCall& call) {
   void* const* arg = call.args.data();
+  void* const* sizes = arg + instruction.shape().num_leaves();  // behind operands and results
+  for (int64_t k = 0; k < instruction.operand_count(); ++k) sizes += instruction.operand(k)->shape().num_leaves();
   std::vector<Literal> operands;
   for (int64_t k = 0; k < instruction.operand_count(); ++k) {
-    STROP_ASSIGN(Literal operand, FromMemory(instruction.operand(k)->shape(), arg));
+    const Shape& shape = instruction.operand(k)->shape();
+    STROP_ASSIGN(Literal operand, FromMemory(shape, arg));
+    STROP_ASSIGN(operand, CutToSizes(std::move(operand), shape, sizes));
     operands.push_back(std::move(operand));
   }
   std::unique_ptr<Interpreter> interpreter = evaluators.Take();
@@ -90,8 +122,9 @@ Status RunInterpreted(const Instruction& instruction, Evaluators& evaluators, co
   Result<Literal> evaluated = interpreter->EvaluateInstruction(instruction, operands);
   evaluators.Return(std::move(interpreter));
   STROP_ASSIGN(Literal result, std::move(evaluated));
-  STROP_ASSIGN(Literal padded, PadToBounds(result, instruction.shape()));
-  ToMemory(result, padded, call.run, arg);
+  WriteSizes(result, instruction.shape(), sizes);
+  STROP_ASSIGN(result, PadToBounds(result, instruction.shape()));
+  ToMemory(result, arg);
   return OkStatus();
 }
 

@@ -67,6 +67,14 @@ Result<Literal> Interpreter::EvaluateInstruction(const Instruction& instruction,
   return evaluator.RunInstruction(instruction, interp::EvalFunction(instruction.op()), dynamic, own);
 }
 
+Result<Literal> CutToSize(const Literal& value, const Int64Vector& dims) {
+  const Shape& shape = value.shape();
+  STROP_ASSIGN(Literal out, Literal::Zeros(Shape::Array(shape.type(), dims)));
+  interp::CopyStrided(Bytes(shape.type()), dims, out.mutable_bytes().data(), interp::RowMajorStrides(dims),
+                      value.bytes().data(), interp::RowMajorStrides(shape.dims()));
+  return out;
+}
+
 Result<Literal> PadToBounds(const Literal& value, const Shape& shape) {
   if (shape.IsTuple()) {
     std::vector<Literal> elements;

@@ -75,6 +75,8 @@ class Interpreter {
   std::unique_ptr<interp::State> state_;
 };
 
+// The first elements of an array along each dimension.
+Result<Literal> CutToSize(const Literal& value, const Int64Vector& dims);
 // `value` with bounded dynamic dimensions of `shape` filled up with zeros to their bounds; through tuples.
 Result<Literal> PadToBounds(const Literal& value, const Shape& shape);
 

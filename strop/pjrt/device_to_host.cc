@@ -20,12 +20,22 @@ Result<int64_t> Span(const Shape& shape, std::span<const int64_t> byte_strides) 
   return bytes;
 }
 
-// As it lies in memory: of its actual size where that was asked for (LaunchArgs::actual_sizes).
-Shape ShapeInMemory(const PJRT_Buffer* buffer) {
-  const Shape& shape = buffer->shape();
-  if (shape.IsStatic() || !buffer->buffer.definition()->IsReady()) return shape;
-  const Int64Vector dims = buffer->buffer.dynamic_dims();
-  return dims == shape.dims() ? shape : Shape::Array(shape.type(), dims);
+// What the host takes of a buffer, and how it lies there.
+struct Meant {
+  Shape shape;
+  Int64Vector strides;
+};
+
+// Of a value of bounded size no more than its size, which comes with the contents.
+Result<Meant> MeantOf(const PJRT_Buffer* buffer) {
+  Meant meant{buffer->shape(), DeviceStrides(buffer->shape())};
+  if (meant.shape.IsStatic()) return meant;
+  STROP_TRY(EventRef(buffer->buffer.definition())->Await());
+  const Layout device = meant.shape.layout_or_default();
+  meant.shape = Shape::Array(meant.shape.type(), buffer->buffer.dynamic_dims());
+  meant.shape.set_layout(device);
+  if (buffer->client()->options.synchronous) meant.strides = DeviceStrides(meant.shape);  // LaunchArgs::actual_sizes
+  return meant;
 }
 
 Status CheckRange(const PJRT_Buffer* buffer, int64_t offset, int64_t size) {
@@ -40,10 +50,13 @@ Result<PJRT_Buffer*> CopyTo(PJRT_Buffer* from, PJRT_Memory* to) {
   EventRef definition = Make<Event>();
   Ref<Storage> storage;
   STROP_ASSIGN(PJRT_Buffer * copy, PendingBuffer(from->shape(), to, definition, storage));
-  EventRef copied = WhenDefined(from, [storage, pool = &from->device_set->pool()](const void* data, int64_t bytes) {
-    DenseCopy(data, storage->data(), bytes, *pool);
-    return OkStatus();
-  });
+  EventRef copied =
+      WhenDefined(from, [storage, pool = &from->device_set->pool(), size = from->buffer.dynamic_dims_cell(),
+                         size_of_copy = copy->buffer.dynamic_dims_cell()](const void* data, int64_t bytes) {
+        DenseCopy(data, storage->data(), bytes, *pool);
+        if (size) *size_of_copy = *size;
+        return OkStatus();
+      });
   copied->OnReady([definition](const Status& status) { definition->Set(status); });
   return copy;
 }
@@ -80,9 +93,9 @@ void DependencyReady(PJRT_Buffer_DonateWithControlDependency_Callback_Args* args
 
 Status Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args& args) {
   PJRT_Buffer* buffer = args.src;
-  const Shape shape = ShapeInMemory(buffer);
-  STROP_ASSIGN(HostLayout layout, LayoutFrom(args.host_layout, shape));
-  STROP_ASSIGN(int64_t needed, Span(shape, layout.byte_strides));
+  STROP_ASSIGN(const Meant meant, MeantOf(buffer));
+  STROP_ASSIGN(HostLayout layout, LayoutFrom(args.host_layout, meant.shape));
+  STROP_ASSIGN(int64_t needed, Span(meant.shape, layout.byte_strides));
   if (!args.dst) {
     args.dst_size = static_cast<size_t>(needed);
     args.event = nullptr;
@@ -92,12 +105,11 @@ Status Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args& args) {
     return InvalidArgument("the host buffer has ", args.dst_size, " bytes, ", needed, " are needed");
   STROP_ASSIGN(Ref<Storage> alive, buffer->buffer.Acquire());  // a deleted buffer is told at once
   EventRef done = WhenDefined(
-      buffer, [shape, layout, dst = args.dst, pool = &buffer->device_set->pool()](const void* data, int64_t) {
-        const Int64Vector strides = DeviceStrides(shape);
-        if (shape.num_elements() == 0 || SameStrides(shape, strides, layout.byte_strides)) {
-          DenseCopy(data, dst, shape.byte_size(), *pool);
+      buffer, [meant, layout, needed, dst = args.dst, pool = &buffer->device_set->pool()](const void* data, int64_t) {
+        if (meant.shape.num_elements() == 0 || SameStrides(meant.shape, meant.strides, layout.byte_strides)) {
+          DenseCopy(data, dst, needed, *pool);
         } else {
-          StridedCopy(shape, data, strides, dst, layout.byte_strides, *pool);
+          StridedCopy(meant.shape, data, meant.strides, dst, layout.byte_strides, *pool);
         }
         return OkStatus();
       });

@@ -96,7 +96,7 @@ Result<Launched> LaunchOn(const PJRT_LoadedExecutable& executable, const Target&
   launch.run_id = run_id;
   launch.ffi_context = run.ffi_context;
   if (run.synchronous) launch.mode = LaunchMode::kInline;
-  launch.actual_sizes = run.synchronous;
+  launch.actual_sizes = executable.client->options.synchronous;
   // Interpreted steps read the module, which may be given up before the run ends: all of the program is kept until
   // then.
   const std::shared_ptr<const Executable> kept(program.compiled, program.compiled->executable.get());

@@ -215,6 +215,55 @@ TEST_F(Pjrt, SerializedExecutables) {
   Free(executable);
 }
 
+// A result of bounded size: the caller hears how much of it is meant, takes no more than that to the host, and a
+// program that it is passed to knows it as well.
+TEST_F(Pjrt, BoundedResult) {
+  PJRT_LoadedExecutable *cut = nullptr, *sum = nullptr;
+  ASSERT_EQ(
+      Compile("mlir",
+              R"(func.func public @main(%x: tensor<4xf32>, %n: tensor<1xf32>) -> tensor<?xf32, #stablehlo.bounds<4>> {
+    %0 = stablehlo.convert %n : (tensor<1xf32>) -> tensor<1xi32>
+    %1 = stablehlo.reshape %0 : (tensor<1xi32>) -> tensor<i32>
+    %2 = stablehlo.set_dimension_size %x, %1, dim = 0 : (tensor<4xf32>, tensor<i32>) -> tensor<?xf32, #stablehlo.bounds<4>>
+    return %2 : tensor<?xf32, #stablehlo.bounds<4>> })",
+              &cut)
+          .message,
+      "");
+  ASSERT_EQ(
+      Compile(
+          "mlir",
+          R"(func.func public @main(%x: tensor<?xf32, #stablehlo.bounds<4>>) -> (tensor<?xf32, #stablehlo.bounds<4>>, tensor<1xf32>) {
+    %0 = stablehlo.constant dense<0.0> : tensor<f32>
+    %1 = stablehlo.add %x, %x : tensor<?xf32, #stablehlo.bounds<4>>
+    %2 = stablehlo.reduce(%1 init: %0) applies stablehlo.add across dimensions = [0] : (tensor<?xf32, #stablehlo.bounds<4>>, tensor<f32>) -> tensor<f32>
+    %3 = stablehlo.reshape %2 : (tensor<f32>) -> tensor<1xf32>
+    return %x, %3 : tensor<?xf32, #stablehlo.bounds<4>>, tensor<1xf32> })",
+          &sum)
+          .message,
+      "");
+  std::vector<PJRT_Buffer*> arguments = {Floats({1, 2, 3, 4}), Floats({3})}, part(1), sums(2);
+  auto args = Execution(cut, arguments, part);
+  args.device_complete_events = nullptr;
+  EXPECT_OK(Api().LoadedExecutable_Execute(&args));
+  auto size = [](PJRT_Buffer* buffer) {
+    auto dims = MakeArgs<PJRT_Buffer_UnpaddedDimensions_Args>();
+    dims.buffer = buffer;
+    EXPECT_OK(Api().Buffer_UnpaddedDimensions(&dims));
+    return dims.num_dims == 1 ? dims.unpadded_dims[0] : -1;
+  };
+  EXPECT_EQ(size(part[0]), 3);
+  EXPECT_EQ(Read(part[0], 3), (std::vector<float>{1, 2, 3}));
+  args = Execution(sum, part, sums);
+  args.device_complete_events = nullptr;
+  EXPECT_OK(Api().LoadedExecutable_Execute(&args));
+  EXPECT_EQ(size(sums[0]), 3);
+  EXPECT_EQ(Read(sums[0], 3), (std::vector<float>{1, 2, 3}));
+  EXPECT_EQ(Read(sums[1], 1), (std::vector<float>{12}));
+  for (PJRT_Buffer* b : {arguments[0], arguments[1], part[0], sums[0], sums[1]}) Destroy(b);
+  Free(cut);
+  Free(sum);
+}
+
 TEST_F(Pjrt, OptimizedProgramIsAskedTwice) {
   PJRT_LoadedExecutable* executable = nullptr;
   ASSERT_EQ(Compile("mlir", kAddOne, &executable).message, "");

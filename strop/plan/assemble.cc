@@ -35,6 +35,9 @@ class Assembler {
     for (const std::string& name : graph_.programs) plan_.spec.programs.push_back(Program{name, {}});
     for (ProtoStep& proto : graph_.steps)
       if (!CopiesNothing(graph_, proto)) Add(proto);
+    for (size_t p = 0; p < graph_.parameter_values.size(); ++p)
+      plan_.spec.parameters[p].dynamic_dims = SizesOf(graph_.parameter_values[p]);
+    for (size_t o = 0; o < graph_.outputs.size(); ++o) plan_.spec.outputs[o].dynamic_dims = SizesOf(graph_.outputs[o]);
     plan_.spec.entry = 0;
     plan_.spec.time_runs = loops_;
     plan_.spec.run_inline = !loops_ && work_ < target_.inline_cost;
@@ -122,6 +125,13 @@ class Assembler {
     auto [it, added] = slots_.emplace(key, static_cast<int32_t>(plan_.spec.slots.size()));
     if (added) plan_.spec.slots.push_back(slot);
     return it->second;
+  }
+
+  std::vector<DynamicDim> SizesOf(int32_t value) {
+    std::vector<DynamicDim> dims;
+    if (auto sizes = graph_.sizes.find(value); sizes != graph_.sizes.end())
+      for (auto [dim, size] : sizes->second) dims.push_back({dim, SlotOf(size)});
+    return dims;
   }
 
   std::vector<int> InPlaceArgs(const ProtoStep& proto) const {

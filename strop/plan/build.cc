@@ -58,6 +58,7 @@ class PlanBuilder {
         group.base = Base::Parameter;
         group.index = static_cast<int32_t>(plan_.spec.parameters.size());
         g_.parameter_values.push_back(v);
+        AddSizes(v, leaf, [&] { return g_.NewValue(kSizeBytes, p, -1, -1); });
         plan_.spec.parameters.push_back({leaf, ParameterMemory(plan_.spec.parameters.size())});
         leaves.push_back(v);
       }
@@ -73,10 +74,15 @@ class PlanBuilder {
       if (!taken && g_.groups[g_.values[value].group].base != Base::Parameter) continue;
       results[k] = Fresh(g_.values[value].size, entry.root());
       AddCopy(main, entry.root(), value, results[k], CopyFor::kResult);
+      if (auto sizes = g_.sizes.find(value); sizes != g_.sizes.end()) g_.sizes[results[k]] = sizes->second;
     }
     position_ += kStepDistance;
     g_.end_position = position_;
-    for (int32_t v : results) Read(v);
+    for (int32_t v : results) {
+      Read(v);
+      if (auto sizes = g_.sizes.find(v); sizes != g_.sizes.end())
+        for (auto [dim, size] : sizes->second) Read(size);
+    }
     g_.outputs = results;
     PlaceOutputs(module_, g_, plan_);
     FinishLiveness();
@@ -227,7 +233,7 @@ class PlanBuilder {
 
   Result<Leaves> VisitStep(const Instruction& i, const Leaves& operands, int32_t program) {
     Leaves results;
-    if (i.shape().byte_size() == 0 && !i.HasSideEffect()) {  // nothing to compute
+    if (i.shape().byte_size() == 0 && i.shape().IsStatic() && !i.HasSideEffect()) {  // nothing to compute
       for (const Shape& leaf : i.shape().Leaves()) results.push_back(Fresh(leaf.byte_size(), &i));
       return results;
     }
@@ -260,9 +266,53 @@ class PlanBuilder {
         AddStep(program, &i, CustomCallStep{}, operands, &results).is_custom_call = true;
         ShareCustomCallOperands(i);
         break;
-      default: AddStep(program, &i, HostStep{}, operands, &results).is_kernel = true; ShareKernelOperands(i);
+      default:
+        AddStep(program, &i, HostStep{}, operands, &results).is_kernel = true;
+        ShareKernelOperands(i);
+        STROP_TRY(PassSizes(i, operands, results));
     }
     return results;
+  }
+
+  template <class Make>
+  void AddSizes(int32_t value, const Shape& leaf, Make&& make) {
+    for (int64_t d = 0; leaf.IsArray() && d < leaf.rank(); ++d)
+      if (leaf.is_dynamic(d)) g_.sizes[value].push_back({d, make()});
+  }
+
+  // More arguments of the last step: the sizes of operands of bounded size, then those of such results.
+  Status PassSizes(const Instruction& i, const Leaves& operands, const Leaves& results) {
+    size_t k = 0;
+    for (int64_t o = 0; o < i.operand_count(); ++o) {
+      for (const Shape& leaf : i.operand(o)->shape().Leaves()) {
+        const int32_t v = operands[k++];
+        if (leaf.IsArray() && !leaf.IsStatic() && !g_.sizes.contains(v)) STROP_TRY(SizesAtBounds(i, v, leaf));
+        if (!leaf.IsArray() || leaf.IsStatic()) continue;
+        for (auto [dim, size] : g_.sizes.at(v)) {
+          Read(size);
+          g_.steps.back().args.push_back({size, Access::kRead});
+        }
+      }
+    }
+    const std::vector<Shape> shapes = i.shape().Leaves();
+    for (size_t r = 0; r < results.size(); ++r) {
+      AddSizes(results[r], shapes[r], [&] {
+        g_.steps.back().args.push_back({Fresh(kSizeBytes, &i), Access::kWrite});
+        return g_.steps.back().args.back().first;
+      });
+    }
+    return OkStatus();
+  }
+
+  // What no kernel made (an infeed, a custom call) is meant whole.
+  Status SizesAtBounds(const Instruction& i, int32_t value, const Shape& leaf) {
+    for (int64_t d = 0; d < leaf.rank(); ++d) {
+      if (!leaf.is_dynamic(d)) continue;
+      Leaves size;
+      STROP_TRY(AddConstantLeaves(i, Literal::Scalar(static_cast<int32_t>(leaf.dim(d))), size));
+      g_.sizes[value].push_back({d, size[0]});
+    }
+    return OkStatus();
   }
 
   // A step that moves `read` out, or values of the leaves of `written` in.

@@ -22,6 +22,7 @@ namespace strop::plan_internal {
 
 // From here on errors tell where a value comes from.
 constexpr int64_t kLargeBytes = int64_t{1} << 24;
+constexpr int64_t kSizeBytes = 4;     // of a dynamic dimension's size
 constexpr int64_t kStepDistance = 4;  // between positions of steps: room for copies before a step
 
 struct Value {
@@ -109,6 +110,8 @@ struct Graph {
   std::vector<MustShare> must_share;
   std::vector<int32_t> parameter_values;  // value of each parameter leaf
   std::vector<int32_t> outputs;           // value of each output leaf
+  // Of a value of bounded size: its dynamic dimensions, and for each the s32 that says how much of it is meant.
+  std::map<int32_t, std::vector<std::pair<int64_t, int32_t>>> sizes;
   int64_t end_position = 0;
 
   int32_t NewValue(int64_t size, const Instruction* def, int64_t begin, int32_t loop);

@@ -226,9 +226,16 @@ struct ConstantData {
   std::shared_ptr<const void> owner;  // keeps data alive
 };
 
+// How much of a dynamic dimension is meant: an s32 scalar in a slot.
+struct DynamicDim {
+  int64_t dim = 0;
+  int32_t slot = 0;
+};
+
 struct ParameterSpec {
   Shape shape;
   MemoryKind memory = MemoryKind::kDevice;
+  std::vector<DynamicDim> dynamic_dims;  // temporaries, written when a run begins
 };
 
 // Where an output's memory comes from.
@@ -246,14 +253,9 @@ struct OutputSpec {
   MemoryKind memory = MemoryKind::kDevice;
   OutputSource source = OutputSource::kFresh;
   int32_t index = -1;
-  bool must_alias = false;  // kAliasParameter: refuse to run if the parameter is not donated
-  std::string origin;       // of a large output, for errors: "dot (model.py:12)"
-  // Sizes of dynamic dimensions: s32 scalars in slots, read when the run has ended.
-  struct DynamicDim {
-    int64_t dim = 0;
-    int32_t slot = 0;
-  };
-  std::vector<DynamicDim> dynamic_dims;
+  bool must_alias = false;               // kAliasParameter: refuse to run if the parameter is not donated
+  std::string origin;                    // of a large output, for errors: "dot (model.py:12)"
+  std::vector<DynamicDim> dynamic_dims;  // read when a run has ended
 };
 
 struct ExecutableSpec {
@@ -306,12 +308,8 @@ struct RunArgs {
   const std::atomic<bool>* cancelled = nullptr;  // looked at between steps and trips
   RunStats* stats = nullptr;
   StepObserver* observer = nullptr;
-  // Actual sizes of dynamic outputs, if wanted; the contents then lie densely at these sizes, else at their bounds.
-  std::vector<Int64Vector>* output_dims = nullptr;
-
-  // A step that computes a value of bounded size says how much of it there is. False if that is not wanted of what lies
-  // at `data`.
-  bool TellSize(const void* data, const Int64Vector& dims) const;
+  std::span<const Int64Vector> input_dims;          // actual sizes of dynamic inputs; empty: they are at their bounds
+  std::vector<Int64Vector>* output_dims = nullptr;  // actual sizes of dynamic outputs, if wanted
 };
 
 class Executable {

@@ -1,6 +1,7 @@
 #include "strop/runtime/launch.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace strop {
 namespace {
@@ -28,6 +29,23 @@ class Table {
 };
 
 constexpr size_t kInlineLeaves = 16;
+
+// Moves what is meant of a bounded array to its front, where it then lies densely: row by row, from the lowest on, so
+// that no row is overwritten before it was moved.
+void PackToSize(const Shape& bounds, const Int64Vector& dims, void* data) {
+  if (dims == bounds.dims() || std::find(dims.begin(), dims.end(), 0) != dims.end()) return;
+  const Int64Vector order = bounds.layout_or_default().minor_to_major;
+  const int64_t row = dims[order[0]] * Bytes(bounds.type()), row_at_bound = bounds.dim(order[0]) * Bytes(bounds.type());
+  Int64Vector index(dims.size(), 0);
+  for (char* to = static_cast<char*>(data);; to += row) {
+    int64_t from = 0, stride = 1;
+    for (size_t k = 1; k < order.size(); stride *= bounds.dim(order[k++])) from += index[order[k]] * stride;
+    std::memmove(to, static_cast<char*>(data) + from * row_at_bound, static_cast<size_t>(row));
+    size_t k = 1;
+    while (k < order.size() && ++index[order[k]] == dims[order[k]]) index[order[k++]] = 0;
+    if (k == order.size()) return;
+  }
+}
 
 // One execution: holds everything that it needs until it has ended.
 class Execution {
@@ -62,7 +80,6 @@ class Execution {
     for (size_t i = 0; i < spec.outputs.size(); ++i) {
       buffers.emplace_back(outputs_[i], spec.outputs[i].shape, args_.device->ordinal(), spec.outputs[i].memory, done);
       if (!spec.outputs[i].dynamic_dims.empty()) dynamic_ = true;
-      if (args_.actual_sizes && !spec.outputs[i].shape.IsStatic()) dynamic_ = true;
     }
     if (dynamic_) {
       for (Buffer& buffer : buffers) dims_cells_.push_back(buffer.dynamic_dims_cell());
@@ -91,7 +108,9 @@ class Execution {
           spec.outputs[i].source == OutputSource::kFresh || spec.outputs[i].source == OutputSource::kAliasParameter;
       out[i] = own ? outputs_[i]->data() : nullptr;
     }
-    std::vector<Int64Vector> dims;
+    std::vector<Int64Vector> dims, input_dims(input_dims_cells_.size());
+    for (size_t i = 0; i < input_dims.size(); ++i)
+      input_dims[i] = input_dims_cells_[i] ? *input_dims_cells_[i] : spec.parameters[i].shape.dims();
     RunArgs run{.inputs = in.span(),
                 .outputs = out.span(),
                 .device = args_.device,
@@ -105,10 +124,13 @@ class Execution {
                 .cancelled = args_.cancelled.get(),
                 .stats = args_.stats,
                 .observer = args_.observer.get(),
+                .input_dims = input_dims,
                 .output_dims = dynamic_ ? &dims : nullptr};
     Status status = executable_->Run(run);
     for (size_t i = 0; i < dims.size(); ++i) {
-      if (dims_cells_[i]) *dims_cells_[i] = std::move(dims[i]);
+      if (!dims_cells_[i]) continue;
+      if (status.ok() && args_.actual_sizes && out[i]) PackToSize(spec.outputs[i].shape, dims[i], out[i]);
+      *dims_cells_[i] = std::move(dims[i]);
     }
     if (!status.ok() && args_.collectives) args_.collectives->Abort(status);
     return status;
@@ -161,6 +183,10 @@ class Execution {
         return std::move(storage).status().Note(StrCat("argument ", i, " of ", executable_->name()));
       }
       inputs_[i] = *std::move(storage);
+      if (!executable_->spec().parameters[i].dynamic_dims.empty()) {
+        input_dims_cells_.resize(inputs_.size());
+        input_dims_cells_[i] = input.dynamic_dims_cell();
+      }
       const EventRef& definition = input.definition();
       if (!definition->IsReady())
         dependencies_.push_back(definition);
@@ -238,6 +264,7 @@ class Execution {
   Table<Ref<Storage>, kInlineLeaves> inputs_, outputs_;
   std::vector<EventRef> dependencies_;
   std::vector<std::shared_ptr<Int64Vector>> dims_cells_;
+  std::vector<std::shared_ptr<Int64Vector>> input_dims_cells_;  // empty if no parameter is of bounded size
   Status poison_;
   bool dynamic_ = false;
 };

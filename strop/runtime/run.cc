@@ -103,7 +103,7 @@ class Runner {
     shared_ = arena_.data() + arena_bytes - e_.max_shared_;
     scratch_ = e_.max_scratch_ > 0 ? shared_ - e_.max_scratch_ * threads : nullptr;
     STROP_TRY(Resolve());
-    if (a_.output_dims) StartFromBounds();
+    WriteDynamicDims();
     STROP_TRY(RunProgram(spec.entry));
     if (a_.output_dims) ReadDynamicDims();
     return OkStatus();
@@ -154,17 +154,23 @@ class Runner {
     if (a_.stats) a_.stats->bytes_copied += bytes;
   }
 
-  void StartFromBounds() {
-    a_.output_dims->clear();
-    for (const OutputSpec& output : e_.spec_.outputs) a_.output_dims->push_back(output.shape.dims());
+  void WriteDynamicDims() {
+    const ExecutableSpec& spec = e_.spec_;
+    for (size_t i = 0; i < spec.parameters.size(); ++i) {
+      for (const DynamicDim& d : spec.parameters[i].dynamic_dims) {
+        const Int64Vector& dims = a_.input_dims.empty() ? spec.parameters[i].shape.dims() : a_.input_dims[i];
+        const auto size = static_cast<int32_t>(dims[d.dim]);
+        std::memcpy(Address(spec.slots[d.slot]), &size, sizeof size);
+      }
+    }
   }
 
   void ReadDynamicDims() {
     const ExecutableSpec& spec = e_.spec_;
+    a_.output_dims->resize(spec.outputs.size());
     for (size_t i = 0; i < spec.outputs.size(); ++i) {
-      Int64Vector& dims = (*a_.output_dims)[i];
-      if (spec.outputs[i].source == OutputSource::kForwardOutput) dims = (*a_.output_dims)[spec.outputs[i].index];
-      for (const OutputSpec::DynamicDim& d : spec.outputs[i].dynamic_dims) {
+      Int64Vector& dims = (*a_.output_dims)[i] = spec.outputs[i].shape.dims();
+      for (const DynamicDim& d : spec.outputs[i].dynamic_dims) {
         int32_t size;
         std::memcpy(&size, Address(spec.slots[d.slot]), sizeof size);
         dims[d.dim] = std::clamp<int64_t>(size, 0, dims[d.dim]);
@@ -355,16 +361,6 @@ Status Executable::Run(const RunArgs& args) const {
   Status status = Runner(*this, args).Run();
   runs_briefly_.store(std::chrono::steady_clock::now() - start < kBriefRun, std::memory_order_relaxed);
   return status;
-}
-
-bool RunArgs::TellSize(const void* data, const Int64Vector& dims) const {
-  bool told = false;
-  for (size_t o = 0; output_dims && o < outputs.size(); ++o) {
-    if (outputs[o] != data || (*output_dims)[o].size() != dims.size()) continue;
-    (*output_dims)[o] = dims;
-    told = true;
-  }
-  return told;
 }
 
 }  // namespace strop

@@ -69,13 +69,14 @@ void Fields(Archive& a, StepInfo& s) {
   a(s.name, s.op, s.op_name, s.source, s.flops, s.bytes);
 }
 template <class Archive>
+void Fields(Archive& a, DynamicDim& d) {
+  a(d.dim, d.slot);
+}
+template <class Archive>
 void Fields(Archive& a, ParameterSpec& p) {
   a(p.shape);
   a.Enum(p.memory, kLastMemoryKind);
-}
-template <class Archive>
-void Fields(Archive& a, OutputSpec::DynamicDim& d) {
-  a(d.dim, d.slot);
+  a(p.dynamic_dims);
 }
 template <class Archive>
 void Fields(Archive& a, OutputSpec& o) {

@@ -86,6 +86,11 @@ class Validator {
     return OkStatus();
   }
 
+  bool IsSize(const DynamicDim& d, const Shape& shape) const {
+    return shape.IsArray() && InRange(d.dim, shape.rank()) && InRange(d.slot, spec_.slots.size()) &&
+           spec_.slots[d.slot].size >= static_cast<int64_t>(sizeof(int32_t));
+  }
+
   Status CheckOutputs() const {
     std::vector<bool> aliased(spec_.parameters.size());
     for (size_t i = 0; i < spec_.outputs.size(); ++i) {
@@ -119,12 +124,13 @@ class Validator {
       if (source_bytes != bytes) {
         return InvalidArgument("output ", i, " has ", bytes, " bytes, its source ", source_bytes);
       }
-      for (const OutputSpec::DynamicDim& d : output.dynamic_dims) {
-        if (!output.shape.IsArray() || !InRange(d.dim, output.shape.rank()) || !InRange(d.slot, spec_.slots.size()) ||
-            spec_.slots[d.slot].size < 4) {
-          return InvalidArgument("output ", i, ": bad dynamic dimension ", d.dim);
-        }
-      }
+      for (const DynamicDim& d : output.dynamic_dims)
+        if (!IsSize(d, output.shape)) return InvalidArgument("output ", i, ": bad dynamic dimension ", d.dim);
+    }
+    for (size_t i = 0; i < spec_.parameters.size(); ++i) {
+      for (const DynamicDim& d : spec_.parameters[i].dynamic_dims)
+        if (!IsSize(d, spec_.parameters[i].shape) || spec_.slots[d.slot].kind != SlotKind::kTemp)
+          return InvalidArgument("parameter ", i, ": bad dynamic dimension ", d.dim);
     }
     // A forwarded parameter is shared with the caller: it must stay as it came.
     for (const OutputSpec& output : spec_.outputs) {

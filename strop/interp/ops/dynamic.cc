@@ -35,7 +35,7 @@ Int64Vector ClampedStarts(std::span<const Literal> indices, const Int64Vector& d
     } else {
       start = IndexValue(indices[i]);
     }
-    starts.push_back(std::clamp<int64_t>(start, 0, dims[i] - sizes[i]));
+    starts.push_back(std::clamp<int64_t>(start, 0, std::max<int64_t>(dims[i] - sizes[i], 0)));
   }
   return starts;
 }
@@ -55,7 +55,9 @@ Result<Literal> EvalDynamicSlice(OpCall& call) {
   const Int64Vector strides = RowMajorStrides(operand.shape().dims());
   const Int64Vector starts = ClampedStarts(call.operands.subspan(1), operand.shape().dims(), call.shape.dims());
   const int64_t width = Bytes(operand.type());
-  CopyStrided(width, call.shape.dims(), result.mutable_bytes().data(), RowMajorStrides(call.shape.dims()),
+  Int64Vector there = call.shape.dims();  // less than all only of what is of bounded size
+  for (size_t i = 0; i < there.size(); ++i) there[i] = std::min(there[i], operand.shape().dims()[i]);
+  CopyStrided(width, there, result.mutable_bytes().data(), RowMajorStrides(call.shape.dims()),
               operand.bytes().data() + width * LinearIndex(starts, strides), strides);
   return result;
 }
@@ -173,6 +175,15 @@ Shape ActualBroadcast(const Instruction& instruction, const Shape& operand) {
   return shape;
 }
 
+// A slice of a whole bounded dimension has as much of it as there is; a part of one has the size that was declared, and
+// zeros behind the end.
+Shape ActualSlice(const Shape& declared, const Shape& operand) {
+  Shape shape = StaticShape(declared);
+  for (int64_t i = 0; i < declared.rank(); ++i)
+    if (declared.is_dynamic(i)) shape.set_dim(i, std::min(declared.dim(i), operand.dim(i)));
+  return shape;
+}
+
 // Result sizes that no inference can see: the op makes the shape itself, or it is taken as declared.
 bool TakesDeclaredShape(Op op) {
   if (Is(op, kControlFlow | kCollective | kAsync | kSideEffect)) return true;
@@ -210,6 +221,8 @@ Result<Shape> ActualShape(const Instruction& instruction, std::span<const Litera
     return shape;
   }
   switch (op) {
+    case Op::Slice:
+    case Op::DynamicSlice: return ActualSlice(declared, operands[0].shape());
     case Op::Reshape: return ActualReshape(declared, operands[0].shape());
     case Op::DynamicReshape: return ActualDynamicReshape(declared, operands.subspan(1));
     case Op::Broadcast: return ActualBroadcast(instruction, operands[0].shape());

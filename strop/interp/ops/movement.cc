@@ -1,5 +1,6 @@
 // Ops that move elements without looking at them. Each one is a strided copy: the op decides where element (0, ..., 0)
 // lies and how far apart neighbours are.
+#include <algorithm>
 #include <cstring>
 
 #include "strop/interp/ops.h"
@@ -107,14 +108,17 @@ Result<Literal> EvalSlice(OpCall& call) {
   if (result.num_elements() == 0) return result;
   const Literal& operand = call.in(0);
   const SliceDims& slice = call.attrs<SliceAttrs>().slice;
-  Int64Vector strides = RowMajorStrides(operand.shape().dims());
+  Int64Vector strides = RowMajorStrides(operand.shape().dims()), there = call.shape.dims();
   int64_t first = 0;
   for (size_t i = 0; i < slice.size(); ++i) {
+    const int64_t left = operand.shape().dim(static_cast<int64_t>(i)) - slice[i].start;
+    if (left <= 0) return result;
+    there[i] = std::min(there[i], (left - 1) / slice[i].stride + 1);  // less than all only of what is of bounded size
     first += strides[i] * slice[i].start;
     strides[i] *= slice[i].stride;
   }
-  CopyStrided(Bytes(operand.type()), call.shape.dims(), result.mutable_bytes().data(),
-              RowMajorStrides(call.shape.dims()), At(operand, first), strides);
+  CopyStrided(Bytes(operand.type()), there, result.mutable_bytes().data(), RowMajorStrides(call.shape.dims()),
+              At(operand, first), strides);
   return result;
 }
 
