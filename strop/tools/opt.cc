@@ -1,6 +1,8 @@
 // strop opt: runs passes over a program and prints what becomes of it.
 #include <cstdio>
+#include <map>
 
+#include "strop/analysis/collective_traffic.h"
 #include "strop/analysis/statistics.h"
 #include "strop/driver/dump.h"
 #include "strop/driver/pass_libraries.h"
@@ -91,12 +93,27 @@ void PrintReport(const PassContext& context, bool timing, bool explain) {
     std::fprintf(stderr, "%s: [%s] %s\n", d.where.c_str(), std::string(d.pass).c_str(), d.text.c_str());
 }
 
+// {"all-gather": [number, bytes], ...}, each as often as it runs; empty text where there are none.
+std::string CollectivesJson(const Module& module) {
+  std::map<std::string_view, std::pair<double, double>> by_op;
+  for (const CollectiveTraffic& c : CollectivesOf(module)) {
+    auto& [number, bytes] = by_op[Name(c.at->op())];
+    number += static_cast<double>(c.times);
+    bytes += static_cast<double>(c.times) * c.bytes;
+  }
+  std::string out;
+  for (const auto& [op, total] : by_op)
+    StrAppend(out, out.empty() ? "" : ", ", "\"", op, "\": [", static_cast<int64_t>(total.first), ", ",
+              static_cast<int64_t>(total.second), "]");
+  return out.empty() ? "" : StrCat(", \"collectives\": {", out, "}");
+}
+
 std::string StatisticsJson(const Module& module) {
   const ModuleStatistics s = StatisticsOf(module);
   std::string by_op;
   for (const auto& [op, n] : s.by_op) StrAppend(by_op, by_op.empty() ? "" : ", ", "\"", op, "\": ", n);
   return StrCat("{\"instructions\": ", s.instructions, ", \"distinct\": ", s.distinct, ", \"kernels\": ", s.kernels,
-                ", \"bytes_touched\": ", s.bytes_touched, ", \"by_op\": {", by_op, "}}");
+                ", \"bytes_touched\": ", s.bytes_touched, ", \"by_op\": {", by_op, "}", CollectivesJson(module), "}");
 }
 
 // The module as it came, after the passes, and after the fusion that a plan would start with.

@@ -1,0 +1,114 @@
+"""./dev collectives: what programs of many devices send, beside XLA's partitioner.
+
+  make FILES --out=D  the programs of collectives_cases.py (without FILES), or HLO files with shardings, and XLA:CPU's modules of them
+  counts --out=D      bytes and number of collectives, ours beside XLA's, as `strop opt --stats` counts both (strop/analysis/collective_traffic.h): bytes that
+                      leave one device, on a ring; loops as often as they run
+  time --out=D        the time of our passes that partition, beside XLA's whole compilation and beside our own for 4,096 devices
+
+FILES are .hlo files or folders of them. --only=TEXT leaves out names without it; --json=FILE keeps what was found. STROP_PYTHON names a Python that has JAX."""
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from optimizer import STROP, Refused, strop
+from progress import Failure
+
+MOST_ABOVE = 1.2
+AT_A_TIME = 40  # HLO files a process
+
+
+def parse(arguments):
+    options, files = {"out": "", "only": "", "json": ""}, []
+    for argument in arguments:
+        name, equals, value = argument.removeprefix("--").partition("=")
+        if not argument.startswith("--"):
+            path = Path(argument)
+            files += sorted(path.rglob("*.hlo")) if path.is_dir() else [path]
+        elif name in options and equals:
+            options[name] = value
+        else:
+            raise Failure(f"'{argument}' is none of " + ", ".join(f"--{n}=..." for n in options))
+    if not options["out"]:
+        raise Failure("collectives needs --out=FOLDER, which `make` fills")
+    return options, files
+
+
+def make(options, files):
+    cases = Path(__file__).parent / "collectives_cases.py"
+    python = os.environ.get("STROP_PYTHON", sys.executable)
+    groups = [files[k:k + AT_A_TIME] for k in range(0, len(files), AT_A_TIME)] or [[]]
+    for group in groups:
+        subprocess.run([python, cases, options["out"], *group], check=True, stderr=subprocess.DEVNULL if files else None)
+    return 0
+
+
+def programs(options):
+    found = sorted(p for p in Path(options["out"]).iterdir() if p.name.endswith((".mlir", ".hlo")) and options["only"] in p.name)
+    if not found:
+        raise Failure(f"no programs in {options['out']}: ./dev collectives make --out={options['out']}")
+    return found
+
+
+def as_jax_compiles(path, place):
+    """JAX leaves it to the compiler how results lie of which the program says nothing; that stands beside the program."""
+    if path.suffix == ".hlo":
+        return path
+    changed = place / "program.hlo"
+    head, line, rest = strop("opt", path, "--passes=,").stdout.partition("\n")
+    changed.write_text(head + ", allow_spmd_sharding_propagation_to_output={true}" + line + rest)
+    return changed
+
+
+def total(statistics):
+    collectives = statistics.get("collectives", {})
+    return sum(number for number, _ in collectives.values()), sum(size for _, size in collectives.values())
+
+
+def compare(options, place):
+    found, refused = [], []
+    for path in programs(options):
+        try:
+            ours = json.loads(strop("opt", as_jax_compiles(path, place), "--stats").stdout)["optimized"]
+            theirs = json.loads(strop("opt", path.with_name(f"{path.stem}.xla.pb"), "--passes=,", "--stats").stdout)["given"]
+        except Refused as reason:
+            refused.append((path.stem, str(reason)))
+            continue
+        found.append({"name": path.stem, "ours": total(ours), "xla": total(theirs), "by op": [s.get("collectives", {}) for s in (ours, theirs)]})
+    return found, refused
+
+
+def counts(options, _):
+    with tempfile.TemporaryDirectory() as place:
+        found, refused = compare(options, Path(place))
+    if options["json"]:
+        Path(options["json"]).write_text(json.dumps({"programs": found, "refused": refused}, indent=0))
+    print("| program | collectives, ours | XLA's | bytes, ours | XLA's | ratio |\n|---|---|---|---|---|---|")
+    ratios = []
+    for f in found:
+        (number, size), (number_xla, size_xla) = f["ours"], f["xla"]
+        if size and size_xla:
+            ratios.append(size / size_xla)
+        ratio = f"{size / size_xla:.3f}" if size_xla else "1" if not size else "none of XLA's"
+        print(f"| {f['name']} | {number} | {number_xla} | {size} | {size_xla} | {ratio} |")
+    for name, reason in refused:
+        print(f"{name}: {reason}")
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else 1
+    silent = sum(not f["ours"][1] and not f["xla"][1] for f in found)
+    only_ours, only_xla = (sum(bool(f[a][1]) and not f[b][1] for f in found) for a, b in (("ours", "xla"), ("xla", "ours")))
+    print(f"\n{len(found)} programs, {len(refused)} refused; {len(ratios)} in which both send: geometric mean {mean:.3f}, {sum(r > MOST_ABOVE for r in ratios)} above "
+          f"{MOST_ABOVE}; {silent} in which none does, {only_ours} in which only ours does, {only_xla} in which only XLA's does")
+    return 0
+
+
+def collectives(arguments):
+    commands = {"make": make, "counts": counts}
+    if not arguments or arguments[0] not in commands:
+        raise Failure(f"collectives takes one of {', '.join(commands)}")
+    if not STROP.exists():
+        raise Failure(f"{STROP} is not built: ./dev build")
+    return commands[arguments[0]](*parse(arguments[1:]))
