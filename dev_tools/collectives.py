@@ -74,7 +74,7 @@ def compare(options, place):
     for path in programs(options):
         try:
             ours = json.loads(strop("opt", as_jax_compiles(path, place), "--stats").stdout)["optimized"]
-            theirs = json.loads(strop("opt", path.with_name(f"{path.stem}.xla.pb"), "--passes=,", "--stats").stdout)["given"]
+            theirs = json.loads(strop("opt", path.with_name(f"{path.stem}.xla.txt"), "--passes=,", "--stats").stdout)["given"]
         except Refused as reason:
             refused.append((path.stem, str(reason)))
             continue

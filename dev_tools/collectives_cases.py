@@ -1,6 +1,6 @@
 """Programs for eight devices, as JAX users write them: what `./dev collectives` counts the communication of.
 
-Run as `python collectives_cases.py FOLDER [FILE.hlo...]`: writes NAME.mlir as jax.jit lowers it, NAME.xla.pb, XLA:CPU's module after its passes, and
+Run as `python collectives_cases.py FOLDER [FILE.hlo...]`: writes NAME.mlir as jax.jit lowers it, NAME.xla.txt, XLA:CPU's module after its passes, and
 NAME.seconds, what compiling took; for each HLO file with shardings NAME.hlo, in which the number of devices stands, in place of NAME.mlir."""
 import os
 import re
@@ -258,7 +258,7 @@ def keep(out, name, compile_):
     took = time.perf_counter() - begun
     (module,) = executable.hlo_modules()
     (out / f"{name}.seconds").write_text(f"{took}\n")
-    (out / f"{name}.xla.pb").write_bytes(module.as_serialized_hlo_module_proto())
+    (out / f"{name}.xla.txt").write_text(module.to_string())
 
 
 # ---- HLO files -------------------------------------------------------------------------------------------------------

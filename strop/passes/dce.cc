@@ -10,6 +10,9 @@
 namespace strop {
 namespace {
 
+// All devices run the same program: what none of them reads, none of them sends.
+bool IsExchange(const Instruction& i) { return Is(i.op(), kCollective) && !Is(i.op(), kAsync | kSideEffect); }
+
 struct Dce final : Pass {
   Result<bool> Run(Module& module, PassContext& context) override {
     const Effects effects(module);
@@ -17,7 +20,7 @@ struct Dce final : Pass {
     for (Computation* c : module.computations()) {
       for (Instruction* i = c->last(); i;) {
         Instruction* before = i->prev();
-        if (i->use_count() == 0 && i != c->root() && !i->IsParameter() && !effects.Has(*i)) {
+        if (i->use_count() == 0 && i != c->root() && !i->IsParameter() && (IsExchange(*i) || !effects.Has(*i))) {
           c->Remove(i);
           ++removed;
         }

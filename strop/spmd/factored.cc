@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "strop/spmd/local_op.h"
+#include "strop/spmd/exchange.h"
 #include "strop/spmd/propagation.h"
 
 namespace strop::spmd {
@@ -170,8 +170,9 @@ class Chooser {
     double bytes = 0;
     for (int64_t k = 0; k < i_.operand_count(); ++k) {
       if (!i_.operand(k)->shape().IsArray()) continue;
-      bytes += values_.BytesToRequire(*i_.operand(k), SpecOf(mesh_, rule_, rule_.operands[k], axes));
+      bytes += values_.BytesToRequire(*i_.operand(k), OperandSpec(i_, rule_, values_, k, axes));
     }
+    bytes += ExchangedBytes(i_, rule_, values_, axes) + BytesToJoin(i_, rule_, mesh_, axes);
     const std::vector<Shape> leaves = i_.shape().Leaves();
     for (size_t k = 0; k < leaves.size(); ++k)
       bytes += ReshardBytes(mesh_, leaves[k], ResultSpec(mesh_, rule_, k, axes), wanted_[k]);
@@ -190,6 +191,20 @@ class Chooser {
   const std::vector<Spec> wanted_;
 };
 
+// The shard, of what the op makes.
+Instruction* Shard(Builder& b, const LocalOp& op) {
+  if (op.larger.empty()) return &op.i;
+  const Shape& shape = op.i.shape();
+  Dims first(shape.rank(), 0), limit(shape.dims().begin(), shape.dims().end()), stride(shape.rank(), 1);
+  for (int64_t d = 0; d < shape.rank(); ++d) {
+    if (op.larger[d].size == 0) continue;
+    first[d] = op.larger[d].first;
+    limit[d] =
+        first[d] + op.values.mesh().ShardShape(op.wholes[0], ResultSpec(op.values.mesh(), op.rule, 0, op.axes)).dim(d);
+  }
+  return b.Slice(&op.i, first, limit, stride);
+}
+
 // Brings the result, or each leaf of it, into the form that is wanted.
 Instruction* Settle(Builder& b, const LocalOp& op, const Shape& whole, const std::vector<Spec>& wanted) {
   Instruction& i = op.i;
@@ -199,7 +214,7 @@ Instruction* Settle(Builder& b, const LocalOp& op, const Shape& whole, const std
   const FactorAxes& axes = op.axes;
   const Op combiner = op.combiner;
   if (whole.IsArray()) {
-    Instruction* value = &i;
+    Instruction* value = op.instead ? op.instead : Shard(b, op);
     if (op.kept) {
       value = b.Make(Op::Select, {op.kept, value, b.Splat(whole.type(), 0, i.shape().dims())});
       if (!value) return nullptr;
@@ -211,9 +226,10 @@ Instruction* Settle(Builder& b, const LocalOp& op, const Shape& whole, const std
   std::vector<Instruction*> elements;
   bool same = true;
   for (int64_t k = 0; k < whole.tuple_size(); ++k) same = same && ResultSpec(mesh, rule, k, axes) == wanted[k];
-  if (same) return &i;
+  Instruction* made = op.instead ? op.instead : &i;
+  if (same) return made;
   for (int64_t k = 0; k < whole.tuple_size(); ++k)
-    elements.push_back(values.resharder().Reshard(b, b.GetTupleElement(&i, k), whole.element(k),
+    elements.push_back(values.resharder().Reshard(b, b.GetTupleElement(made, k), whole.element(k),
                                                   ResultSpec(mesh, rule, k, axes), wanted[k], combiner));
   return b.Tuple(elements);
 }
@@ -252,8 +268,7 @@ Result<bool> PartitionByFactors(Instruction& i, const Rule& rule, Values& values
   LocalOp local{i, rule, axes, values, b, {}, {}};
   for (int64_t k = 0; k < i.operand_count(); ++k) {
     local.wholes.push_back(values.Of(*i.operand(k)).whole);
-    const Spec spec = SpecOf(mesh, rule, rule.operands[k], axes);
-    local.operands.push_back(values.Require(b, *i.operand(k), spec));
+    local.operands.push_back(values.Require(b, *i.operand(k), OperandSpec(i, rule, values, k, axes)));
     if (!local.operands.back()) return b.status();
   }
   std::vector<Spec> specs;
@@ -262,8 +277,12 @@ Result<bool> PartitionByFactors(Instruction& i, const Rule& rule, Values& values
   STROP_TRY(MakeLocal(local));
   STROP_TRY(b.status());
   for (int64_t k = 0; k < i.operand_count(); ++k) i.SetOperand(k, local.operands[k]);
-  i.set_shape(ShardShapeOf(mesh, whole, specs));
+  Shape shard = ShardShapeOf(mesh, whole, specs);
+  for (size_t d = 0; d < local.larger.size() && shard.IsArray(); ++d)
+    if (local.larger[d].size > 0) shard.set_dim(static_cast<int64_t>(d), local.larger[d].size);
+  i.set_shape(shard);
   i.clear_sharding();
+  if (local.instead) values.Replaced(i);
   Builder after(i.parent());
   after.set_insert_before(i.next());
   after.set_metadata(i.shared_metadata());

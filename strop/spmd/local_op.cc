@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "strop/spmd/exchange.h"
+
 namespace strop::spmd {
 namespace {
 
@@ -37,8 +39,41 @@ void LocalDot(LocalOp& op) {
   MaskDims(op, 1, a.rhs_contracting, op.b.Scalar(op.wholes[1].type(), 0));
 }
 
+bool IsJoined(const Instruction& i, const Rule& rule, size_t factor) {
+  return i.op() == Op::Reduce && rule.factors[factor].kind == FactorKind::NeedReplication;
+}
+
+Axes JoinedAxes(const Instruction& i, const Rule& rule, const FactorAxes& axes) {
+  Axes out;
+  for (size_t f = 0; f < axes.size(); ++f)
+    if (IsJoined(i, rule, f))
+      for (uint8_t axis : axes[f]) out.push_back(axis);
+  return out;
+}
+
+// Where no collective knows the combiner (argmax), devices reduce what they have, send that to all, and reduce again.
+void JoinReductions(LocalOp& op, const Axes& axes) {
+  Builder& b = op.b;
+  Computation* called[] = {op.i.to_apply()};
+  Instruction* local = b.Make(Op::Reduce, op.operands, DimensionsAttrs{op.i.dimensions()}, called, nullptr);
+  if (!local) return;
+  const size_t inputs = op.operands.size() / 2;
+  std::vector<Instruction*> operands;
+  for (size_t k = 0; k < inputs; ++k) {
+    Instruction* part = inputs == 1 ? local : b.GetTupleElement(local, static_cast<int64_t>(k));
+    if (!part) return;
+    Int64Vector dims = part->shape().dims();
+    dims.insert(dims.begin(), 1);
+    operands.push_back(op.values.resharder().Gather(b, b.Reshape(part, dims), axes, 0));
+    if (!operands.back()) return;
+  }
+  operands.insert(operands.end(), op.operands.begin() + static_cast<int64_t>(inputs), op.operands.end());
+  op.instead = b.Make(Op::Reduce, operands, DimensionsAttrs{Dims{0}}, called, nullptr);
+}
+
 // Parts begin with what changes nothing. Of minimum, maximum, and, or the init value itself may come in several times.
 void LocalReduce(LocalOp& op) {
+  if (const Axes joined = JoinedAxes(op.i, op.rule, op.axes); !joined.empty()) return JoinReductions(op, joined);
   const Axes reduced = ReducedAxes(op);
   if (reduced.empty()) return;  // padding stays in padding
   const Dims& dims = op.i.dimensions();
@@ -61,20 +96,110 @@ void LocalSlice(LocalOp& op) {
   op.i.set_attrs(std::move(attrs));
 }
 
-// Dimensions that are cut are read or written from end to end: they begin at zero whatever the index says.
-void ZeroIndices(LocalOp& op, int64_t first_index) {
-  for (int64_t d = 0; d < op.wholes[0].rank(); ++d)
-    if (!AxesOf(op, 0, d).empty())
-      op.operands[first_index + d] =
-          op.b.Constant(Literal::ScalarOfInt(op.operands[first_index + d]->shape().type(), 0));
+Instruction* FirstOf(LocalOp& op, int64_t k, int64_t d) {
+  return op.b.Make(Op::Multiply,
+                   {op.values.resharder().Coordinate(op.b, AxesOf(op, k, d)),
+                    op.b.Constant(Literal::ScalarOfInt(ElementType::S32, op.operands[k]->shape().dim(d)))});
 }
 
+// Where a slice of `size` elements of dimension d lies, s32[]: `start` is where its first one does in the device's
+// piece and may be outside, `window` is the nearest place that is not.
+struct SliceInPiece {
+  Instruction *start, *window;
+};
+
+SliceInPiece FindSlice(LocalOp& op, Instruction* index, int64_t d, int64_t size) {
+  auto number = [&](int64_t n) { return op.b.Constant(Literal::ScalarOfInt(ElementType::S32, n)); };
+  const ElementType type = index->shape().type();
+  // As the op does with the whole dimension. Sizes fit in s32, an index may not, before.
+  Instruction* clamped = op.b.Make(Op::Clamp, {op.b.Constant(Literal::ScalarOfInt(type, 0)), index,
+                                               op.b.Constant(Literal::ScalarOfInt(type, op.wholes[0].dim(d) - size))});
+  Instruction* start = op.b.Make(Op::Subtract, {op.b.Convert(clamped, ElementType::S32), FirstOf(op, 0, d)});
+  return {start, op.b.Make(Op::Clamp, {number(0), start, number(op.operands[0]->shape().dim(d) - size)})};
+}
+
+// pred of `dims`: is element (first + i, along dimension d) at least zero and below `limit`?
+Instruction* IsWithin(Builder& b, Instruction* first, int64_t limit, int64_t d, const Int64Vector& dims) {
+  auto all = [&](int64_t n) { return b.Broadcast(b.Constant(Literal::ScalarOfInt(ElementType::S32, n)), dims, {}); };
+  Instruction* index = b.Make(Op::Add, {b.Iota(Shape::Array(ElementType::S32, dims), d), b.Broadcast(first, dims, {})});
+  return b.Make(Op::And,
+                {b.Compare(index, all(0), CompareDirection::Ge), b.Compare(index, all(limit), CompareDirection::Lt)});
+}
+
+// value[.., i + by, ..] along dimension d, anything outside; `by` is s32[], not beyond the dimension's size.
+Instruction* Shift(Builder& b, Instruction* value, Instruction* by, int64_t d) {
+  const Int64Vector dims = value->shape().dims();
+  if (dims[d] == 1) return value;
+  PadAttrs pad;
+  pad.padding.resize(dims.size());
+  pad.padding[d] = {.low = dims[d], .high = dims[d]};
+  auto number = [&](int64_t n) { return b.Constant(Literal::ScalarOfInt(ElementType::S32, n)); };
+  std::vector<Instruction*> operands = {b.Make(Op::Pad, {value, b.Scalar(value->shape().type(), 0)}, std::move(pad))};
+  for (int64_t k = 0; k < static_cast<int64_t>(dims.size()); ++k)
+    operands.push_back(k == d ? b.Make(Op::Add, {by, number(dims[d])}) : number(0));
+  return b.Make(Op::DynamicSlice, operands, DynamicSliceAttrs{Dims(dims.begin(), dims.end())}, {}, nullptr);
+}
+
+// A dimension that is cut and not read from end to end: each device reads what it has of the slice, of one dimension
+// at most (CanCut); the others are whole.
 void LocalDynamicSlice(LocalOp& op) {
   DynamicSliceAttrs attrs = op.i.attrs<DynamicSliceAttrs>();
-  for (int64_t d = 0; d < op.wholes[0].rank(); ++d)
-    if (!AxesOf(op, 0, d).empty()) attrs.sizes[d] = op.operands[0]->shape().dim(d);
-  op.i.set_attrs(std::move(attrs));
-  ZeroIndices(op, 1);
+  const Dims wanted = attrs.sizes;
+  int64_t along = -1;
+  for (int64_t d = 0; d < op.wholes[0].rank(); ++d) {
+    if (AxesOf(op, 0, d).empty()) continue;
+    if (wanted[d] != op.wholes[0].dim(d)) {
+      along = d;
+      continue;
+    }
+    attrs.sizes[d] = op.operands[0]->shape().dim(d);
+    op.operands[1 + d] = op.b.Constant(Literal::ScalarOfInt(op.operands[1 + d]->shape().type(), 0));
+  }
+  op.i.set_attrs(attrs);
+  if (along < 0) return;
+  const auto [start, window] = FindSlice(op, op.operands[1 + along], along, wanted[along]);
+  if (!start || !window) return;
+  std::vector<Instruction*> operands = op.operands;
+  operands[1 + along] = op.b.Convert(window, op.operands[1 + along]->shape().type());
+  Instruction* read = op.b.Make(Op::DynamicSlice, operands, std::move(attrs), {}, nullptr);
+  if (!read) return;
+  op.instead = Shift(op.b, read, op.b.Make(Op::Subtract, {start, window}), along);
+  op.kept = IsWithin(op.b, start, op.operands[0]->shape().dim(along), along, read->shape().dims());
+}
+
+// Each device writes what of the update falls into its piece.
+void LocalDynamicUpdateSlice(LocalOp& op) {
+  const Shape update = op.wholes[1];
+  std::vector<std::pair<int64_t, Instruction*>> moved;  // (dimension, by how much the update lies off the window)
+  for (int64_t d = 0; d < op.wholes[0].rank(); ++d) {
+    if (AxesOf(op, 0, d).empty()) continue;
+    Instruction*& index = op.operands[2 + d];
+    const ElementType type = index->shape().type();
+    if (update.dim(d) == op.wholes[0].dim(d)) {
+      index = op.b.Constant(Literal::ScalarOfInt(type, 0));
+      continue;
+    }
+    const auto [start, window] = FindSlice(op, index, d, update.dim(d));
+    if (!start || !window) return;
+    index = op.b.Convert(window, type);
+    moved.push_back({d, op.b.Make(Op::Subtract, {window, start})});
+  }
+  if (moved.empty()) return;
+  // What is there already stays, where nothing of the update comes.
+  std::vector<Instruction*> operands = {op.operands[0]};
+  operands.insert(operands.end(), op.operands.begin() + 2, op.operands.end());
+  const Int64Vector dims = op.operands[1]->shape().dims();
+  Instruction* present =
+      op.b.Make(Op::DynamicSlice, operands, DynamicSliceAttrs{Dims(dims.begin(), dims.end())}, {}, nullptr);
+  Instruction* written = op.operands[1];
+  Instruction* kept = nullptr;
+  for (const auto& [d, by] : moved) {
+    if (!present || !written || !by) return;
+    written = Shift(op.b, written, by, d);
+    Instruction* within = IsWithin(op.b, by, dims[d], d, dims);
+    kept = kept ? op.b.Make(Op::And, {kept, within}) : within;
+  }
+  op.operands[1] = op.b.Make(Op::Select, {kept, written, present});
 }
 
 // The component of index vectors that names dimension d of the array; -1 if none does.
@@ -94,12 +219,6 @@ Instruction* Shifted(Builder& b, Instruction* indices, int64_t vector_dim, int64
     by = b.Make(Op::Select, {chosen, by, b.Splat(indices->shape().type(), 0, dims)});
   }
   return b.Make(Op::Subtract, {indices, by});
-}
-
-Instruction* FirstOf(LocalOp& op, int64_t k, int64_t d) {
-  return op.b.Make(Op::Multiply,
-                   {op.values.resharder().Coordinate(op.b, AxesOf(op, k, d)),
-                    op.b.Constant(Literal::ScalarOfInt(ElementType::S32, op.operands[k]->shape().dim(d)))});
 }
 
 // Rows of a table that lies in pieces: each device gives the rows that it has, zeros for the others.
@@ -187,10 +306,25 @@ bool IsAtZero(const Rule& rule, int64_t factor, const Dims& collapsed, const Dim
   return false;
 }
 
+bool IsOnlyReduction(const Rule& rule, int64_t factor) {
+  for (size_t f = 0; f < rule.factors.size(); ++f)
+    if (static_cast<int64_t>(f) != factor && rule.factors[f].kind == FactorKind::Reduction) return false;
+  return true;
+}
+
 }  // namespace
 
 bool CanCut(const Instruction& i, const Rule& rule, const Values& values, int64_t factor, int64_t pieces) {
   const Factor& f = rule.factors[factor];
+  if (IsExchanged(i, rule, factor)) return CanExchange(i, rule, values, factor, pieces);
+  if (i.op() == Op::DynamicUpdateSlice && f.kind == FactorKind::NeedReplication) {
+    const Shape &array = values.Of(*i.operand(0)).whole, &update = values.Of(*i.operand(1)).whole;
+    const int64_t d = factor;  // the rule has one a dimension
+    return array.dim(d) % pieces == 0 && update.dim(d) <= array.dim(d) / pieces;
+  }
+  if (IsJoined(i, rule, factor)) return f.size % pieces == 0;
+  if (i.op() == Op::DynamicSlice && f.kind == FactorKind::Reduction)
+    return f.size % pieces == 0 && i.shape().dim(factor) <= f.size / pieces && IsOnlyReduction(rule, factor);
   if (f.kind != FactorKind::PassThrough && f.kind != FactorKind::Reduction) return false;
   // Where sizes of a reshape diverge, a factor is on one side only.
   if (i.op() == Op::Reshape && !(IsIn(rule.operands, factor) && IsIn(rule.results, factor))) return false;
@@ -225,13 +359,24 @@ bool CanCut(const Instruction& i, const Rule& rule, const Values& values, int64_
   return alone(rule.operands) && alone(rule.results);
 }
 
+double BytesToJoin(const Instruction& i, const Rule& rule, const Mesh& mesh, const FactorAxes& axes) {
+  const auto n = static_cast<double>(mesh.SizeOf(JoinedAxes(i, rule, axes)));
+  double bytes = 0;
+  const std::vector<Shape> leaves = i.shape().Leaves();
+  for (size_t k = 0; k < leaves.size() && n > 1; ++k)
+    bytes += static_cast<double>(mesh.ShardShape(leaves[k], ResultSpec(mesh, rule, k, axes)).byte_size()) * (n - 1);
+  return bytes;
+}
+
 Status MakeLocal(LocalOp& op) {
+  ExchangeOperands(op);
+  STROP_TRY(op.b.status());
   switch (op.i.op()) {
     case Op::Dot: LocalDot(op); break;
     case Op::Reduce: LocalReduce(op); break;
     case Op::Slice: LocalSlice(op); break;
     case Op::DynamicSlice: LocalDynamicSlice(op); break;
-    case Op::DynamicUpdateSlice: ZeroIndices(op, 2); break;
+    case Op::DynamicUpdateSlice: LocalDynamicUpdateSlice(op); break;
     case Op::Gather: LocalGather(op); break;
     case Op::Scatter: LocalScatter(op); break;
     default: break;

@@ -15,6 +15,9 @@ Spec ResultSpec(const Mesh& mesh, const Rule& rule, size_t leaf, const FactorAxe
 // Can the op work on shards when this factor is cut into so many pieces?
 bool CanCut(const Instruction& i, const Rule& rule, const Values& values, int64_t factor, int64_t pieces);
 
+// What leaves each device, in bytes, where reductions of several values are joined.
+double BytesToJoin(const Instruction& i, const Rule& rule, const Mesh& mesh, const FactorAxes& axes);
+
 struct LocalOp {
   Instruction& i;  // as it was; its attributes are changed
   const Rule& rule;
@@ -25,7 +28,13 @@ struct LocalOp {
   std::vector<Shape> wholes;            // of the operands
   Op combiner = Op::Add;                // of the parts of the result
   Instruction* joined_after = nullptr;  // a scalar to combine the sum of the parts with; null: none
-  Instruction* kept = nullptr;          // pred: the elements of the result that count, others are zeros; null: all
+  Instruction* instead = nullptr;       // the result, made by other ops; null: the op makes it
+  // Of what the op makes, by dimension: where the shard begins, and how much there is; empty: it makes the shard.
+  struct Part {
+    int64_t first = 0, size = 0;
+  };
+  std::vector<Part> larger;
+  Instruction* kept = nullptr;  // pred: the elements of the result that count, others are zeros; null: all
 };
 Status MakeLocal(LocalOp& op);
 

@@ -156,7 +156,38 @@ Mesh Mesh::Of(const Module& module) {
       mesh.axes_.push_back({prime, stride});
     }
   }
+  const FrontendAttributes& attributes = module.config().frontend_attributes;
+  if (const auto meshes = attributes.find("xla.sdy.meshes"); meshes != attributes.end()) mesh.ReadNamed(meshes->second);
   return mesh;
+}
+
+// Of {mesh = #sdy.mesh<["a"=4, "b"=2]>, ...}: the sizes, which are those of a grid in row-major order.
+void Mesh::ReadNamed(const std::string& meshes) {
+  for (size_t at = meshes.find("<["); at != std::string::npos; at = meshes.find("<[", at + 1)) {
+    const size_t end = meshes.find(']', at);
+    std::vector<int64_t> sizes;
+    for (size_t k = meshes.find("\"=", at); k < end; k = meshes.find("\"=", k + 1))
+      sizes.push_back(std::max<int64_t>(1, std::strtoll(meshes.c_str() + k + 2, nullptr, 10)));
+    int64_t stride = 1;
+    for (size_t k = sizes.size(); k-- > 0 && stride <= num_devices_ / sizes[k]; stride *= sizes[k])
+      if (std::optional<Axes> axes = AxesOf({sizes[k], stride}); axes && !axes->empty())
+        named_.push_back(*std::move(axes));
+  }
+}
+
+Spec Mesh::OfNamedAxes(Spec spec) const {
+  for (Axes& axes : spec.dims) {
+    if (named_.empty()) break;
+    size_t whole = 0;
+    for (bool found = true; found && whole < axes.size();) {
+      const Axes rest(axes.begin() + whole, axes.end());
+      const auto axis = std::find_if(named_.begin(), named_.end(), [&](const Axes& a) { return IsPrefix(a, rest); });
+      found = axis != named_.end();
+      if (found) whole += axis->size();
+    }
+    axes.resize(whole);
+  }
+  return spec;
 }
 
 int64_t Mesh::SizeOf(const Axes& axes) const {
@@ -276,6 +307,15 @@ int64_t Mesh::Coordinate(int64_t place, const Axes& axes) const {
   int64_t out = 0;
   for (uint8_t axis : axes) out = out * axes_[axis].size + place / axes_[axis].stride % axes_[axis].size;
   return out;
+}
+
+int64_t Mesh::PlaceAt(int64_t place, const Axes& axes, int64_t coordinate) const {
+  for (size_t k = axes.size(); k-- > 0;) {
+    const Axis& axis = axes_[axes[k]];
+    place += (coordinate % axis.size - place / axis.stride % axis.size) * axis.stride;
+    coordinate /= axis.size;
+  }
+  return place;
 }
 
 CollectiveAttrs Mesh::GroupsAlong(const Axes& axes, int64_t replicas) const {

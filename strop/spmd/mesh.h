@@ -55,12 +55,19 @@ class Mesh {
   // "{0,1}{}" as "[4,1]": for what people read.
   std::string Text(const Spec& spec) const;
 
+  // The spec without axes that are only part of an axis of the program's own meshes, which such programs cannot name.
+  // As it is where the program has no named meshes.
+  Spec OfNamedAxes(Spec spec) const;
+
   // The shape of one shard: sizes are divided and rounded up. Without a layout.
   Shape ShardShape(const Shape& whole, const Spec& spec) const;
   // Groups of devices that differ along `axes` only, in the order of these axes, in each of `replicas` programs.
   CollectiveAttrs GroupsAlong(const Axes& axes, int64_t replicas) const;
   // The coordinate along `axes` of a place of the grid.
   int64_t Coordinate(int64_t place, const Axes& axes) const;
+  // The place that differs from this one along `axes` only, where its coordinate is as given.
+  int64_t PlaceAt(int64_t place, const Axes& axes, int64_t coordinate) const;
+  int64_t DeviceAt(int64_t place) const { return order_.empty() ? place : order_[place]; }
 
  private:
   struct Piece {
@@ -69,11 +76,13 @@ class Mesh {
   std::optional<std::vector<Piece>> PiecesOf(const Sharding& sharding) const;
   std::optional<std::vector<Piece>> PiecesOfList(const std::vector<int64_t>& devices) const;
   std::optional<Axes> AxesOf(const Piece& piece) const;
+  void ReadNamed(const std::string& meshes);
   void Collect(const Sharding& sharding, std::vector<int64_t>& strides);
 
   int64_t num_devices_ = 1;
   std::vector<Axis> axes_;
   std::vector<int64_t> order_, place_of_;
+  std::vector<Axes> named_;  // the program's own
 };
 
 }  // namespace strop::spmd

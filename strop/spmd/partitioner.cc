@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 
+#include "strop/spmd/exchange.h"
 #include "strop/spmd/factored.h"
 #include "strop/spmd/propagation.h"
 #include "strop/spmd/shards.h"
@@ -63,7 +64,10 @@ class Partitioner {
     // Rules are about whole values, and shapes are changed in place.
     for (Computation* c : module_.computations()) {
       for (Instruction* i : c->instructions()) {
-        if (!values_.manual().Has(*i)) rules_[i] = RuleOf(*i);
+        if (!values_.manual().Has(*i)) {
+          rules_[i] = RuleOf(*i);
+          if (const std::optional<Rotation> rotation = RotationOf(*i)) rotations_.emplace(i, *rotation);
+        }
         if (IsMark(*i)) marks_.insert(i);
         if (!IsWayIn(*i)) continue;
         for (const Instruction* operand : i->operands())
@@ -115,12 +119,26 @@ class Partitioner {
       i.clear_sharding();
       return OkStatus();
     }
+    if (Rotated(i)) return OkStatus();
     if (!values_.manual().Has(i)) {
       STROP_ASSIGN(bool on_shards, PartitionByFactors(i, rules_[&i], values_));
       changed_ += on_shards;
       if (on_shards) return OkStatus();
     }
     return Whole(i);
+  }
+
+  bool Rotated(Instruction& i) {
+    const auto rotation = rotations_.find(&i);
+    if (rotation == rotations_.end()) return false;
+    const std::vector<Spec> wanted = values_.Assigned(i);
+    Builder b = Before(i);
+    Instruction* value = RotateShards(b, rotation->second, values_, wanted[0]);
+    if (!value) return false;
+    values_.Set(i, value, i.shape(), wanted);
+    values_.Replaced(i);
+    ++changed_;
+    return true;
   }
 
   // Computed on every partition, of whole values.
@@ -274,7 +292,7 @@ class Partitioner {
     Instruction* value = call.shape().IsTuple() ? b.Tuple(values) : values[0];
     STROP_TRY(b.status());
     values_.Set(call, value, call.shape(), std::move(specs));
-    replaced_.push_back(&call);
+    values_.Replaced(call);
     ++changed_;
     return OkStatus();
   }
@@ -307,7 +325,7 @@ class Partitioner {
 
   Status Mark(Instruction& call) {
     const Parted operand = values_.Of(*call.operand(0));
-    replaced_.push_back(&call);
+    values_.Replaced(call);
     ++changed_;
     const std::string& target = call.attrs<CustomCallAttrs>().target;
     const bool moves = target == "Sharding" || target == "xla.sdy.FuncResultSharding";
@@ -355,7 +373,7 @@ class Partitioner {
         call.use_count() > 0 || &call == call.parent()->root() ? Send(b, conditional, owner) : conditional;
     STROP_TRY(b.status());
     values_.SetWhole(call, value, result);
-    replaced_.push_back(&call);
+    values_.Replaced(call);
     ++changed_;
     return OkStatus();
   }
@@ -472,8 +490,9 @@ class Partitioner {
   Status RemoveDead() {
     for (Instruction* group : groups_)
       if (group->use_count() == 0) group->parent()->Remove(group);
-    for (size_t k = replaced_.size(); k-- > 0;)
-      if (replaced_[k]->use_count() == 0) replaced_[k]->parent()->Remove(replaced_[k]);
+    const std::vector<Instruction*>& replaced = values_.replaced();
+    for (size_t k = replaced.size(); k-- > 0;)
+      if (replaced[k]->use_count() == 0) replaced[k]->parent()->Remove(replaced[k]);
     return OkStatus();
   }
 
@@ -533,11 +552,12 @@ class Partitioner {
   const int64_t partitions_, replicas_;
   int64_t changed_ = 0;
   std::unordered_map<const Instruction*, Rule> rules_;
+  std::unordered_map<const Instruction*, Rotation> rotations_;  // looked up only
   // Of what comes into manual regions.
   std::unordered_map<const Instruction*, std::shared_ptr<const Sharding>> stated_;
   std::shared_ptr<const Sharding> root_sharding_;  // how the program returns its result
   std::set<const Instruction*> marks_;             // looked up only
-  std::vector<Instruction*> groups_, replaced_;
+  std::vector<Instruction*> groups_;
   std::vector<Computation*> sorted_later_;
 };
 

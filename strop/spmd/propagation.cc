@@ -5,6 +5,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "strop/spmd/exchange.h"
 #include "strop/spmd/manual.h"
 #include "strop/spmd/mesh.h"
 #include "strop/spmd/rule.h"
@@ -353,6 +354,14 @@ class Propagation {
   }
 
   std::vector<int> Ordinary(const Instruction& i) {
+    std::vector<int> nodes = OfItsRule(i);
+    // What goes around lies as it did.
+    if (const std::optional<Rotation> rotation = RotationOf(i); rotation && nodes[0] >= 0)
+      if (const int n = NodesOf(*rotation->of)[0]; n >= 0) AddIdentity(i, {n}, nodes[0]).elementwise = false;
+    return nodes;
+  }
+
+  std::vector<int> OfItsRule(const Instruction& i) {
     const bool stated = i.sharding() && i.sharding()->kind != ShardingKind::Unknown && i.op() != Op::Constant;
     if (IsFree(i) && !stated) return {-1};
     Rule rule = RuleOf(i);
@@ -617,7 +626,7 @@ class Propagation {
       const Node* node = results_[k] < 0 ? nullptr : &nodes_[results_[k]];
       const Sharding* given = Leaf(root->sharding(), static_cast<int64_t>(k));
       if (node && (!node->stated || node->source)) {
-        all.elements.push_back(Divides(mesh_, *node) ? mesh_.Write(node->spec) : Sharding{});
+        all.elements.push_back(Divides(mesh_, *node) ? mesh_.Write(mesh_.OfNamedAxes(node->spec)) : Sharding{});
       } else {
         all.elements.push_back(given ? *given : Sharding{});
       }

@@ -242,13 +242,18 @@ Instruction* Resharder::Slice(Builder& b, Instruction* shard, const Shape& whole
   return b.Make(Op::DynamicSlice, operands, DynamicSliceAttrs{std::move(sizes)}, {}, nullptr);
 }
 
-Instruction* Resharder::AllGather(Builder& b, Instruction* shard, const Shape& whole, const Move& move) {
-  CollectiveAttrs attrs = mesh_.GroupsAlong(move.axes, replicas_);
-  attrs.dimensions = {move.dim};
+Instruction* Resharder::Gather(Builder& b, Instruction* value, const Axes& axes, int64_t d) {
+  CollectiveAttrs attrs = mesh_.GroupsAlong(axes, replicas_);
+  attrs.dimensions = {d};
   attrs.has_dimensions = true;
-  Shape shape = shard->shape().WithoutLayout();
-  shape.set_dim(move.dim, shape.dim(move.dim) * mesh_.SizeOf(move.axes));
-  Instruction* all = b.MakeWithShape(Op::AllGather, shape, {shard}, std::move(attrs));
+  Shape shape = value->shape().WithoutLayout();
+  shape.set_dim(d, shape.dim(d) * mesh_.SizeOf(axes));
+  return b.MakeWithShape(Op::AllGather, shape, {value}, std::move(attrs));
+}
+
+Instruction* Resharder::AllGather(Builder& b, Instruction* shard, const Shape& whole, const Move& move) {
+  Instruction* all = Gather(b, shard, move.axes, move.dim);
+  const Shape shape = all ? all->shape() : whole;
   const int64_t size = mesh_.ShardShape(whole, move.after).dim(move.dim);
   if (!all || size == shape.dim(move.dim)) return all;
   Dims start(shape.rank(), 0), limit(shape.dims().begin(), shape.dims().end()), stride(shape.rank(), 1);
@@ -306,17 +311,33 @@ Instruction* Resharder::Permute(Builder& b, Instruction* shard, const Spec& befo
     put(free_before, copy);
     return place;
   };
-  auto device = [&](int64_t place) { return mesh_.order().empty() ? place : mesh_.order()[place]; };
   PermuteAttrs attrs;
   attrs.channel_id = ChannelId(1);
   for (int64_t target = 0; target < mesh_.num_devices(); ++target) {
     std::vector<int64_t> coordinates;
     for (const Axes& axes : move.after.dims) coordinates.push_back(mesh_.Coordinate(target, axes));
     const int64_t source = place_with(coordinates, mesh_.Coordinate(target, free_after));
-    attrs.source_target_pairs.emplace_back(device(source), device(target));
+    attrs.source_target_pairs.emplace_back(mesh_.DeviceAt(source), mesh_.DeviceAt(target));
   }
   std::sort(attrs.source_target_pairs.begin(), attrs.source_target_pairs.end());
   return b.MakeWithShape(Op::CollectivePermute, shard->shape().WithoutLayout(), {shard}, std::move(attrs));
+}
+
+Instruction* Resharder::Send(Builder& b, Instruction* value, const Axes& axes,
+                             const std::vector<std::pair<int64_t, int64_t>>& ways) {
+  std::vector<int64_t> from(mesh_.SizeOf(axes), -1);
+  for (const auto& [source, target] : ways) from[target] = source;
+  PermuteAttrs attrs;
+  attrs.channel_id = ChannelId(1);
+  for (int64_t target = 0; target < mesh_.num_devices(); ++target) {
+    const int64_t source = from[mesh_.Coordinate(target, axes)];
+    if (source >= 0)
+      attrs.source_target_pairs.emplace_back(mesh_.DeviceAt(mesh_.PlaceAt(target, axes, source)),
+                                             mesh_.DeviceAt(target));
+  }
+  std::sort(attrs.source_target_pairs.begin(), attrs.source_target_pairs.end());
+  ++moves_;
+  return b.MakeWithShape(Op::CollectivePermute, value->shape().WithoutLayout(), {value}, std::move(attrs));
 }
 
 Instruction* Resharder::FirstPart(Builder& b, Instruction* shard, const Axes& axes) {

@@ -42,6 +42,13 @@ class Resharder {
   Instruction* IsFirst(Builder& b, const Axes& axes);
   // shard[.., i, ..] where i, in dimension d of the whole value, is below its size; `fill`, a scalar, elsewhere.
   Instruction* Mask(Builder& b, Instruction* shard, const Shape& whole, const Axes& axes, int64_t d, Instruction* fill);
+  // Each device's value goes to others: `ways` are coordinates along the axes, from and to. Who is sent nothing has
+  // zeros.
+  Instruction* Send(Builder& b, Instruction* value, const Axes& axes,
+                    const std::vector<std::pair<int64_t, int64_t>>& ways);
+  // All pieces along the axes, joined along dimension d.
+  Instruction* Gather(Builder& b, Instruction* value, const Axes& axes, int64_t d);
+  const Mesh& mesh() const { return mesh_; }
   int64_t moves() const { return moves_; }
 
  private:

@@ -138,6 +138,10 @@ Rule DotRule(const Instruction& i) {
   return b.Take();
 }
 
+bool IsTrivial(const WindowDim& w) {
+  return w.size == 1 && w.stride == 1 && w.pad_low == 0 && w.pad_high == 0 && w.base_dilation == 1;
+}
+
 Rule ConvolutionRule(const Instruction& i) {
   if (i.operand_count() != 2) return {};
   const auto& a = i.attrs<ConvolutionAttrs>();
@@ -150,6 +154,17 @@ Rule ConvolutionRule(const Instruction& i) {
           FactorKind::NeedReplication);
   b.Add({l.input_feature, l.kernel_input_feature}, {kNoDim}, kernel.dim(l.kernel_input_feature),
         a.feature_group_count > 1 ? FactorKind::NeedReplication : FactorKind::Reduction);
+  for (size_t k = 0; k < l.input_spatial.size(); ++k) {
+    const WindowDim& w = a.window.dims[k];
+    const int64_t outputs = out.dim(l.output_spatial[k]);
+    if (IsTrivial(w)) {
+      b.Add({l.input_spatial[k], kNoDim}, {l.output_spatial[k]}, outputs);
+    } else if (w.size > outputs) {  // the gradient of a kernel
+      b.Add({l.input_spatial[k], l.kernel_spatial[k]}, {kNoDim}, w.size, FactorKind::Reduction);
+    } else {
+      b.Add({l.input_spatial[k], kNoDim}, {l.output_spatial[k]}, outputs, FactorKind::Permutation);
+    }
+  }
   const int64_t groups = a.feature_group_count * a.batch_group_count;
   if (const int64_t features = out.dim(l.output_feature) / groups; features > 1)
     b.Add({kNoDim, l.kernel_output_feature}, {l.output_feature}, features,
@@ -184,8 +199,16 @@ Rule PadRule(const Instruction& i) {
 
 Rule DynamicSliceRule(const Instruction& i) {
   if (i.operand_count() != 1 + i.shape().rank()) return {};  // indices as one vector
-  return AlongEqualDims(i, i.operand(0)->shape(), i.shape(), FactorKind::NeedReplication, true,
-                        [](const Instruction&, int64_t) { return true; });
+  const Shape &in = i.operand(0)->shape(), &out = i.shape();
+  RuleBuilder b(i);
+  for (int64_t d = 0; d < out.rank(); ++d) {
+    if (in.dim(d) == out.dim(d)) {
+      b.Add({d}, {d}, out.dim(d));
+    } else {  // each device gives what it has of the slice
+      b.Add({d}, {kNoDim}, in.dim(d), FactorKind::Reduction, true);
+    }
+  }
+  return b.Take();
 }
 
 Rule DynamicUpdateSliceRule(const Instruction& i) {
@@ -233,10 +256,6 @@ Rule ReduceRule(const Instruction& i) {
     }
   }
   return b.Take();
-}
-
-bool IsTrivial(const WindowDim& w) {
-  return w.size == 1 && w.stride == 1 && w.pad_low == 0 && w.pad_high == 0 && w.base_dilation == 1;
 }
 
 Rule WindowRule(const Instruction& i) {

@@ -44,6 +44,10 @@ class Values {
   Instruction* RequireWhole(Builder& b, const Instruction& operand);
   double BytesToRequire(const Instruction& operand, const Spec& spec) const;
 
+  // Nobody reads it any more: it goes at the end.
+  void Replaced(Instruction& i) { replaced_.push_back(&i); }
+  std::vector<Instruction*>& replaced() { return replaced_; }
+
   static std::vector<Spec> WholeSpecs(const Shape& shape);
 
  private:
@@ -58,6 +62,7 @@ class Values {
   std::unordered_map<const Instruction*, Parted> of_;
   // The operands of tuples, as the program has them.
   std::unordered_map<const Instruction*, std::vector<Instruction*>> tuple_elements_;
+  std::vector<Instruction*> replaced_;
   // What was made already, by value and text of its sharding.
   std::map<std::pair<const Instruction*, std::vector<Axes>>, Instruction*> made_;
 };
