@@ -1,12 +1,13 @@
 // Custom calls that quantise, as PyTorch/XLA and older StableHLO write them into HLO, as plain arithmetic:
 //
-//   uniform_quantize    clamp(round_even(x / scale) + zero_point, storage_min, storage_max), zero_point for NaN
+//   uniform_quantize    clamp(round_even(x * (1 / scale)) + zero_point, storage_min, storage_max), zero_point for NaN
 //   uniform_dequantize  (q - zero_point) * scale
 //
 // under stablehlo. or mhlo.; the numbers stand in the text of the call:
 // {scale=[0.1],zero_point=[-128],storage_min=-128,
 // ...}, with several scales along quantization_dimension. Quantised numbers have the element type of the result, which
-// may be f32. The order is PyTorch's: rounded before the zero point is added, unlike a uniform_quantize of StableHLO.
+// may be f32. The arithmetic is PyTorch's, unlike that of a uniform_quantize of StableHLO: the reciprocal of the scale
+// is what multiplies, and the rounding comes before the zero point.
 #include "strop/ir/builder.h"
 #include "strop/ir/config_value.h"
 #include "strop/passes/pass.h"
@@ -27,7 +28,9 @@ class Expander {
     const ElementType type = quantize ? x->shape().type() : shape_.type();
     if (!IsFloat(type)) return Refuse("no float is quantized: ", i_->operand(0)->shape(), " to ", shape_);
     if (quantize) {
-      Instruction* steps = b_.Make(Op::RoundNearestEven, {b_.Make(Op::Divide, {x, Wide(scale_, type)})});
+      std::vector<double> inverse = scale_;
+      for (double& number : inverse) number = 1 / number;
+      Instruction* steps = b_.Make(Op::RoundNearestEven, {b_.Make(Op::Multiply, {x, Wide(inverse, type)})});
       Instruction* zero = Wide(zero_point_, type);
       Instruction* q = b_.Make(Op::Clamp, {Wide({low_}, type), b_.Make(Op::Add, {steps, zero}), Wide({high_}, type)});
       q = b_.Make(Op::Select, {b_.Compare(x, x, CompareDirection::Eq), q, zero});

@@ -131,6 +131,9 @@ TEST_F(NumericTest, QuantizesAsInE04) {
   a.target = "mhlo.uniform_dequantize";
   ExpectNear(EvalTo(Shape::Array(kF32, {9}), Op::CustomCall, {q}, a),
              Vector(kF32, {0, 0, 0, 0, 0, .2508576, .5017152, .7486531, .9995107}), 1e-6);
+  a.target = "stablehlo.uniform_quantize";  // -1.55 / 0.1 is -15.5 and goes to -15 or -16: the reciprocal decides
+  a.opaque = "{scale=[0.1],zero_point=[0],storage_min=-128,storage_max=127}";
+  EXPECT_EQ(EvalTo(Shape::Array(kF32, {1}), Op::CustomCall, {Vector(kF32, {-1.55})}, a), Vector(kF32, {-16}));
   a.opaque = "{scale=[a]}";
   const Shape shape = Shape::Array(kF32, {9});
   EXPECT_EQ(TryEval(Op::CustomCall, {x}, a, {}, &shape).status().code(), StatusCode::kInvalidArgument);

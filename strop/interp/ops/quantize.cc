@@ -1,5 +1,5 @@
 // uniform_quantize and uniform_dequantize as custom calls, their parameters in the text of the call:
-//   quantized = clamp(round(x / scale) + zero_point, storage_min, storage_max)      ties to even
+//   quantized = clamp(round(x * (1 / scale)) + zero_point, storage_min, storage_max)      ties to even
 //   x         = (quantized - zero_point) * scale
 // With several scales, quantization_dimension names the dimension that they run along. The quantised numbers are kept
 // in the element type of the result, an integer type or f32.
@@ -56,9 +56,8 @@ Result<Literal> ForEachElement(OpCall& call, F&& f) {
 Result<Literal> EvalQuantize(OpCall& call) {
   return ForEachElement(call, [](const Quantization& q, double scale, double zero, double x) {
     if (std::isnan(x)) return zero;
-    return Minimum(
-        Maximum(std::nearbyint(static_cast<double>(static_cast<float>(x) / static_cast<float>(scale))) + zero, q.low),
-        q.high);
+    const auto steps = static_cast<double>(static_cast<float>(x) * static_cast<float>(1 / scale));
+    return Minimum(Maximum(std::nearbyint(steps) + zero, q.low), q.high);
   });
 }
 
