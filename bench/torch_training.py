@@ -2,6 +2,9 @@
 
     python bench/torch_training.py [REGEX] [--platforms=torch,cpu,strop] [--rounds=5] [--seconds=2]
 
+The platform f64 is plain PyTorch with the same weights and batches in float64: as the first of --platforms it tells how far each of the others is from
+what is exact (--platforms=f64,torch,cpu,strop --rounds=1 --seconds=0).
+
 Each platform is a process of its own with the same weights and the same batches. They first do the same 20 steps, whose losses are compared, and
 then take turns, so that a machine that slows down slows all; the figure is the least of the rounds' means. A step reads its loss. The table is
 markdown, for docs/status.md. Needs torch, torch_xla and torchvision, and transformers for the last two. Exit code 1 if a loss differs.
@@ -60,11 +63,11 @@ class Generator:
     """GPT-2 that writes one token after the other, each attending to the kept keys and values of those before; what it hands out is the token"""
     LENGTH = 128
 
-    def __init__(self, torch, device):
+    def __init__(self, torch, device, dtype):
         import transformers
         from transformers.cache_utils import StaticCache
         config = transformers.GPT2Config(vocab_size=8000, n_embd=384, n_layer=6, n_head=6, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0)
-        self.torch, self.model = torch, transformers.GPT2LMHeadModel(config).eval().to(device)
+        self.torch, self.model = torch, transformers.GPT2LMHeadModel(config).eval().to(device, dtype)
         self.cache = StaticCache(config=config, max_cache_len=self.LENGTH)
         self.token, self.position = torch.tensor([[11]], device=device), torch.tensor([0], device=device)
 
@@ -77,10 +80,11 @@ class Generator:
 
 
 class Trainer:
-    def __init__(self, torch, device, make):
+    def __init__(self, torch, device, dtype, make):
         self.model, optimizer, batches, self.loss = make(torch)
-        self.optimizer = optimizer(self.model.to(device).parameters())  # of the parameters where they are now
-        self.batches, self.count = [[t.to(device) for t in batch] for batch in batches], 0
+        self.optimizer = optimizer(self.model.to(device, dtype).parameters())  # of the parameters where they are now
+        self.batches = [[t.to(device, dtype if t.is_floating_point() else None) for t in batch] for batch in batches]
+        self.count = 0
 
     def step(self):
         self.optimizer.zero_grad()
@@ -100,12 +104,13 @@ def worker(platform, name):
     import torch
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     device, sync = torch.device("cpu"), lambda: None
-    if platform != "torch":
+    if platform in ("cpu", "strop"):
         import torch_xla
         device, sync = torch_xla.device(), torch_xla.sync
     torch.manual_seed(0)
     make = MODELS[name]
-    work = Trainer(torch, device, make) if make else Generator(torch, device)
+    dtype = torch.float64 if platform == "f64" else torch.float32
+    work = Trainer(torch, device, dtype, make) if make else Generator(torch, device, dtype)
 
     def step():
         value = work.step()
@@ -129,7 +134,7 @@ def worker(platform, name):
 
 class Process:
     def __init__(self, platform, name, site):
-        device = {"torch": {}, "cpu": {"PJRT_DEVICE": "CPU"}, "strop": {"PJRT_DEVICE": "STROP"}}[platform]
+        device = {"f64": {}, "torch": {}, "cpu": {"PJRT_DEVICE": "CPU"}, "strop": {"PJRT_DEVICE": "STROP"}}[platform]
         path = os.pathsep.join(p for p in (str(ROOT / "python"), site, os.environ.get("PYTHONPATH", "")) if p)
         self.process = subprocess.Popen([sys.executable, __file__, "--worker", platform, name], env=dict(os.environ, PYTHONPATH=path, **device),
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -5,6 +5,7 @@
 
 #include "strop/ir/module.h"
 #include "strop/ir/printer.h"
+#include "strop/ir/source_line.h"
 
 namespace strop {
 
@@ -175,7 +176,7 @@ void Instruction::CopyExtrasFrom(const Instruction& other) {
 }
 
 std::string Instruction::Where() const {
-  std::string location = metadata().Location();
+  std::string location = SourceLine(*this);
   if (!location.empty()) return location;
   return "%" + name_;
 }

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "strop/analysis/cost.h"
+#include "strop/ir/source_line.h"
 #include "strop/plan/plan.h"
 #include "strop/plan/values.h"
 
@@ -76,7 +77,7 @@ class Assembler {
     step.info.name = i.name();
     step.info.op = proto.region ? "region" : std::string(Name(i.op()));
     step.info.op_name = i.metadata().op_name;
-    step.info.source = i.metadata().Location();
+    step.info.source = SourceLine(i);
     if (proto.is_kernel || proto.is_custom_call || proto.region) {
       step.info.flops = Flops(i);
       step.info.bytes = BytesAccessed(i);

@@ -18,6 +18,7 @@
 #include <set>
 
 #include "strop/analysis/cost.h"
+#include "strop/ir/source_line.h"
 #include "strop/plan/plan.h"
 #include "strop/plan/schedule.h"
 #include "strop/plan/values.h"
@@ -202,7 +203,7 @@ class Rematerializer {
     times_[again->id()] = times_[value->id()] = TimesOf(*value) + 1;
     Redirect(value, again, late, first);
     const bool moved = value->use_count() == 0;
-    told_.push_back({value->name(), moved ? "" : again->name(), value->metadata().Location(), candidate.gain});
+    told_.push_back({value->name(), moved ? "" : again->name(), SourceLine(*value), candidate.gain});
     if (moved) c_.Remove(value);
   }
 

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "strop/ir/printer.h"
+#include "strop/ir/source_line.h"
 
 namespace strop::tools {
 namespace {
@@ -127,7 +128,7 @@ class Reporter {
   void AddCopies() {
     for (const PlannedCopy& copy : program_.explanation.copies)
       r_.copies.push_back({copy.of ? copy.of->name() : "", copy.at ? copy.at->name() : "", copy.why,
-                           copy.of ? copy.of->metadata().Location() : "", copy.bytes});
+                           copy.of ? SourceLine(*copy.of) : "", copy.bytes});
     std::stable_sort(r_.copies.begin(), r_.copies.end(),
                      [](const ExplainedCopy& a, const ExplainedCopy& b) { return a.bytes > b.bytes; });
   }
@@ -180,8 +181,7 @@ class Reporter {
     for (const MemoryProfile::Value& v : m.at_peak) {
       if (!v.instruction) continue;
       r_.at_peak.push_back({v.instruction->name(), std::string(Name(v.instruction->op())),
-                            v.instruction->shape().WithoutLayout().ToString(), v.instruction->metadata().Location(),
-                            v.bytes});
+                            v.instruction->shape().WithoutLayout().ToString(), SourceLine(*v.instruction), v.bytes});
     }
     for (const MemoryProfile::Moment& t : m.timeline) r_.timeline.push_back({t.step->name(), t.live});
   }
