@@ -27,13 +27,19 @@ const std::string& Status::message() const { return rep_ ? rep_->message : kEmpt
 const std::string& Status::location() const { return rep_ ? rep_->location : kEmpty; }
 const std::vector<std::string>& Status::notes() const { return rep_ ? rep_->notes : kNoNotes; }
 
+// Copies of a status share what they say, also between threads (all devices of a launch get the same error): whoever
+// adds to it takes a copy of its own.
 Status&& Status::At(std::string location) && {
-  if (rep_ && rep_->location.empty()) rep_->location = std::move(location);
+  if (!rep_ || !rep_->location.empty()) return std::move(*this);
+  if (rep_.use_count() > 1) rep_ = std::make_shared<Rep>(*rep_);
+  rep_->location = std::move(location);
   return std::move(*this);
 }
 
 Status&& Status::Note(std::string note) && {
-  if (rep_) rep_->notes.push_back(std::move(note));
+  if (!rep_) return std::move(*this);
+  if (rep_.use_count() > 1) rep_ = std::make_shared<Rep>(*rep_);
+  rep_->notes.push_back(std::move(note));
   return std::move(*this);
 }
 

@@ -2,6 +2,7 @@
 // host_to_device.cc and buffer_create.cc.
 #include "strop/driver/compile.h"
 #include "strop/pjrt/objects.h"
+#include "strop/pjrt/processes.h"
 #include "strop/pjrt/slots.h"
 
 bool PJRT_Client::Owns(const PJRT_Device* device) const {
@@ -41,24 +42,32 @@ constexpr PJRT_Memory_FunctionTable kMemoryTable = {
     .set_user_data = SetUserData,
 };
 
+void AddMemories(PJRT_Client* client, PJRT_Device* device) {
+  const int id = device->description->id;
+  for (int kind = 0; kind < kNumMemoryKinds; ++kind) {
+    auto memory = std::make_unique<PJRT_Memory>();
+    memory->table = &kMemoryTable;
+    memory->id = id * kNumMemoryKinds + kind;
+    memory->kind = static_cast<MemoryKind>(kind);
+    memory->device = device;
+    memory->kind_name = Name(memory->kind);
+    memory->to_string = StrCat(memory->kind_name, "(id=", memory->id, ", device=", id, ")");
+    memory->debug_string = StrCat("StropMemory ", memory->to_string);
+    device->memories.push_back(memory.get());
+    client->memories.push_back(memory.get());
+    client->owned_memories.push_back(std::move(memory));
+  }
+}
+
 void AddDevices(PJRT_Client* client) {
-  for (int id = 0; id < client->device_set->size(); ++id) {
+  for (PJRT_DeviceDescription* description : client->topology->descriptions) {
     auto device = std::make_unique<PJRT_Device>();
     device->client = client;
-    device->description = client->topology->descriptions[id];
-    device->device = &client->device_set->device(id);
-    for (int kind = 0; kind < kNumMemoryKinds; ++kind) {
-      auto memory = std::make_unique<PJRT_Memory>();
-      memory->table = &kMemoryTable;
-      memory->id = id * kNumMemoryKinds + kind;
-      memory->kind = static_cast<MemoryKind>(kind);
-      memory->device = device.get();
-      memory->kind_name = Name(memory->kind);
-      memory->to_string = StrCat(memory->kind_name, "(id=", memory->id, ", device=", id, ")");
-      memory->debug_string = StrCat("StropMemory ", memory->to_string);
-      device->memories.push_back(memory.get());
-      client->memories.push_back(memory.get());
-      client->owned_memories.push_back(std::move(memory));
+    device->description = description;
+    if (description->process_index == client->process_index) {
+      device->device = &client->device_set->device(static_cast<int>(client->addressable.size()));
+      client->addressable.push_back(device.get());
+      AddMemories(client, device.get());
     }
     client->devices.push_back(device.get());
     client->owned_devices.push_back(std::move(device));
@@ -79,7 +88,14 @@ Result<PJRT_Memory*> MemoryFrom(PJRT_Client* client, PJRT_Memory* memory, PJRT_D
   }
   if (!device) return InvalidArgument("neither a memory nor a device is given");
   if (!client->Owns(device)) return InvalidArgument("the device belongs to another client");
+  STROP_TRY(CheckAddressable(device));
   return device->memories[0];
+}
+
+Status CheckAddressable(const PJRT_Device* device) {
+  if (device->device) return OkStatus();
+  return InvalidArgument("device ", device->description->id, " belongs to process ", device->description->process_index,
+                         "; this is process ", device->client->process_index);
 }
 
 Status Client_Create(PJRT_Client_Create_Args& args) {
@@ -90,7 +106,10 @@ Status Client_Create(PJRT_Client_Create_Args& args) {
   STROP_ASSIGN(std::unique_ptr<DeviceSet> devices,
                client->backend->OpenDevices(static_cast<int>(client->options.num_devices)));
   client->device_set = std::move(devices);
-  client->topology = MakeTopology(*client->backend, client->options, client->device_set->size());
+  STROP_ASSIGN(Processes processes, JoinProcesses(args, client->options, client->device_set->size()));
+  client->process_index = processes.rank;
+  client->processes = std::move(processes.group);
+  client->topology = MakeTopology(*client->backend, client->options, std::move(processes.devices_of));
   AddDevices(client.get());
   args.client = client.release();
   return OkStatus();
@@ -130,8 +149,8 @@ Status Client_Devices(PJRT_Client_Devices_Args& args) {
 }
 
 Status Client_AddressableDevices(PJRT_Client_AddressableDevices_Args& args) {
-  args.addressable_devices = args.client->devices.data();
-  args.num_addressable_devices = args.client->devices.size();
+  args.addressable_devices = args.client->addressable.data();
+  args.num_addressable_devices = args.client->addressable.size();
   return OkStatus();
 }
 
@@ -144,9 +163,9 @@ Status Client_LookupDevice(PJRT_Client_LookupDevice_Args& args) {
 
 Status Client_LookupAddressableDevice(PJRT_Client_LookupAddressableDevice_Args& args) {
   const int64_t number = args.local_hardware_id < 0 ? -1 : args.client->DeviceNumber(args.local_hardware_id);
-  if (number < 0 || static_cast<size_t>(number) >= args.client->devices.size())
+  if (number < 0 || static_cast<size_t>(number) >= args.client->addressable.size())
     return InvalidArgument("No matching device found for local_hardware_id ", args.local_hardware_id);
-  args.addressable_device = args.client->devices[number];
+  args.addressable_device = args.client->addressable[number];
   return OkStatus();
 }
 
@@ -157,7 +176,7 @@ Status Client_AddressableMemories(PJRT_Client_AddressableMemories_Args& args) {
 }
 
 Status Client_UpdateGlobalProcessInfo(PJRT_Client_UpdateGlobalProcessInfo_Args&) {
-  return OkStatus();  // one process: nobody to hear of. An error would abort the host.
+  return OkStatus();  // transports hear of lost processes by themselves. An error would abort the host.
 }
 
 Status Client_DefaultDeviceAssignment(PJRT_Client_DefaultDeviceAssignment_Args& args) {
@@ -193,6 +212,12 @@ Status Client_DmaUnmap(PJRT_Client_DmaUnmap_Args& args) {
 }
 
 }  // namespace strop::pjrt
+
+// Launches end first: they may wait for other processes, and leave word when they give up.
+PJRT_Client::~PJRT_Client() {
+  device_set = nullptr;
+  if (processes) processes->Close();
+}
 
 PJRT_Memory::~PJRT_Memory() {
   for (auto& [key, value] : user_data)

@@ -261,7 +261,13 @@ Result<std::shared_ptr<const DeviceAssignment>> Assign(const PJRT_Client& client
   out->num_partitions = static_cast<int32_t>(options.num_partitions);
   const auto devices = static_cast<int64_t>(client.devices.size());
   if (!options.device_assignment) {
-    const int64_t first = count == 1 && options.device_ordinal > 0 ? client.DeviceNumber(options.device_ordinal) : 0;
+    int64_t first = 0;
+    if (count == 1) {  // of this process's
+      const int64_t number = client.DeviceNumber(std::max<int64_t>(0, options.device_ordinal));
+      const auto here = static_cast<int64_t>(client.addressable.size());
+      if (number >= here) return InvalidArgument("the program needs 1 devices from ", number, " on, there are ", here);
+      first = client.addressable[number]->description->id;
+    }
     if (first + count > devices)
       return InvalidArgument("the program needs ", count, " devices from ", first, " on, there are ", devices);
     for (int64_t i = 0; i < count; ++i) out->devices.push_back(static_cast<int32_t>(first + i));
@@ -392,7 +398,9 @@ Result<PJRT_LoadedExecutable*> LoadProgram(PJRT_Client* client, std::shared_ptr<
   loaded->program = std::move(program);
   STROP_ASSIGN(loaded->assignment, Assign(*client, options));
   for (size_t i = 0; i < loaded->assignment->devices.size(); ++i) {
-    loaded->devices.push_back(client->devices[loaded->assignment->devices[i]]);
+    PJRT_Device* device = client->devices[loaded->assignment->devices[i]];
+    if (!device->device) continue;  // another process's
+    loaded->devices.push_back(device);
     loaded->logical_ids.push_back({static_cast<int>(i) / loaded->assignment->num_partitions,
                                    static_cast<int>(i) % loaded->assignment->num_partitions});
   }

@@ -50,11 +50,11 @@ Status Device_GetDescription(PJRT_Device_GetDescription_Args& args) {
   return OkStatus();
 }
 Status Device_IsAddressable(PJRT_Device_IsAddressable_Args& args) {
-  args.is_addressable = true;
+  args.is_addressable = args.device->device != nullptr;
   return OkStatus();
 }
 Status Device_LocalHardwareId(PJRT_Device_LocalHardwareId_Args& args) {
-  args.local_hardware_id = args.device->description->id;
+  args.local_hardware_id = args.device->device ? args.device->device->ordinal() : -1;
   return OkStatus();
 }
 Status Device_AddressableMemories(PJRT_Device_AddressableMemories_Args& args) {
@@ -63,11 +63,13 @@ Status Device_AddressableMemories(PJRT_Device_AddressableMemories_Args& args) {
   return OkStatus();
 }
 Status Device_DefaultMemory(PJRT_Device_DefaultMemory_Args& args) {
+  STROP_TRY(CheckAddressable(args.device));
   args.memory = args.device->memories[0];
   return OkStatus();
 }
 
 Status Device_MemoryStats(PJRT_Device_MemoryStats_Args& args) {
+  STROP_TRY(CheckAddressable(args.device));
   AllocatorStats stats = args.device->device->memory_stats();
   args.bytes_in_use = stats.bytes_in_use;
   auto set = [](int64_t& field, bool& is_set, int64_t value) {
@@ -93,6 +95,7 @@ Status Device_MemoryStats(PJRT_Device_MemoryStats_Args& args) {
 }
 
 Status Device_ClearMemoryStats(PJRT_Device_ClearMemoryStats_Args& args) {
+  STROP_TRY(CheckAddressable(args.device));
   args.device->device->allocator().ResetPeak();
   return OkStatus();
 }

@@ -81,7 +81,8 @@ struct PJRT_LoadedExecutable {
   std::shared_ptr<strop::DeviceSet> device_set;
   std::shared_ptr<const strop::pjrt::Program> program;
   std::shared_ptr<const strop::DeviceAssignment> assignment;
-  std::vector<PJRT_Device*> devices;  // [replica][partition]
+  // Those of this process, in the order of [replica][partition].
+  std::vector<PJRT_Device*> devices;
   std::vector<PJRT_LogicalDeviceIds> logical_ids;
   std::atomic<bool> deleted{false};
 };

@@ -135,8 +135,9 @@ Result<SmallVector<Target, 8>> TargetsOf(const PJRT_LoadedExecutable& executable
   if (named) {
     if (num_devices != 1) return InvalidArgument(num_devices, " lists of arguments for one execute_device");
     if (!executable.client->Owns(named)) return InvalidArgument("the execute_device belongs to another client");
+    STROP_TRY(CheckAddressable(named));
     int32_t logical = 0;  // a program for one device runs on any
-    if (executable.devices.size() > 1) {
+    if (executable.assignment->devices.size() > 1) {
       while (logical < static_cast<int32_t>(executable.devices.size()) && executable.devices[logical] != named)
         ++logical;
       if (logical == static_cast<int32_t>(executable.devices.size()))
@@ -156,10 +157,18 @@ Result<SmallVector<Target, 8>> TargetsOf(const PJRT_LoadedExecutable& executable
 // Where the devices of the program exchange data; null where they have none to exchange.
 std::shared_ptr<Collectives> CollectivesOf(const PJRT_LoadedExecutable& executable,
                                            const SmallVector<Target, 8>& targets) {
-  if (targets.size() > 1) return MakeInProcessCollectives();
-  if (executable.devices.size() <= 1 || !executable.program->exchanges) return nullptr;
+  PJRT_Client& client = *executable.client;
+  const std::vector<int32_t>& devices = executable.assignment->devices;
+  const bool exchanges = devices.size() > 1 && executable.program->exchanges;
+  const bool spans = exchanges && client.processes && client.processes->Spans(devices);
+  auto make = [&]() -> std::shared_ptr<Collectives> {
+    if (spans) return client.processes->Join(devices);
+    return MakeInProcessCollectives(std::chrono::seconds(client.options.collectives_timeout));
+  };
+  if (targets.size() == executable.devices.size() && (targets.size() > 1 || spans)) return make();
+  if (!exchanges) return nullptr;
   const int32_t place = executable.assignment->logical_id(targets[0].replica, targets[0].partition);
-  return executable.client->separate_launches.Join(executable.assignment->devices, static_cast<size_t>(place));
+  return client.separate_launches.Join(devices, static_cast<size_t>(place), executable.devices.size(), make);
 }
 
 int64_t NextRunId() {
@@ -174,7 +183,7 @@ Status LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args& args) {
   if (executable.deleted) return FailedPrecondition(executable.program->executable().name(), " was deleted");
   STROP_ASSIGN(Run run, RunFrom(args.options));
   // Several devices wait for each other, so that none can be run to its end before the next is started.
-  run.synchronous = executable.client->options.synchronous && executable.devices.size() == 1;
+  run.synchronous = executable.client->options.synchronous && executable.assignment->devices.size() == 1;
   using Targets = SmallVector<Target, 8>;
   STROP_ASSIGN(Targets targets, TargetsOf(executable, args.num_devices, args.execute_device));
   if (!args.argument_lists || !args.output_lists) return InvalidArgument("the lists of arguments or outputs are null");
@@ -194,7 +203,7 @@ Status LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args& args) {
       return std::move(launched).status();
     }
     if (run.synchronous) STROP_TRY(launched->done->status());
-    if (targets.size() == 1) {
+    if (targets.size() == 1 && !collectives) {
       HandOut(*std::move(launched), targets[0].device, run.launch_id, args.output_lists[0],
               args.device_complete_events);
       return OkStatus();

@@ -13,6 +13,7 @@
 #include "strop/pjrt/separate_launches.h"
 #include "strop/runtime/custom_call.h"
 #include "strop/runtime/device.h"
+#include "strop/runtime/process_group.h"
 
 struct PJRT_DeviceDescription {
   int id = 0;
@@ -29,6 +30,7 @@ struct PJRT_TopologyDescription {
   std::string platform_version;
   std::vector<std::unique_ptr<PJRT_DeviceDescription>> owned;
   std::vector<PJRT_DeviceDescription*> descriptions;
+  std::vector<int> devices_of;  // number of devices, by process
   strop::pjrt::NamedValues attributes;
 };
 
@@ -52,8 +54,8 @@ struct PJRT_Memory {
 struct PJRT_Device {
   PJRT_Client* client = nullptr;
   PJRT_DeviceDescription* description = nullptr;
-  strop::Device* device = nullptr;
-  std::vector<PJRT_Memory*> memories;  // by MemoryKind; the first is the default
+  strop::Device* device = nullptr;     // null: another process's
+  std::vector<PJRT_Memory*> memories;  // by MemoryKind; the first is the default; none if it is another process's
 
   // Launches that have not ended, in order, for PoisonExecution.
   struct InFlight {
@@ -72,8 +74,10 @@ struct PJRT_Client {
   std::unique_ptr<PJRT_TopologyDescription> topology;
   std::vector<std::unique_ptr<PJRT_Device>> owned_devices;
   std::vector<std::unique_ptr<PJRT_Memory>> owned_memories;
-  std::vector<PJRT_Device*> devices;  // by id
-  std::vector<PJRT_Memory*> memories;
+  std::vector<PJRT_Device*> devices;               // by id, of all processes
+  std::vector<PJRT_Device*> addressable;           // by local number, of this one
+  std::vector<PJRT_Memory*> memories;              // of this one
+  std::shared_ptr<strop::ProcessGroup> processes;  // null for one process
   // Shared with buffers and executables, which may outlive the client. Last member: launches end before the rest goes.
   std::shared_ptr<strop::DeviceSet> device_set;
   std::mutex mutex;
@@ -83,8 +87,9 @@ struct PJRT_Client {
   // A synchronous caller may cut a processor into more devices than there are here (tf.config's logical devices): its
   // programs and buffers are on this side's, in turn. All of it is the host's memory.
   int64_t DeviceNumber(int64_t asked) const {
-    return options.synchronous ? asked % static_cast<int64_t>(devices.size()) : asked;
+    return options.synchronous ? asked % static_cast<int64_t>(addressable.size()) : asked;
   }
+  ~PJRT_Client();
   bool Owns(const PJRT_Device* device) const;
   bool Owns(const PJRT_Memory* memory) const;
 };
@@ -113,8 +118,11 @@ PJRT_Buffer* NewBuffer(Buffer buffer, PJRT_Memory* memory);
 // Targets registered for the process: jaxlib registers handlers before there is a client. Never destroyed.
 CustomCallRegistry& ProcessCustomCalls();
 
-// The description of `count` devices of a backend.
-std::unique_ptr<PJRT_TopologyDescription> MakeTopology(const Backend& backend, const Options& options, int count);
+// The description of a backend's devices in one or several processes, given how many each has. Ids run through.
+std::unique_ptr<PJRT_TopologyDescription> MakeTopology(const Backend& backend, const Options& options,
+                                                       std::vector<int> devices_of);
+// InvalidArgument for another process's device.
+Status CheckAddressable(const PJRT_Device* device);
 // FNV-1a, for fingerprints.
 uint64_t Fingerprint64(std::string_view bytes);
 // "0.1.0"

@@ -5,6 +5,7 @@
 // What belongs together follows from order: the k-th launch of a program on one device meets the k-th on each other.
 #pragma once
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -16,8 +17,10 @@ namespace strop::pjrt {
 
 class SeparateLaunches {
  public:
-  // What a launch on devices[place] shares with those on the other devices.
-  std::shared_ptr<Collectives> Join(const std::vector<int32_t>& devices, size_t place);
+  // What a launch on devices[place] shares with those on the other devices, of which `here` are this process's; the
+  // first to come makes it.
+  std::shared_ptr<Collectives> Join(const std::vector<int32_t>& devices, size_t place, size_t here,
+                                    const std::function<std::shared_ptr<Collectives>()>& make);
 
  private:
   struct Launch {

@@ -12,12 +12,26 @@ struct PJRT_SerializedTopology {
 namespace strop::pjrt {
 namespace {
 
-// "strop-topology\n<platform name>\n<count>\n<platform version>"
+// "strop-topology\n<platform name>\n<number of devices, by process: 2,2>\n<platform version>"
 constexpr std::string_view kTopologyMagic = "strop-topology";
 
 std::string SerializeTopology(const PJRT_TopologyDescription& topology) {
-  return StrCat(kTopologyMagic, "\n", topology.platform_name, "\n", topology.descriptions.size(), "\n",
-                topology.platform_version);
+  std::string counts;
+  for (int count : topology.devices_of) StrAppend(counts, counts.empty() ? "" : ",", count);
+  return StrCat(kTopologyMagic, "\n", topology.platform_name, "\n", counts, "\n", topology.platform_version);
+}
+
+// Empty: not a list of positive numbers.
+std::vector<int> ParseCounts(std::string_view text) {
+  constexpr int64_t kMost = 1 << 16;
+  std::vector<int> out;
+  int64_t total = 0;
+  for (std::string_view part : Split(text, ',')) {
+    const std::optional<int> count = ParseNumber<int>(part);
+    if (!count || *count < 1 || (total += *count) > kMost) return {};
+    out.push_back(*count);
+  }
+  return out;
 }
 
 constexpr int kMemoryKindIds[kNumMemoryKinds] = {0, 1, 2};
@@ -32,19 +46,25 @@ uint64_t Fingerprint64(std::string_view bytes) {
 
 std::string_view Version() { return STROP_VERSION; }
 
-std::unique_ptr<PJRT_TopologyDescription> MakeTopology(const Backend& backend, const Options& options, int count) {
+std::unique_ptr<PJRT_TopologyDescription> MakeTopology(const Backend& backend, const Options& options,
+                                                       std::vector<int> devices_of) {
   auto topology = std::make_unique<PJRT_TopologyDescription>();
   topology->platform_name = options.platform_name;
   topology->platform_version = StrCat("Strop ", Version(), ", ", backend.name(), ": ", backend.target().description);
-  for (int id = 0; id < count; ++id) {
-    auto device = std::make_unique<PJRT_DeviceDescription>();
-    device->id = id;
-    device->kind = backend.name();
-    device->debug_string = StrCat(options.platform_name, ":", id);  // what str(device) gives; JAX expects "cpu:0"
-    device->to_string = StrCat("StropDevice(id=", id, ")");
-    topology->descriptions.push_back(device.get());
-    topology->owned.push_back(std::move(device));
+  for (size_t process = 0; process < devices_of.size(); ++process) {
+    for (int k = 0; k < devices_of[process]; ++k) {
+      const int id = static_cast<int>(topology->descriptions.size());
+      auto device = std::make_unique<PJRT_DeviceDescription>();
+      device->id = id;
+      device->process_index = static_cast<int>(process);
+      device->kind = backend.name();
+      device->debug_string = StrCat(options.platform_name, ":", id);  // what str(device) gives; JAX expects "cpu:0"
+      device->to_string = StrCat("StropDevice(id=", id, ")");
+      topology->descriptions.push_back(device.get());
+      topology->owned.push_back(std::move(device));
+    }
   }
+  topology->devices_of = std::move(devices_of);
   return topology;
 }
 
@@ -70,7 +90,7 @@ Status TopologyDescription_Create(PJRT_TopologyDescription_Create_Args& args) {
   STROP_ASSIGN(Options options, OptionsFromEnvironment());
   STROP_TRY(ApplyCreateOptions(args.create_options, args.num_options, options));
   STROP_ASSIGN(const Backend* backend, FindBackend(options.backend));
-  args.topology = MakeTopology(*backend, options, static_cast<int>(options.num_devices)).release();
+  args.topology = MakeTopology(*backend, options, {static_cast<int>(options.num_devices)}).release();
   return OkStatus();
 }
 
@@ -110,14 +130,13 @@ Status TopologyDescription_Deserialize(PJRT_TopologyDescription_Deserialize_Args
   if (!args.serialized_topology) return InvalidArgument("the serialised topology is null");
   std::string_view bytes(args.serialized_topology, args.serialized_topology_size);
   std::vector<std::string_view> lines = Split(bytes, '\n');
-  std::optional<int> count =
-      lines.size() == 4 && lines[0] == kTopologyMagic ? ParseNumber<int>(lines[2]) : std::nullopt;
-  if (!count || *count < 1 || *count > 4096)
-    return InvalidArgument("these ", bytes.size(), " bytes are no topology that Strop serialised");
+  std::vector<int> counts;
+  if (lines.size() == 4 && lines[0] == kTopologyMagic) counts = ParseCounts(lines[2]);
+  if (counts.empty()) return InvalidArgument("these ", bytes.size(), " bytes are no topology that Strop serialised");
   STROP_ASSIGN(Options options, OptionsFromEnvironment());
   options.platform_name = lines[1];
   STROP_ASSIGN(const Backend* backend, FindBackend(options.backend));
-  std::unique_ptr<PJRT_TopologyDescription> topology = MakeTopology(*backend, options, *count);
+  std::unique_ptr<PJRT_TopologyDescription> topology = MakeTopology(*backend, options, std::move(counts));
   topology->platform_version = lines[3];
   args.topology = topology.release();
   return OkStatus();

@@ -50,7 +50,8 @@ constexpr bool InOrder() {
 }
 static_assert(InOrder());
 
-// What frameworks pass to any plugin; it must not be taken for a typing error of an option of ours.
+// What frameworks pass to any plugin; it must not be taken for a typing error of an option of ours. JoinProcesses reads
+// the first two.
 bool IsForeign(std::string_view name) {
   for (std::string_view known : {"node_id", "num_nodes", "partition_index", "slice_index", "max_inflight_computations"})
     if (name == known) return true;
@@ -105,8 +106,6 @@ Status ApplyCreateOptions(const PJRT_NamedValue* values, size_t count, Options& 
     if (!v.name) return InvalidArgument("create option ", i, " has no name");
     std::string name(v.name, v.name_size);
     if (name == "device_count") name = "num_devices";  // the name that XLA's own plugins use
-    if (name == "num_nodes" && v.type == PJRT_NamedValue_kInt64 && v.value.int64_value > 1)
-      return Unimplemented("a client over ", v.value.int64_value, " processes; Strop runs in one process so far");
     if (IsForeign(name)) continue;
     STROP_ASSIGN(std::string text, OptionText(v, name));
     Status status = SetOption(options, name, text, StrCat("create option ", name));

@@ -1,11 +1,12 @@
 // Collectives: how the devices of one execution exchange data. InProcessCollectives joins devices of this process (N
-// virtual CPU devices); other transports (MPI, Gloo, NCCL) implement the same interface.
+// virtual CPU devices), ProcessCollectives (process_group.h) those of several processes.
 //
 // One object serves one execution on many devices: whoever starts it makes the object and hands it to every launch.
 // Calls with the same (op, group) meet; each blocks until all `size` ranks of its group have come and are done, so
 // inputs may be overwritten after the return. Reductions are done in rank order: the same bits on every run and every
 // rank.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -23,6 +24,7 @@ struct CollectiveCall {
   int64_t group = 0;
   int32_t rank = 0;
   int32_t size = 1;
+  std::span<const int32_t> members = {};  // logical ids of the group by rank; empty: they are the ranks
 };
 
 class Collectives {
@@ -41,8 +43,10 @@ class Collectives {
   // out[o][r][block] = in_r[o][rank][block]
   virtual Status AllToAll(const CollectiveCall& call, int64_t outer, int64_t block_bytes, const void* in,
                           void* out) = 0;
-  // out = in of rank `source`, zeros if source < 0. Every rank of the group calls, senders and receivers or not.
-  virtual Status Permute(const CollectiveCall& call, int32_t source, int64_t bytes, const void* in, void* out) = 0;
+  // out = in of rank sources[rank], zeros if that is negative. Every rank of the group calls, senders and receivers or
+  // not, with the sources of all.
+  virtual Status Permute(const CollectiveCall& call, std::span<const int32_t> sources, int64_t bytes, const void* in,
+                         void* out) = 0;
   // out = in of rank `root`
   virtual Status Broadcast(const CollectiveCall& call, int32_t root, int64_t bytes, const void* in, void* out) = 0;
 
@@ -50,7 +54,14 @@ class Collectives {
   virtual void Abort(Status status) = 0;
 };
 
-std::shared_ptr<Collectives> MakeInProcessCollectives();
+// What the option collectives-timeout says by itself.
+inline constexpr std::chrono::seconds kCollectivesTimeout{300};
+
+// Who has waited for `timeout` gives up, with the names of those who did not come.
+std::shared_ptr<Collectives> MakeInProcessCollectives(std::chrono::milliseconds timeout = kCollectivesTimeout);
+
+// InvalidArgument: not one source for each rank, or none that exists.
+Status CheckSources(const CollectiveCall& call, std::span<const int32_t> sources);
 
 // accumulator[i] = accumulator[i] op value[i]. Unimplemented for types or combinations that have no such reduction.
 Status Accumulate(ElementType type, ReductionKind kind, int64_t count, void* accumulator, const void* value);

@@ -68,8 +68,8 @@ TEST(Collectives, GatherScatterExchange) {
 
     call.op = 3;
     int32_t value = rank, got = -1;
-    int source = rank == 0 ? -1 : rank - 1;
-    ASSERT_TRUE(c->Permute(call, source, 4, &value, &got).ok());
+    const int32_t sources[] = {-1, 0, 1};
+    ASSERT_TRUE(c->Permute(call, sources, 4, &value, &got).ok());
     EXPECT_EQ(got, rank == 0 ? 0 : rank - 1);
     ASSERT_TRUE(c->Broadcast(call, 2, 4, &value, &got).ok());
     EXPECT_EQ(got, 2);
@@ -89,11 +89,25 @@ TEST(Collectives, AbortFreesThoseWhoWait) {
   EXPECT_FALSE(c->Broadcast({.op = 2, .rank = 0, .size = 2}, 0, 4, &x, &x).ok());
 }
 
+TEST(Collectives, WhoDoesNotComeIsNamed) {
+  auto c = MakeInProcessCollectives(std::chrono::milliseconds(30));
+  const int32_t members[] = {2, 5, 7};
+  int x = 0;
+  Status status = c->AllReduce({.op = 1, .rank = 1, .size = 3, .members = members}, ElementType::S32,
+                               ReductionKind::kSum, 1, &x, &x);
+  EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded);
+  EXPECT_NE(status.message().find("devices 2, 7 "), std::string::npos) << status.message();
+  // Late comers hear of it at once.
+  EXPECT_FALSE(c->Broadcast({.op = 2, .rank = 0, .size = 2}, 0, 4, &x, &x).ok());
+}
+
 TEST(Collectives, MisuseIsRefused) {
   auto c = MakeInProcessCollectives();
   int x = 0;
   EXPECT_FALSE(c->AllReduce({.rank = 3, .size = 2}, ElementType::S32, ReductionKind::kSum, 1, &x, &x).ok());
-  EXPECT_FALSE(c->Permute({.rank = 0, .size = 2}, 5, 4, &x, &x).ok());
+  const int32_t none[] = {5, 0}, short_list[] = {1};
+  EXPECT_FALSE(c->Permute({.rank = 0, .size = 2}, none, 4, &x, &x).ok());
+  EXPECT_FALSE(c->Permute({.rank = 0, .size = 2}, short_list, 4, &x, &x).ok());
   EXPECT_FALSE(c->Broadcast({.rank = 0, .size = 2}, -1, 4, &x, &x).ok());
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "strop/base/small_vector.h"
 #include "strop/runtime/launch_queue.h"
 
 namespace strop {
@@ -16,7 +17,8 @@ Result<CollectiveCall> FindPlace(const CollectiveStep& step, int32_t me, int32_t
       return CollectiveCall{.op = step.op,
                             .group = static_cast<int64_t>(g),
                             .rank = static_cast<int32_t>(rank),
-                            .size = static_cast<int32_t>(step.groups[g].size())};
+                            .size = static_cast<int32_t>(step.groups[g].size()),
+                            .members = step.groups[g]};
     }
   }
   return InvalidArgument("device ", me, " is in no replica group of a collective that it runs");
@@ -28,6 +30,15 @@ int32_t SourceOf(const CollectiveStep& step, int32_t me) {
     if (target == me) return source;
   }
   return -1;
+}
+
+// By rank, which is the logical id: a permutation has one group.
+SmallVector<int32_t, 16> SourcesOf(const CollectiveStep& step, int32_t size) {
+  SmallVector<int32_t, 16> sources;
+  for (int32_t id = 0; id < size; ++id) sources.push_back(-1);
+  for (auto [source, target] : step.source_target)
+    if (target >= 0 && target < size) sources[target] = source;
+  return sources;
 }
 
 // A group of one exchanges nothing.
@@ -69,7 +80,11 @@ Status RunCollective(const CollectiveStep& step, const RunArgs& run, std::span<v
         STROP_TRY(transport.ReduceScatter(call, operand.type, step.reduction, operand.outer, operand.block, in, out));
         break;
       case CollectiveKind::kAllToAll: STROP_TRY(transport.AllToAll(call, operand.outer, block_bytes, in, out)); break;
-      case CollectiveKind::kPermute: STROP_TRY(transport.Permute(call, SourceOf(step, me), bytes, in, out)); break;
+      case CollectiveKind::kPermute: {
+        const SmallVector<int32_t, 16> sources = SourcesOf(step, call.size);
+        STROP_TRY(transport.Permute(call, {sources.data(), sources.size()}, bytes, in, out));
+        break;
+      }
       case CollectiveKind::kBroadcast: STROP_TRY(transport.Broadcast(call, 0, bytes, in, out)); break;
     }
   }

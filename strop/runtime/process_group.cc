@@ -1,0 +1,107 @@
+#include "strop/runtime/process_group.h"
+
+#include <algorithm>
+
+#include "strop/base/hash.h"
+#include "strop/runtime/process_collectives.h"
+
+namespace strop {
+namespace {
+
+// How often those who wait look for word from other processes.
+constexpr std::chrono::seconds kLook{1};
+
+}  // namespace
+
+ProcessGroup::ProcessGroup(ProcessPlace place, std::vector<int32_t> process_of, std::unique_ptr<Transport> transport,
+                           std::shared_ptr<KeyValueStore> store, std::string prefix)
+    : place_(std::move(place)),
+      process_of_(std::move(process_of)),
+      transport_(std::move(transport)),
+      prefix_(std::move(prefix)),
+      store_(std::move(store)) {
+  watcher_ = std::thread([this] { Watch(); });
+}
+
+ProcessGroup::~ProcessGroup() { Close(); }
+
+void ProcessGroup::Close() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (closed_) return;
+    closed_ = true;
+  }
+  changed_.notify_all();
+  watcher_.join();
+  std::lock_guard<std::mutex> lock(store_mutex_);
+  store_ = nullptr;
+}
+
+bool ProcessGroup::Spans(const std::vector<int32_t>& devices) const {
+  return std::any_of(devices.begin(), devices.end(), [&](int32_t id) { return process_of_[id] != rank(); });
+}
+
+std::shared_ptr<Collectives> ProcessGroup::Join(const std::vector<int32_t>& devices) {
+  Fnv1a launch;
+  std::vector<int32_t> owners;
+  for (int32_t id : devices) {
+    launch.AddStep(static_cast<uint64_t>(id) + 1);
+    owners.push_back(process_of_[id]);
+  }
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    launch.AddStep(devices.size());
+    launch.AddStep(++launches_[devices]);
+  }
+  return std::make_shared<ProcessCollectives>(shared_from_this(), launch.value(), std::move(owners));
+}
+
+void ProcessGroup::Enter(uint64_t launch, ProcessCollectives* collectives) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  active_[launch] = collectives;
+}
+
+void ProcessGroup::Leave(uint64_t launch) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  active_.erase(launch);
+}
+
+std::string ProcessGroup::KeyOf(uint64_t launch) const { return StrCat(prefix_, "/given-up/", launch); }
+
+void ProcessGroup::Report(uint64_t launch, const Status& status) {
+  std::lock_guard<std::mutex> lock(store_mutex_);
+  if (!store_) return;
+  // The first word stays, and without a store nobody could be told: either way there is nothing left to do.
+  (void)store_->Put(KeyOf(launch), StrCat("process ", rank(), " gave up: ", status.message()));
+}
+
+void ProcessGroup::Watch() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!changed_.wait_for(lock, kLook, [&] { return closed_; })) {
+    lock.unlock();
+    LookForReports();
+    lock.lock();
+  }
+}
+
+void ProcessGroup::LookForReports() {
+  std::vector<uint64_t> waiting;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    for (auto& [launch, collectives] : active_)
+      if (collectives->StillWaiting()) waiting.push_back(launch);
+  }
+  for (uint64_t launch : waiting) {
+    Result<std::string> report = NotFound("closed");
+    {
+      std::lock_guard<std::mutex> lock(store_mutex_);
+      if (store_) report = store_->TryGet(KeyOf(launch));
+    }
+    if (!report.ok()) continue;
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto at = active_.find(launch);
+    if (at != active_.end()) at->second->AbortFromElsewhere(Status(StatusCode::kAborted, *report));
+  }
+}
+
+}  // namespace strop

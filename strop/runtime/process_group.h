@@ -1,0 +1,74 @@
+// ProcessGroup: the processes that run one program together, and the collectives of their launches.
+//
+// What belongs together follows from order: the k-th launch on a list of devices in one process meets the k-th on that
+// list in every other. Each process meets its own devices first; one of them then exchanges messages with the other
+// processes for all.
+//
+// Failure: who waits longer than the timeout, or hears that a process is gone, gives up and leaves word in the store;
+// those who wait for him look there every second. So an error in one process is an error in all, with its reason.
+#pragma once
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "strop/runtime/collectives.h"
+#include "strop/transport/transport.h"
+
+namespace strop {
+
+class ProcessCollectives;
+
+class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
+ public:
+  // `process_of`: by device id. `store` may go with Close(); keys begin with `prefix`.
+  ProcessGroup(ProcessPlace place, std::vector<int32_t> process_of, std::unique_ptr<Transport> transport,
+               std::shared_ptr<KeyValueStore> store, std::string prefix);
+  ~ProcessGroup();
+
+  int32_t rank() const { return place_.rank; }
+  int32_t process_of(int32_t device) const { return process_of_[device]; }
+  Milliseconds timeout() const { return place_.timeout; }
+  Transport& transport() { return *transport_; }
+
+  // True if some of these devices are another process's.
+  bool Spans(const std::vector<int32_t>& devices) const;
+  // For the next launch on `devices` (ids by logical id), of which all that are this process's take part.
+  std::shared_ptr<Collectives> Join(const std::vector<int32_t>& devices);
+
+  // No more use of the store from here on.
+  void Close();
+
+ private:
+  friend class ProcessCollectives;
+
+  // Of collectives: they live between the two calls.
+  void Enter(uint64_t launch, ProcessCollectives* collectives);
+  void Leave(uint64_t launch);
+  // Leaves word that this process gave up the launch.
+  void Report(uint64_t launch, const Status& status);
+
+  std::string KeyOf(uint64_t launch) const;
+  void Watch();
+  void LookForReports();
+
+  const ProcessPlace place_;
+  const std::vector<int32_t> process_of_;
+  const std::unique_ptr<Transport> transport_;
+  const std::string prefix_;
+
+  std::mutex store_mutex_;                // held over calls of the store
+  std::shared_ptr<KeyValueStore> store_;  // null once closed; guarded by store_mutex_
+
+  std::mutex mutex_;  // of all below
+  std::condition_variable changed_;
+  std::map<std::vector<int32_t>, uint64_t> launches_;  // so far, by devices
+  std::map<uint64_t, ProcessCollectives*> active_;     // by launch
+  bool closed_ = false;
+  std::thread watcher_;
+};
+
+}  // namespace strop
