@@ -462,6 +462,9 @@ TEST(PjrtClient, CreateOptions) {
   EXPECT_ERROR(create("num_devices", "-3"), kInvalid, "num_devices");
   EXPECT_ERROR(create("num_devises", "3"), kInvalid, "did you mean");
   EXPECT_ERROR(create("backend", "cpv"), PJRT_Error_Code_NOT_FOUND, "cpu");
+  EXPECT_OK(create("num_nodes", "1"));
+  EXPECT_ERROR(create("num_nodes", "2"), kInvalid, "a client over 2 processes needs the framework's key-value store");
+  EXPECT_ERROR(create("num_nodes", "two"), kInvalid, "num_nodes is not a number");
 }
 
 }  // namespace

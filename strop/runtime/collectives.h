@@ -55,7 +55,7 @@ class Collectives {
 };
 
 // What the option collectives-timeout says by itself.
-inline constexpr std::chrono::seconds kCollectivesTimeout{300};
+inline constexpr std::chrono::seconds kCollectivesTimeout{1800};
 
 // Who has waited for `timeout` gives up, with the names of those who did not come.
 std::shared_ptr<Collectives> MakeInProcessCollectives(std::chrono::milliseconds timeout = kCollectivesTimeout);

@@ -16,17 +16,7 @@ namespace {
 
 // Below, another round costs more than the bytes that it saves.
 constexpr int64_t kOneRoundBytes = 64 << 10;
-// MPI counts bytes in an int.
-constexpr int64_t kPieceBytes = int64_t{1} << 30;
-
 int64_t NumPieces(int64_t bytes) { return (bytes + kPieceBytes - 1) / kPieceBytes; }
-
-// The bits of a word spread over all of it (the last steps of SplitMix64): tags must differ, and differ anywhere.
-uint64_t Spread(uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
 
 }  // namespace
 
@@ -83,7 +73,7 @@ Status ProcessCollectives::Start(const Gathering& gathering, const Message& mess
   const int64_t offset = piece * kPieceBytes, bytes = std::min(kPieceBytes, message.bytes - offset);
   Fnv1a tag;
   for (int64_t part : {int64_t{message.from}, int64_t{message.to}, piece}) tag.AddStep(static_cast<uint64_t>(part) + 1);
-  const uint64_t mixed = Spread(gathering.tag ^ Spread(tag.value()));
+  const uint64_t mixed = SpreadBits(gathering.tag ^ SpreadBits(tag.value()));
   Result<std::unique_ptr<Transfer>> started =
       message.send
           ? group_->transport().Send(message.peer, mixed, static_cast<const char*>(message.send) + offset, bytes)
@@ -136,7 +126,7 @@ uint64_t ProcessCollectives::NextTag(const CollectiveCall& call, const Exchange&
     tag.AddStep(static_cast<uint64_t>(part));
   std::lock_guard<std::mutex> lock(mutex_);
   tag.AddStep(++trips_[{call.op, call.group}]);
-  return Spread(tag.value());
+  return SpreadBits(tag.value());
 }
 
 // ---- who takes part -------------------------------------------------------------------------------------------------

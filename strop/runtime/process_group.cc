@@ -13,6 +13,12 @@ constexpr std::chrono::seconds kLook{1};
 
 }  // namespace
 
+uint64_t SpreadBits(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
 ProcessGroup::ProcessGroup(ProcessPlace place, std::vector<int32_t> process_of, std::unique_ptr<Transport> transport,
                            std::shared_ptr<KeyValueStore> store, std::string prefix)
     : place_(std::move(place)),
@@ -64,6 +70,36 @@ void ProcessGroup::Enter(uint64_t launch, ProcessCollectives* collectives) {
 void ProcessGroup::Leave(uint64_t launch) {
   std::lock_guard<std::mutex> lock(mutex_);
   active_.erase(launch);
+}
+
+Status ProcessGroup::Move(const TransferId& id, char* data, int64_t bytes, bool sends) {
+  const int32_t other = sends ? id.to : id.from, peer = process_of_[other];
+  for (int64_t offset = 0; offset < bytes; offset += kPieceBytes) {
+    Fnv1a tag;
+    tag.Add("buffer");  // not a collective
+    for (int64_t part : {id.key, int64_t{id.from}, int64_t{id.to}, bytes, offset})
+      tag.AddStep(static_cast<uint64_t>(part));
+    const int64_t piece = std::min(kPieceBytes, bytes - offset);
+    Result<std::unique_ptr<Transfer>> transfer =
+        sends ? transport_->Send(peer, SpreadBits(tag.value()), data + offset, piece)
+              : transport_->Receive(peer, SpreadBits(tag.value()), data + offset, piece);
+    Status status = transfer.ok() ? (*transfer)->Wait(timeout()) : transfer.status();
+    if (!status.ok())
+      return Status(status.code(), StrCat("a buffer from device ", id.from, " to device ", id.to, ": process ", peer,
+                                          status.code() == StatusCode::kDeadlineExceeded
+                                              ? StrCat(" did not come within ", timeout().count() / 1000,
+                                                       " s (option collectives-timeout)")
+                                              : StrCat(" is lost: ", status.message())));
+  }
+  return OkStatus();
+}
+
+Status ProcessGroup::SendBuffer(const TransferId& id, const void* data, int64_t bytes) {
+  return Move(id, static_cast<char*>(const_cast<void*>(data)), bytes, /*sends=*/true);
+}
+
+Status ProcessGroup::ReceiveBuffer(const TransferId& id, void* data, int64_t bytes) {
+  return Move(id, static_cast<char*>(data), bytes, /*sends=*/false);
 }
 
 std::string ProcessGroup::KeyOf(uint64_t launch) const { return StrCat(prefix_, "/given-up/", launch); }

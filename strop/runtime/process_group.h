@@ -22,6 +22,18 @@ namespace strop {
 
 class ProcessCollectives;
 
+// The longest message: MPI counts bytes in an int.
+inline constexpr int64_t kPieceBytes = int64_t{1} << 30;
+
+// The bits of a word spread over all of it (the last steps of SplitMix64): tags must differ, and differ anywhere.
+uint64_t SpreadBits(uint64_t x);
+
+// A buffer on its way: device ids, and a number that both sides give.
+struct TransferId {
+  int64_t key = 0;
+  int32_t from = 0, to = 0;
+};
+
 class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
  public:
   // `process_of`: by device id. `store` may go with Close(); keys begin with `prefix`.
@@ -39,6 +51,10 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   // For the next launch on `devices` (ids by logical id), of which all that are this process's take part.
   std::shared_ptr<Collectives> Join(const std::vector<int32_t>& devices);
 
+  // Each waits for the other side. Errors say which device of which process did not come.
+  Status SendBuffer(const TransferId& id, const void* data, int64_t bytes);
+  Status ReceiveBuffer(const TransferId& id, void* data, int64_t bytes);
+
   // No more use of the store from here on.
   void Close();
 
@@ -51,6 +67,8 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   // Leaves word that this process gave up the launch.
   void Report(uint64_t launch, const Status& status);
 
+  // Data at `data`, in pieces that every transport can send.
+  Status Move(const TransferId& id, char* data, int64_t bytes, bool sends);
   std::string KeyOf(uint64_t launch) const;
   void Watch();
   void LookForReports();

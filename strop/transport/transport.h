@@ -47,7 +47,7 @@ struct ProcessPlace {
   int32_t rank = 0;
   int32_t size = 1;
   std::string address;  // at which the others reach this one; empty: the library's choice
-  Milliseconds timeout{300000};
+  Milliseconds timeout{1800000};
 };
 
 // Opens the library `name` ("gloo", "mpi") and connects all processes, which must all call this. `prefix` begins the

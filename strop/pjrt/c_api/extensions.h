@@ -106,6 +106,71 @@ struct PJRT_Shardings_Extension {
 };
 STROP_PJRT_SIZE(PJRT_Shardings_Extension, executable_output_shardings, 40);
 
+// Transfers between processes: of each buffer, the device at the other end and a key, which both ends give alike. The
+// first two functions are an older form.
+struct PJRT_Transfers_PJRT_Client_CrossHostSendBuffers_Args {
+  size_t struct_size;
+  PJRT_Extension_Base* extension_start;
+  PJRT_Client* client;
+  size_t num_buffers;
+  PJRT_Buffer** buffers;
+  const int32_t* dst_global_device_ids;
+  const int64_t* transfer_keys;
+  PJRT_Event** send_events;  // out, num_buffers
+};
+STROP_PJRT_SIZE(PJRT_Transfers_PJRT_Client_CrossHostSendBuffers_Args, send_events, 64);
+struct PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers_Args {
+  size_t struct_size;
+  PJRT_Extension_Base* extension_start;
+  PJRT_Client* client;
+  size_t num_shapes;
+  size_t* shape_num_dims;
+  const int64_t** dims;
+  PJRT_Buffer_Type* element_types;
+  PJRT_Buffer_MemoryLayout** layouts;
+  PJRT_Device* device;
+  const int32_t* src_global_device_ids;
+  const int64_t* transfer_keys;
+  PJRT_Buffer** buffers;  // out, num_shapes
+};
+STROP_PJRT_SIZE(PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers_Args, buffers, 96);
+struct PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers_Args {
+  size_t struct_size;
+  PJRT_Extension_Base* extension_start;
+  PJRT_Client* client;
+  size_t num_shapes;
+  size_t* shape_num_dims;
+  const int64_t** dims;
+  PJRT_Buffer_Type* element_types;
+  PJRT_Buffer_MemoryLayout** layouts;
+  PJRT_Device* device;
+  void* notifier_user_arg;
+  void (*notifier)();
+  PJRT_Buffer** buffers;  // out
+  size_t num_buffers;     // out
+};
+STROP_PJRT_SIZE(PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers_Args, num_buffers, 104);
+struct PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args {
+  size_t struct_size;
+  PJRT_Extension_Base* extension_start;
+  PJRT_Buffer* buffer;
+  PJRT_Event* event;
+  char** serialized_descriptor;
+  size_t* serialized_descriptor_size;
+  void* on_done_user_arg;
+  void (*on_done)(PJRT_Error* error, bool sends_were_enqueued, void* user_arg);
+};
+STROP_PJRT_SIZE(PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args, on_done, 64);
+
+struct PJRT_CrossHostTransfers_Extension {
+  PJRT_Extension_Base base;
+  PJRT_Error* (*make_cross_host_receive_buffers)(PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers_Args*);
+  void (*copy_to_remote_device)(PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args*);
+  PJRT_Error* (*cross_host_receive_buffers)(PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers_Args*);
+  PJRT_Error* (*cross_host_send_buffers)(PJRT_Transfers_PJRT_Client_CrossHostSendBuffers_Args*);
+};
+STROP_PJRT_SIZE(PJRT_CrossHostTransfers_Extension, cross_host_send_buffers, 56);
+
 // FFI: user data for the typed custom calls of one execution, and handlers.
 struct PJRT_FFI_Type_Info {
   void (*deleter)(void* object);

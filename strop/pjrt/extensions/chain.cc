@@ -68,6 +68,7 @@ PJRT_Extension_Base* Extensions() {
   chain = MemoryDescriptionsExtension(chain);
   chain = FfiExtension(chain);
   chain = ShardingsExtension(chain);
+  chain = CrossHostTransfersExtension(chain);
   return LayoutsExtension(chain);
 }
 

@@ -56,6 +56,14 @@ def arrays(rank):
     np.testing.assert_array_equal(multihost_utils.global_array_to_host_local_array(y, mesh, P("data")), mine)
     z = jax.jit(lambda x: x, out_shardings=NamedSharding(mesh, P(None, None)))(y)
     np.testing.assert_array_equal(z, whole)
+    # From the devices of one process to those of another, and back.
+    one, other = (jax.sharding.Mesh(np.array(jax.devices()[k * here : (k + 1) * here]), ("x",)) for k in (0, 1))
+    a = jax.device_put(whole[: 2 * here], NamedSharding(one, P("x")))
+    b = jax.device_put(a, NamedSharding(other, P("x")))
+    c = jax.device_put(b, NamedSharding(one, P("x")))
+    for there in (a, b, c):
+        for shard in there.addressable_shards:
+            np.testing.assert_array_equal(shard.data, whole[: 2 * here][shard.index])
     # A program on this process's devices alone is nobody else's business.
     np.testing.assert_array_equal(jax.jit(lambda x: x + 1)(whole) if rank == 0 else whole + 1, whole + 1)
 
