@@ -37,7 +37,7 @@ def initialize() -> None:
 
 
 def _make_client(xb):
-    client = xb.make_pjrt_c_api_client(NAME, lapack.create_options() | processes.create_options())
+    client = xb.make_pjrt_c_api_client(NAME, lapack.create_options() | processes.jax_options())
     requested = [p.strip() for p in (xb.config.jax_platforms.value or "").split(",") if p.strip()]
     if requested and "cpu" not in requested:
         # Host callbacks place their arguments with local_devices(backend="cpu").

@@ -13,7 +13,7 @@ import os
 import pathlib
 
 import strop
-from strop import lapack
+from strop import lapack, processes
 
 __all__ = ["LibraryPlugin", "StropPlugin"]
 
@@ -75,13 +75,16 @@ def _classes() -> dict:
             return super().library_path() if os.environ.get("STROP_LIBRARY_PATH") else str(strop.library_path())
 
         def client_create_options(self) -> dict:
-            return lapack.create_options()
+            return lapack.create_options() | processes.torchrun_options()
 
         def physical_chip_count(self) -> int:
             return 1  # processes that xmp.spawn starts: the devices share a process, and its threads
 
+        def host_index(self) -> int:
+            return processes.torchrun_place()[0]
+
         def requires_xla_coordinator(self) -> bool:
-            return False
+            return processes.torchrun_place()[1] > 1  # it has the store in which the processes find each other
 
     def register_named_library(plugins) -> None:
         device = os.environ.get("PJRT_DEVICE", "").split("_")[0].upper()

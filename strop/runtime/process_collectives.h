@@ -73,6 +73,8 @@ class ProcessCollectives : public Collectives {
   Status Start(const Gathering& gathering, const Message& message, int64_t piece, std::unique_ptr<Transfer>& transfer);
   Status Explain(const Gathering& gathering, const Message& message, const Status& status) const;
 
+  static Status SumHere(const Gathering& gathering, ElementType type, ReductionKind kind, int64_t count, char* sum);
+  static Status SumParts(ElementType type, ReductionKind kind, int64_t count, const std::vector<char*>& parts);
   Status ReduceWhole(const Gathering& gathering, ElementType type, ReductionKind kind, int64_t count, const char* own);
   Status ReduceByShares(const Gathering& gathering, ElementType type, ReductionKind kind, int64_t count,
                         const char* own);

@@ -10,6 +10,8 @@ namespace {
 
 // How often those who wait look for word from other processes.
 constexpr std::chrono::seconds kLook{1};
+// A few buffers of gradients of a model that a CPU trains.
+constexpr int64_t kMostScratchBytes = int64_t{256} << 20;
 
 }  // namespace
 
@@ -70,6 +72,32 @@ void ProcessGroup::Enter(uint64_t launch, ProcessCollectives* collectives) {
 void ProcessGroup::Leave(uint64_t launch) {
   std::lock_guard<std::mutex> lock(mutex_);
   active_.erase(launch);
+}
+
+Scratch ProcessGroup::TakeScratch(int64_t bytes) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = scratch_.lower_bound(bytes);
+    if (found != scratch_.end() && found->first <= 2 * bytes) {
+      const int64_t size = found->first;
+      std::unique_ptr<char[]> memory = std::move(found->second);
+      scratch_.erase(found);
+      scratch_bytes_ -= size;
+      return Scratch(this, std::move(memory), size);
+    }
+  }
+  return Scratch(this, std::make_unique_for_overwrite<char[]>(static_cast<size_t>(bytes)), bytes);
+}
+
+Scratch::~Scratch() {
+  std::lock_guard<std::mutex> lock(group_->mutex_);
+  if (size_ == 0 || size_ > kMostScratchBytes) return;
+  if (group_->scratch_bytes_ + size_ > kMostScratchBytes) {
+    group_->scratch_.clear();
+    group_->scratch_bytes_ = 0;
+  }
+  group_->scratch_bytes_ += size_;
+  group_->scratch_.emplace(size_, std::move(memory_));
 }
 
 Status ProcessGroup::Move(const TransferId& id, char* data, int64_t bytes, bool sends) {

@@ -21,6 +21,7 @@
 namespace strop {
 
 class ProcessCollectives;
+class ProcessGroup;
 
 // The longest message: MPI counts bytes in an int.
 inline constexpr int64_t kPieceBytes = int64_t{1} << 30;
@@ -32,6 +33,22 @@ uint64_t SpreadBits(uint64_t x);
 struct TransferId {
   int64_t key = 0;
   int32_t from = 0, to = 0;
+};
+
+// Memory for a while, not cleared.
+class Scratch {
+ public:
+  Scratch(ProcessGroup* group, std::unique_ptr<char[]> memory, int64_t size)
+      : group_(group), memory_(std::move(memory)), size_(size) {}
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch();
+  char* data() const { return memory_.get(); }
+
+ private:
+  ProcessGroup* group_;
+  std::unique_ptr<char[]> memory_;
+  int64_t size_;
 };
 
 class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
@@ -51,6 +68,9 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   // For the next launch on `devices` (ids by logical id), of which all that are this process's take part.
   std::shared_ptr<Collectives> Join(const std::vector<int32_t>& devices);
 
+  // At least `bytes`. The memory of fresh pages costs more than sums over it: what was used is kept for the next.
+  Scratch TakeScratch(int64_t bytes);
+
   // Each waits for the other side. Errors say which device of which process did not come.
   Status SendBuffer(const TransferId& id, const void* data, int64_t bytes);
   Status ReceiveBuffer(const TransferId& id, void* data, int64_t bytes);
@@ -60,6 +80,7 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
 
  private:
   friend class ProcessCollectives;
+  friend class Scratch;
 
   // Of collectives: they live between the two calls.
   void Enter(uint64_t launch, ProcessCollectives* collectives);
@@ -83,8 +104,10 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
 
   std::mutex mutex_;  // of all below
   std::condition_variable changed_;
-  std::map<std::vector<int32_t>, uint64_t> launches_;  // so far, by devices
-  std::map<uint64_t, ProcessCollectives*> active_;     // by launch
+  std::map<std::vector<int32_t>, uint64_t> launches_;        // so far, by devices
+  std::map<uint64_t, ProcessCollectives*> active_;           // by launch
+  std::multimap<int64_t, std::unique_ptr<char[]>> scratch_;  // not in use, by size
+  int64_t scratch_bytes_ = 0;                                // of it
   bool closed_ = false;
   std::thread watcher_;
 };
