@@ -3,7 +3,7 @@
   make FILES --out=D  the programs of collectives_cases.py (without FILES), or HLO files with shardings, and XLA:CPU's modules of them
   counts --out=D      bytes and number of collectives, ours beside XLA's, as `strop opt --stats` counts both (strop/analysis/collective_traffic.h): bytes that
                       leave one device, on a ring; loops as often as they run
-  time --out=D        the time of our passes that partition, beside XLA's whole compilation and beside our own for 4,096 devices
+  time --out=D        the time of our passes that partition beside that of XLA's, and for 4,096 devices: the least of several runs
 
 FILES are .hlo files or folders of them. --only=TEXT leaves out names without it; --json=FILE keeps what was found. STROP_PYTHON names a Python that has JAX."""
 import json
@@ -19,6 +19,8 @@ from optimizer import STROP, Refused, strop
 from progress import Failure
 
 MOST_ABOVE = 1.2
+RUNS = 5
+MORE = 512
 AT_A_TIME = 40  # HLO files a process
 
 
@@ -64,6 +66,10 @@ def as_jax_compiles(path, place):
     return changed
 
 
+def geometric(ratios):
+    return math.exp(sum(map(math.log, ratios)) / len(ratios))
+
+
 def total(statistics):
     collectives = statistics.get("collectives", {})
     return sum(number for number, _ in collectives.values()), sum(size for _, size in collectives.values())
@@ -97,7 +103,7 @@ def counts(options, _):
         print(f"| {f['name']} | {number} | {number_xla} | {size} | {size_xla} | {ratio} |")
     for name, reason in refused:
         print(f"{name}: {reason}")
-    mean = math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else 1
+    mean = geometric(ratios) if ratios else 1
     silent = sum(not f["ours"][1] and not f["xla"][1] for f in found)
     only_ours, only_xla = (sum(bool(f[a][1]) and not f[b][1] for f in found) for a, b in (("ours", "xla"), ("xla", "ours")))
     print(f"\n{len(found)} programs, {len(refused)} refused; {len(ratios)} in which both send: geometric mean {mean:.3f}, {sum(r > MOST_ABOVE for r in ratios)} above "
@@ -105,8 +111,52 @@ def counts(options, _):
     return 0
 
 
+# ---- time ------------------------------------------------------------------------------------------------------------
+
+PASSES = ("sharding-propagation", "spmd-partitioner")
+
+
+def partitioning(path):
+    """Seconds of our passes, the least of several runs."""
+    least = math.inf
+    for _ in range(RUNS):
+        told = strop("opt", path, "--timing").stderr
+        least = min(least, sum(float(line.split()[0]) for line in told.splitlines() if any(f" {p} " in line for p in PASSES)) / 1e3)
+    return least
+
+
+def on_more_devices(text, times):
+    """The same program where all that it does is done `times` times: the mesh has one more axis, the largest."""
+    text = re.sub(r"mhlo.num_partitions = (\d+)", lambda m: f"mhlo.num_partitions = {int(m[1]) * times}", text)
+    return re.sub(r'sdy\.mesh @(\w+) = <\[', rf'sdy.mesh @\1 = <["more"={times}, ', text)
+
+
+def time_(options, _):
+    shares, growth = [], []
+    print("| program | partitioning, ours, ms | XLA's | ratio | 512 times as many devices | ratio |\n|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as place:
+        larger = Path(place) / "larger.mlir"
+        for path in programs(options):
+            theirs = float(path.with_name(f"{path.stem}.seconds").read_text().split()[1])
+            if path.suffix != ".mlir" or not theirs:
+                continue
+            larger.write_text(on_more_devices(path.read_text(), MORE))
+            try:
+                ours, most = partitioning(path), partitioning(larger)
+            except Refused as reason:
+                print(f"{path.stem}: {reason}")
+                continue
+            shares.append(ours / theirs)
+            growth.append(most / ours)
+            print(f"| {path.stem} | {1e3 * ours:.2f} | {1e3 * theirs:.2f} | {shares[-1]:.3f} | {1e3 * most:.2f} | {growth[-1]:.2f} |")
+    if shares:
+        print(f"\n{len(shares)} programs: geometric mean {geometric(shares):.3f} of XLA's time, at most {max(shares):.3f}; with {MORE} times as many devices "
+              f"{geometric(growth):.2f} times as long, at most {max(growth):.2f}")
+    return 0
+
+
 def collectives(arguments):
-    commands = {"make": make, "counts": counts}
+    commands = {"make": make, "counts": counts, "time": time_}
     if not arguments or arguments[0] not in commands:
         raise Failure(f"collectives takes one of {', '.join(commands)}")
     if not STROP.exists():

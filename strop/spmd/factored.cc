@@ -72,9 +72,11 @@ class Chooser {
     return axes;
   }
 
-  // Where all operands are cut alike along a dimension that is reduced, the program wants parts to be summed.
+  // Where all operands are cut alike along a dimension that is reduced, the program wants parts to be summed. Of a
+  // scatter's updates nothing follows for what they are added to.
   FactorAxes CutByAllOperands() {
     FactorAxes out(rule_.factors.size());
+    if (i_.op() == Op::Scatter) return out;
     for (size_t f = 0; f < out.size(); ++f) {
       if (rule_.factors[f].kind != FactorKind::Reduction) continue;
       bool all = true;

@@ -151,6 +151,23 @@ class Planner {
   std::vector<Move> moves_;
 };
 
+// A dimension in so many pieces that most of what an all-gather joined would be padding: there the bits of all pieces,
+// each where it belongs, are summed.
+bool MostlyPadding(const Mesh& mesh, const Shape& whole, const Spec& before, const Move& move) {
+  if (move.kind != Kind::AllGather || IsComplex(whole.type()) || Bits(whole.type()) < 8) return false;
+  const int64_t joined = mesh.ShardShape(whole, move.after).dim(move.dim);
+  return joined > 0 && mesh.SizeOf(move.axes) * mesh.ShardShape(whole, before).dim(move.dim) > 2 * joined;
+}
+
+ElementType UnsignedOf(ElementType type) {
+  switch (Bits(type)) {
+    case 8: return ElementType::U8;
+    case 16: return ElementType::U16;
+    case 32: return ElementType::U32;
+    default: return ElementType::U64;
+  }
+}
+
 }  // namespace
 
 double BytesOf(const Mesh& mesh, const Shape& whole, const Spec& before, const Move& move) {
@@ -159,7 +176,10 @@ double BytesOf(const Mesh& mesh, const Shape& whole, const Spec& before, const M
   switch (move.kind) {
     case Kind::Slice:
     case Kind::FirstPart: return 0;
-    case Kind::AllGather: return bytes * (n - 1);
+    case Kind::AllGather: {
+      const auto joined = static_cast<double>(mesh.ShardShape(whole, move.after).byte_size());
+      return MostlyPadding(mesh, whole, before, move) ? joined * 2 * (n - 1) / n : bytes * (n - 1);
+    }
     case Kind::AllReduce: return bytes * 2 * (n - 1) / n;
     case Kind::ReduceScatter:
     case Kind::AllToAll: return bytes * (n - 1) / n;
@@ -199,7 +219,9 @@ Instruction* Resharder::Emit(Builder& b, Instruction* shard, const Shape& whole,
                              Op combiner) {
   switch (move.kind) {
     case Kind::Slice: return Slice(b, shard, whole, move);
-    case Kind::AllGather: return AllGather(b, shard, whole, move);
+    case Kind::AllGather:
+      return MostlyPadding(mesh_, whole, before, move) ? SumOfPieces(b, shard, whole, move)
+                                                       : AllGather(b, shard, whole, move);
     case Kind::AllToAll: return AllToAll(b, shard, move);
     case Kind::Permute: return Permute(b, shard, before, move);
     case Kind::FirstPart: return FirstPart(b, shard, move.axes);
@@ -259,6 +281,33 @@ Instruction* Resharder::AllGather(Builder& b, Instruction* shard, const Shape& w
   Dims start(shape.rank(), 0), limit(shape.dims().begin(), shape.dims().end()), stride(shape.rank(), 1);
   limit[move.dim] = size;
   return b.Slice(all, start, limit, stride);
+}
+
+Instruction* Resharder::SumOfPieces(Builder& b, Instruction* shard, const Shape& whole, const Move& move) {
+  const int64_t d = move.dim, size = shard->shape().dim(d), all = mesh_.ShardShape(whole, move.after).dim(d);
+  const ElementType type = shard->shape().type(), bits = UnsignedOf(type);
+  auto number = [&](int64_t n) { return b.Constant(Literal::ScalarOfInt(ElementType::S32, n)); };
+  Instruction* piece = type == ElementType::Pred ? b.Convert(shard, bits) : b.BitcastConvert(shard, bits);
+  if (!piece) return nullptr;
+  // What lies beyond the end comes after it, and is cut off.
+  Int64Vector dims = piece->shape().dims();
+  dims[d] = all + size;
+  Instruction* start =
+      b.Make(Op::Minimum, {b.Make(Op::Multiply, {Coordinate(b, move.axes), number(size)}), number(all)});
+  std::vector<Instruction*> operands = {b.Splat(bits, 0, dims), piece};
+  for (int64_t k = 0; k < whole.rank(); ++k) operands.push_back(k == d ? start : number(0));
+  Instruction* placed = b.Make(Op::DynamicUpdateSlice, operands, NoAttrs{}, {}, nullptr);
+  if (!placed) return nullptr;
+  Dims first(whole.rank(), 0), limit(dims.begin(), dims.end()), stride(whole.rank(), 1);
+  limit[d] = all;
+  Instruction* part = b.Slice(placed, first, limit, stride);
+  if (!part) return nullptr;
+  Computation* called[] = {Combiner(*b.computation()->module(), Op::Add, bits)};
+  const Shape shape = part->shape();
+  Instruction* sum =
+      b.Make(Op::AllReduce, std::span(&part, 1), mesh_.GroupsAlong(move.axes, replicas_), called, &shape);
+  if (!sum) return nullptr;
+  return type == ElementType::Pred ? b.Convert(sum, type) : b.BitcastConvert(sum, type);
 }
 
 // Dimension `dim2` is cut into pieces for the devices, what comes from them is joined along `dim`:

@@ -56,6 +56,7 @@ class Resharder {
                     Op combiner);
   Instruction* Slice(Builder& b, Instruction* shard, const Shape& whole, const Move& move);
   Instruction* AllGather(Builder& b, Instruction* shard, const Shape& whole, const Move& move);
+  Instruction* SumOfPieces(Builder& b, Instruction* shard, const Shape& whole, const Move& move);
   Instruction* AllToAll(Builder& b, Instruction* shard, const Move& move);
   Instruction* Permute(Builder& b, Instruction* shard, const Spec& before, const Move& move);
   Instruction* FirstPart(Builder& b, Instruction* shard, const Axes& axes);
