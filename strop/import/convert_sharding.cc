@@ -304,6 +304,15 @@ Result<Computation*> Body(OpImport& op, std::string_view name, std::vector<Shape
   return body;
 }
 
+// Are there values whose parts, one a device, are still to be summed?
+bool HasParts(const MlirAttr* shardings) {
+  const MlirAttr* list = shardings ? shardings->Find("shardings") : nullptr;
+  return list && std::any_of(list->elements.begin(), list->elements.end(), [](const MlirAttr* sharding) {
+           const MlirAttr* axes = sharding->Find("unreduced_axes");
+           return axes && !axes->elements.empty();
+         });
+}
+
 }  // namespace
 
 Status ConvertNamedComputation(OpImport& op) {
@@ -327,6 +336,7 @@ Status ConvertManualComputation(OpImport& op) {
     same = same && local[i].Compatible(op.operand(static_cast<int64_t>(i))->shape());
   Shape result = body->root()->shape();
   Computation* called[] = {body};
+  same = same && !(HasParts(op.attr("in_shardings")) || HasParts(op.attr("out_shardings")));
   if (same && result.Compatible(op.ResultShape())) return op.Emit(Op::Call, op.operands(), CallAttrs{}, called);
   if (op.module().single_device()) {
     return op.Unsupported("the body sees shards, but the module is for one device");

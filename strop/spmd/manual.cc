@@ -35,6 +35,26 @@ bool StatesShardings(const Module& module) {
   return false;
 }
 
+void RemoveMarksOfElements(Module& module) {
+  for (Computation* c : module.computations()) {
+    for (Instruction* caller : c->instructions()) {
+      if (Is(caller->op(), kControlFlow) || caller->op() == Op::Fusion) continue;
+      for (Computation* function : caller->called()) {
+        for (Instruction* i = function->first(); i;) {
+          Instruction* next = i->next();
+          if (IsMark(*i)) {
+            Instruction* operand = i->operand(0);
+            i->ReplaceAllUsesWith(operand);
+            if (function->root() == i) function->set_root(operand);
+            function->Remove(i);
+          }
+          i = next;
+        }
+      }
+    }
+  }
+}
+
 ManualRegions::ManualRegions(const Module& module) : local_(module.id_bound(), false) { Visit(*module.entry(), false); }
 
 bool ManualRegions::IsLocal(const Instruction& i) {

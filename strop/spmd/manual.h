@@ -16,6 +16,9 @@ bool IsMark(const Instruction& instruction);
 // Does anything in the module say how values lie over devices? Otherwise each device runs it as it is.
 bool StatesShardings(const Module& module);
 
+// Functions of single elements, as reductions have, lie nowhere: what marks say there of their values goes.
+void RemoveMarksOfElements(Module& module);
+
 class ManualRegions {
  public:
   explicit ManualRegions(const Module& module);

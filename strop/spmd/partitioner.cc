@@ -286,7 +286,6 @@ class Partitioner {
         Instruction* value = values_.RequireWhole(b, operand);
         values.push_back(spec ? value : GatherShards(b, value, tiling, whole, replicas_));
         specs.push_back(spec ? *spec : Spec(whole.rank()));
-        Settled(b, whole, values.back(), specs.back());
       }
     }
     Instruction* value = call.shape().IsTuple() ? b.Tuple(values) : values[0];
@@ -295,15 +294,6 @@ class Partitioner {
     values_.Replaced(call);
     ++changed_;
     return OkStatus();
-  }
-
-  // Parts that a region leaves unsummed are summed where they come out.
-  void Settled(Builder& b, const Shape& whole, Instruction*& value, Spec& spec) {
-    if (spec.unreduced.empty()) return;
-    Spec to = spec;
-    to.unreduced.clear();
-    value = values_.resharder().Reshard(b, value, whole, spec, to);
-    spec = std::move(to);
   }
 
   // ---- marks, and calls that one device makes
@@ -413,7 +403,6 @@ class Partitioner {
         spec = *std::move(read);
         parameter.set_shape(mesh_.ShardShape(whole, spec));
         changed_ += !spec.whole();
-        Settled(b, whole, value, spec);
       } else {
         STROP_ASSIGN(Tiling tiling, TilingAt(parameter, sharding, whole));
         parameter.set_shape(ShardShape(whole, tiling));
@@ -565,6 +554,7 @@ class Partitioner {
 
 Result<int64_t> PartitionModule(Module& module, const WholeOp& told) {
   if (module.config().num_partitions <= 1 || !StatesShardings(module)) return 0;
+  RemoveMarksOfElements(module);
   GiveEachCallerItsOwn(module);
   return Partitioner(module, told).Run();
 }
