@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <optional>
 #include <unordered_map>
 
 #include "strop/tools/checks.h"
@@ -23,22 +24,38 @@ struct ExplainSettings {
   bool plan = false, all = false, memory = false;
   int64_t runs = 0;    // 0: not run
   MachinePeaks peaks;  // given by the user
+  LinkModel link;
 };
+
+// Two positive numbers, "A,B".
+std::optional<std::pair<double, double>> ParsePair(const std::string& text) {
+  const size_t comma = text.find(',');
+  char* end = nullptr;
+  const double first = std::strtod(text.c_str(), &end);
+  const bool ok = comma != text.npos && end == text.c_str() + comma;
+  const double second = ok ? std::strtod(text.c_str() + comma + 1, &end) : 0;
+  if (!ok || *end != 0 || !(first > 0) || !(second > 0)) return std::nullopt;
+  return std::pair(first, second);
+}
 
 // "--peak=GFLOPS,GBPS"
 Result<MachinePeaks> ParsePeaks(const std::string& text) {
   MachinePeaks peaks;
-  const size_t comma = text.find(',');
-  char* end = nullptr;
-  const double flops = std::strtod(text.c_str(), &end);
-  const bool ok = comma != text.npos && end == text.c_str() + comma;
-  const double bytes = ok ? std::strtod(text.c_str() + comma + 1, &end) : 0;
-  if (!ok || *end != 0 || !(flops > 0) || !(bytes > 0))
+  const auto pair = ParsePair(text);
+  if (!pair)
     return InvalidArgument("--peak=", text, " is not accepted: expected GFLOP/s and GB/s, as in --peak=200,20");
-  peaks.flops_per_second = flops * 1e9;
-  peaks.bandwidths.push_back({INT64_MAX, bytes * 1e9});
+  peaks.flops_per_second = pair->first * 1e9;
+  peaks.bandwidths.push_back({INT64_MAX, pair->second * 1e9});
   peaks.how = "given by --peak";
   return peaks;
+}
+
+// "--link=US,GBPS"
+Result<LinkModel> ParseLink(const std::string& text) {
+  const auto pair = ParsePair(text);
+  if (!pair)
+    return InvalidArgument("--link=", text, " is not accepted: expected microseconds and GB/s, as in --link=1,50");
+  return LinkModel{pair->first * 1e-6, pair->second * 1e9};
 }
 
 Result<ExplainSettings> TakeSettings(Arguments& arguments) {
@@ -52,6 +69,10 @@ Result<ExplainSettings> TakeSettings(Arguments& arguments) {
   STROP_ASSIGN(const std::string peaks, arguments.TakeValue("--peak"));
   if (!peaks.empty()) {
     STROP_ASSIGN(s.peaks, ParsePeaks(peaks));
+  }
+  STROP_ASSIGN(const std::string link, arguments.TakeValue("--link"));
+  if (!link.empty()) {
+    STROP_ASSIGN(s.link, ParseLink(link));
   }
   if (json && html) return InvalidArgument("--json and --html are two formats; give one");
   const auto ends_with = [&](std::string_view ending) {
@@ -129,7 +150,7 @@ Status RunExplain(Arguments& arguments) {
     STROP_ASSIGN(compiled, Compile(std::move(module), *backend, settings));
   }
   const ExplainReport report =
-      MakeReport(*compiled, *backend, before, s.peaks.how.empty() ? backend->MeasurePeaks() : s.peaks, profile);
+      MakeReport(*compiled, *backend, before, s.peaks.how.empty() ? backend->MeasurePeaks() : s.peaks, profile, s.link);
   switch (s.format) {
     case Format::kJson: return WriteFile(s.out, ReportJson(report));
     case Format::kHtml: return WriteFile(s.out, ReportHtml(report));

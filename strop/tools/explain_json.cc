@@ -60,6 +60,11 @@ Json MemoryJson(const ExplainReport& r) {
           {"timeline", std::move(timeline)}};
 }
 
+Json CollectiveJson(const ExplainedCollective& c) {
+  return {{"name", c.name},   {"op", c.op},       {"shape", c.shape}, {"source", c.source},  {"count", c.count},
+          {"times", c.times}, {"group", c.group}, {"bytes", c.bytes}, {"seconds", c.seconds}};
+}
+
 Json ToJson(const ExplainReport& r) {
   Json out = {{"version", kVersion},
               {"name", r.name},
@@ -83,6 +88,11 @@ Json ToJson(const ExplainReport& r) {
               {"kernels", Json::array()},
               {"copies", Json::array()},
               {"not_fused", Json::array()}};
+  if (r.devices > 1) {
+    out["devices"] = r.devices;
+    out["collectives"] = Json::array();
+    for (const ExplainedCollective& c : r.collectives) out["collectives"].push_back(CollectiveJson(c));
+  }
   if (r.measured > 0) {
     out["measured_seconds"] = r.measured;
     out["runs"] = r.profiled_runs;

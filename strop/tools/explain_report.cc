@@ -4,6 +4,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "strop/analysis/collective_traffic.h"
 #include "strop/ir/printer.h"
 #include "strop/ir/source_line.h"
 
@@ -15,13 +16,14 @@ constexpr double kFlopsOfTranscendental = 20;  // of exp and its like, in polyno
 class Reporter {
  public:
   Reporter(const CompiledProgram& program, const Backend& backend, int64_t instructions, MachinePeaks peaks,
-           const RunProfile& profile)
+           const RunProfile& profile, const LinkModel& link)
       : program_(program), spec_(program.executable->spec()), profile_(profile) {
     r_.name = program.executable->name();
     r_.backend = std::string(backend.name());
     r_.target = backend.target().description;
     r_.instructions = instructions;
     r_.peaks = std::move(peaks);
+    r_.link = link;
   }
 
   ExplainReport Make() {
@@ -37,6 +39,7 @@ class Reporter {
     AddKernels();
     AddCopies();
     AddRules();
+    AddCollectives();
     AddMemory();
     for (const ScheduleDecision& d : program_.explanation.schedule) {
       if (d.order == ScheduleOrder::kAsWritten && !d.computation->IsEntry()) continue;
@@ -168,6 +171,38 @@ class Reporter {
                      [](const ExplainedRule& a, const ExplainedRule& b) { return a.bytes > b.bytes; });
   }
 
+  void AddCollectives() {
+    const Result<std::shared_ptr<const Module>> module = program_.module->Get();
+    if (!module.ok()) return;
+    r_.devices = (*module)->config().num_partitions * (*module)->config().replica_count;
+    std::map<std::string, size_t> known;
+    for (const CollectiveTraffic& c : CollectivesOf(**module)) {
+      ExplainedCollective one;
+      one.name = c.at->name();
+      one.op = std::string(Name(c.at->op()));
+      one.shape = c.at->shape().WithoutLayout().ToString();
+      one.source = c.at->metadata().Location().empty() ? c.at->metadata().op_name : c.at->metadata().Location();
+      one.group = c.group;
+      one.times = c.times;
+      const auto times = static_cast<double>(c.times);
+      one.bytes = times * c.bytes;
+      one.seconds = times * static_cast<double>(c.hops) * r_.link.seconds + one.bytes / r_.link.bytes_per_second;
+      const auto [at, is_new] =
+          known.try_emplace(StrCat(one.op, '|', one.shape, '|', one.source, '|', one.group), r_.collectives.size());
+      if (is_new) {
+        r_.collectives.push_back(std::move(one));
+        continue;
+      }
+      ExplainedCollective& all = r_.collectives[at->second];
+      ++all.count;
+      all.times += one.times;
+      all.bytes += one.bytes;
+      all.seconds += one.seconds;
+    }
+    std::stable_sort(r_.collectives.begin(), r_.collectives.end(),
+                     [](const ExplainedCollective& a, const ExplainedCollective& b) { return a.seconds > b.seconds; });
+  }
+
   void AddMemory() {
     const MemoryProfile& m = program_.explanation.memory;
     r_.arguments = m.arguments;
@@ -196,8 +231,8 @@ class Reporter {
 }  // namespace
 
 ExplainReport MakeReport(const CompiledProgram& program, const Backend& backend, int64_t instructions,
-                         MachinePeaks peaks, const RunProfile& profile) {
-  return Reporter(program, backend, instructions, std::move(peaks), profile).Make();
+                         MachinePeaks peaks, const RunProfile& profile, const LinkModel& link) {
+  return Reporter(program, backend, instructions, std::move(peaks), profile, link).Make();
 }
 
 }  // namespace strop::tools

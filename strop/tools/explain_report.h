@@ -50,6 +50,20 @@ struct ExplainedRule {
   std::string example;  // "%add.3 (model.py:12): %dot.4: dot reads its operands from memory"
 };
 
+// Equal collectives of one line of the program.
+struct ExplainedCollective {
+  std::string name, op, shape, source;
+  int64_t count = 1, times = 1;  // how many there are, how often all of them run
+  int64_t group = 1;             // devices that meet
+  double bytes = 0;              // that leave a device, all together
+  double seconds = 0;            // all together
+};
+
+// What a message between two devices costs: seconds + bytes / bytes_per_second.
+struct LinkModel {
+  double seconds = 1e-6, bytes_per_second = 50e9;
+};
+
 struct ExplainReport {
   std::string name, backend, target;
   int64_t instructions = 0;
@@ -60,7 +74,10 @@ struct ExplainReport {
   std::vector<Timing> timings;
   std::vector<ExplainedKernel> kernels;  // the most expensive first: as measured, or as estimated
   std::vector<ExplainedCopy> copies;     // the largest first
-  std::vector<ExplainedRule> rules;      // by what they cost in bytes
+  int64_t devices = 1;                   // that the program is for; all else is what one of them does
+  LinkModel link;
+  std::vector<ExplainedCollective> collectives;  // the most expensive first
+  std::vector<ExplainedRule> rules;              // by what they cost in bytes
   std::vector<std::string> interpreted, recomputed;
   int64_t arguments = 0, constants = 0, results = 0, donated = 0, temporaries = 0, peak = 0, unshared = 0;
   std::string peak_step;
@@ -83,7 +100,7 @@ struct RunProfile {
 };
 
 ExplainReport MakeReport(const CompiledProgram& program, const Backend& backend, int64_t instructions,
-                         MachinePeaks peaks, const RunProfile& profile);
+                         MachinePeaks peaks, const RunProfile& profile, const LinkModel& link);
 
 struct TextStyle {
   size_t most = 12;     // rows of a list

@@ -107,6 +107,33 @@ std::string OperandsText(const ExplainedKernel& k) {
   return out;
 }
 
+std::string DevicesText(const ExplainReport& r) {
+  double bytes = 0, seconds = 0;
+  int64_t times = 0;
+  for (const ExplainedCollective& c : r.collectives) {
+    bytes += c.bytes;
+    seconds += c.seconds;
+    times += c.times;
+  }
+  return StrCat(r.devices, ", each of which does what is said here and sends ", BytesText(static_cast<int64_t>(bytes)),
+                " in ", times, " collectives: ", TimeText(seconds), " on rings of links with ",
+                TimeText(r.link.seconds), " a message and ", Scaled(r.link.bytes_per_second), "B/s");
+}
+
+std::string CollectivesText(const ExplainReport& r, size_t most) {
+  if (r.devices <= 1) return "";
+  std::string out =
+      StrCat("\ncollectives, equal ones of a line together, by predicted time: ", r.collectives.size(), "\n");
+  Table table({"time", "sent", "runs", "devices", "collective", "shape", "where"}, 4);
+  const size_t shown = std::min(most, r.collectives.size());
+  for (size_t n = 0; n < shown; ++n) {
+    const ExplainedCollective& c = r.collectives[n];
+    table.Add({TimeText(c.seconds), BytesText(static_cast<int64_t>(c.bytes)), StrCat(c.times), StrCat(c.group),
+               StrCat(c.count > 1 ? StrCat(c.count, " x ") : "", "%", c.name), c.shape, c.source});
+  }
+  return out + table.ToString() + More(r.collectives.size(), shown);
+}
+
 std::string Summary(const ExplainReport& r) {
   std::string out =
       StrCat(r.name, " on ", r.backend, ": ", r.instructions, " instructions, ", r.num_kernels, " kernels, ",
@@ -130,6 +157,7 @@ std::string Summary(const ExplainReport& r) {
             r.donated > 0 ? StrCat(" (and ", BytesText(r.donated), " in arguments)") : "", ", ", BytesText(r.constants),
             " constants, ", BytesText(r.temporaries), " temporaries (", BytesText(r.peak), " alive at the peak, ",
             BytesText(r.unshared), " if none shared memory)\n");
+  if (r.devices > 1) StrAppend(out, "  devices    ", DevicesText(r), "\n");
   double total = 0;
   std::string phases;
   for (const Timing& t : r.timings) {
@@ -286,7 +314,7 @@ std::string ReportText(const ExplainReport& r, const TextStyle& style) {
   }
   const std::vector<Group> groups = GroupsOf(r);
   StrAppend(out, KernelsText(r, groups, style.most), FusionsText(groups, style.most / 2));
-  StrAppend(out, MemoryText(r, style.most / 2));
+  StrAppend(out, CollectivesText(r, style.most), MemoryText(r, style.most / 2));
   StrAppend(out, CopiesText(r, style.most), RecomputedText(r, style.most), RulesText(r, style.most));
   StrAppend(out, "\ninterpreted: ", r.interpreted.size(), "\n");
   for (const std::string& line : r.interpreted) StrAppend(out, "  ", line, "\n");

@@ -23,6 +23,7 @@ constexpr Flag kExplainFlags[] = {
     {"--plan", "", "Prints the plan as well: kernels, steps and buffers."},
     {"--profile", "N", "Runs it so often with random arguments, and tells the time of each kernel in the best run."},
     {"--peak", "GFLOPS,GBPS", "What the machine can do at best; without it that is measured."},
+    {"--link", "US,GBPS", "What a message between two devices takes: so long, and its bytes at this rate (1,50)."},
     {"--json", "", "Everything as JSON (docs/explain.md)."},
     {"--html", "", "Everything as a page that needs nothing but a browser."},
     {"-o", "OUT", "The file to write; .json and .html tell the format."},
