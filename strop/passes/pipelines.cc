@@ -61,6 +61,7 @@ void AddSimplification(PassPipeline& p, int optimization_level) {
     p.Add(PassId::LoopInvariantCodeMotion);
   }
   p.AddRepeated(kSettle, rounds);
+  if (optimization_level > 0) p.Add(PassId::CollectiveCombiner);  // nothing looks into it
 }
 
 }  // namespace strop

@@ -123,7 +123,7 @@ class Propagation {
  private:
   // ---- nodes
   int NewNode(const Instruction& at, int64_t leaf, const Shape& shape) {
-    if (!shape.IsArray() || shape.rank() == 0 || !shape.IsStatic()) return -1;
+    if (!shape.IsArray() || !shape.IsStatic()) return -1;
     Node node{&at, leaf, shape, Spec(shape.rank()), std::vector<bool>(shape.rank(), true), false, nullptr};
     nodes_.push_back(std::move(node));
     users_.emplace_back();
