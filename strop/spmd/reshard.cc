@@ -34,6 +34,7 @@ class Planner {
 
   std::vector<Move> Run() {
     Slices();
+    Places();
     Reductions();
     while (now_.dims != to_.dims) {
       Slices();
@@ -72,6 +73,20 @@ class Planner {
       if (missing.empty()) continue;
       now_.dims[d] = Joined(now_.dims[d], missing);
       Push(Kind::Slice, std::move(missing), d);
+    }
+  }
+
+  // What shall be unreduced along axes that cut it is so already, among zeros.
+  void Places() {
+    for (int64_t d = 0; d < whole_.rank(); ++d) {
+      size_t keep = now_.dims[d].size();
+      while (keep > 0 && Contains(to_.unreduced, now_.dims[d][keep - 1])) --keep;
+      if (keep == now_.dims[d].size() || keep < Common(now_.dims[d], to_.dims[d])) continue;
+      if (!Divides(mesh_, whole_, d, now_.dims[d])) continue;
+      Axes placed = From(now_.dims[d], keep);
+      now_.dims[d].resize(keep);
+      now_.unreduced = Joined(now_.unreduced, placed);
+      Push(Kind::Place, std::move(placed), d);
     }
   }
 
@@ -175,6 +190,7 @@ double BytesOf(const Mesh& mesh, const Shape& whole, const Spec& before, const M
   const auto n = static_cast<double>(mesh.SizeOf(move.axes));
   switch (move.kind) {
     case Kind::Slice:
+    case Kind::Place:
     case Kind::FirstPart: return 0;
     case Kind::AllGather: {
       const auto joined = static_cast<double>(mesh.ShardShape(whole, move.after).byte_size());
@@ -225,6 +241,7 @@ Instruction* Resharder::Emit(Builder& b, Instruction* shard, const Shape& whole,
     case Kind::AllToAll: return AllToAll(b, shard, move);
     case Kind::Permute: return Permute(b, shard, before, move);
     case Kind::FirstPart: return FirstPart(b, shard, move.axes);
+    case Kind::Place: return Place(b, shard, whole, move);
     case Kind::AllReduce:
     case Kind::ReduceScatter: {
       CollectiveAttrs attrs = mesh_.GroupsAlong(move.axes, replicas_);
@@ -283,24 +300,28 @@ Instruction* Resharder::AllGather(Builder& b, Instruction* shard, const Shape& w
   return b.Slice(all, start, limit, stride);
 }
 
-Instruction* Resharder::SumOfPieces(Builder& b, Instruction* shard, const Shape& whole, const Move& move) {
-  const int64_t d = move.dim, size = shard->shape().dim(d), all = mesh_.ShardShape(whole, move.after).dim(d);
-  const ElementType type = shard->shape().type(), bits = UnsignedOf(type);
+// The device's piece where it belongs, zeros elsewhere.
+Instruction* Resharder::Place(Builder& b, Instruction* piece, const Shape& whole, const Move& move) {
+  const int64_t d = move.dim, size = piece->shape().dim(d), all = mesh_.ShardShape(whole, move.after).dim(d);
   auto number = [&](int64_t n) { return b.Constant(Literal::ScalarOfInt(ElementType::S32, n)); };
-  Instruction* piece = type == ElementType::Pred ? b.Convert(shard, bits) : b.BitcastConvert(shard, bits);
-  if (!piece) return nullptr;
   // What lies beyond the end comes after it, and is cut off.
   Int64Vector dims = piece->shape().dims();
   dims[d] = all + size;
   Instruction* start =
       b.Make(Op::Minimum, {b.Make(Op::Multiply, {Coordinate(b, move.axes), number(size)}), number(all)});
-  std::vector<Instruction*> operands = {b.Splat(bits, 0, dims), piece};
+  std::vector<Instruction*> operands = {b.Splat(piece->shape().type(), 0, dims), piece};
   for (int64_t k = 0; k < whole.rank(); ++k) operands.push_back(k == d ? start : number(0));
   Instruction* placed = b.Make(Op::DynamicUpdateSlice, operands, NoAttrs{}, {}, nullptr);
   if (!placed) return nullptr;
   Dims first(whole.rank(), 0), limit(dims.begin(), dims.end()), stride(whole.rank(), 1);
   limit[d] = all;
-  Instruction* part = b.Slice(placed, first, limit, stride);
+  return b.Slice(placed, first, limit, stride);
+}
+
+Instruction* Resharder::SumOfPieces(Builder& b, Instruction* shard, const Shape& whole, const Move& move) {
+  const ElementType type = shard->shape().type(), bits = UnsignedOf(type);
+  Instruction* piece = type == ElementType::Pred ? b.Convert(shard, bits) : b.BitcastConvert(shard, bits);
+  Instruction* part = piece ? Place(b, piece, whole, move) : nullptr;
   if (!part) return nullptr;
   Computation* called[] = {Combiner(*b.computation()->module(), Op::Add, bits)};
   const Shape shape = part->shape();
@@ -406,7 +427,7 @@ Computation* Resharder::Combiner(Module& module, Op op, ElementType type) {
 }
 
 // The place of this device in the grid, s32[].
-Instruction* Resharder::Place(Builder& b) {
+Instruction* Resharder::OwnPlace(Builder& b) {
   Instruction*& place = places_[b.computation()];
   if (place) return place;
   Builder front(b.computation());
@@ -424,7 +445,7 @@ Instruction* Resharder::Place(Builder& b) {
 Instruction* Resharder::Coordinate(Builder& b, const Axes& axes) {
   Instruction*& made = coordinates_[{b.computation(), axes}];
   if (made) return made;
-  Instruction* place = Place(b);
+  Instruction* place = OwnPlace(b);
   Builder front(b.computation());
   front.set_insert_before(place->next());
   auto number = [&](int64_t n) { return front.Constant(Literal::ScalarOfInt(ElementType::S32, n)); };

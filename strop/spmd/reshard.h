@@ -5,6 +5,7 @@
 //   {[],[]} unreduced x -> {[x],[]}    reduce-scatter along x
 //   {[x],[]} -> {[y],[]}               collective-permute, where x and y are of one size
 //   {[],[]} -> {[x],[]}                a slice, which moves nothing
+//   {[x],[]} -> {[],[]} unreduced x    each device's piece among zeros, which moves nothing either
 #pragma once
 #include <map>
 
@@ -14,7 +15,7 @@
 namespace strop::spmd {
 
 struct Move {
-  enum class Kind : uint8_t { Slice, AllGather, AllToAll, Permute, AllReduce, ReduceScatter, FirstPart };
+  enum class Kind : uint8_t { Slice, AllGather, AllToAll, Permute, AllReduce, ReduceScatter, FirstPart, Place };
   Kind kind;
   Axes axes;         // along which devices exchange; Permute: none
   int64_t dim = 0;   // that is gathered, scattered or cut; AllToAll: gathered
@@ -56,12 +57,13 @@ class Resharder {
                     Op combiner);
   Instruction* Slice(Builder& b, Instruction* shard, const Shape& whole, const Move& move);
   Instruction* AllGather(Builder& b, Instruction* shard, const Shape& whole, const Move& move);
+  Instruction* Place(Builder& b, Instruction* shard, const Shape& whole, const Move& move);
   Instruction* SumOfPieces(Builder& b, Instruction* shard, const Shape& whole, const Move& move);
   Instruction* AllToAll(Builder& b, Instruction* shard, const Move& move);
   Instruction* Permute(Builder& b, Instruction* shard, const Spec& before, const Move& move);
   Instruction* FirstPart(Builder& b, Instruction* shard, const Axes& axes);
   Computation* Combiner(Module& module, Op op, ElementType type);
-  Instruction* Place(Builder& b);
+  Instruction* OwnPlace(Builder& b);
 
   const Mesh& mesh_;
   const int64_t replicas_;
