@@ -155,9 +155,10 @@ namespace {
 //   Direct: B is read where it lies, a few rows at a time: there are few rows of A, so that packing it would be most of
 //     the work, or B is small enough for the cache and dense. Elements of another type are converted in strips on the
 //     way.
+//   Strips: as Direct with so few rows of A that memory is all there is to wait for: B is read along its rows.
 //   Dots: few rows of A, and B is contiguous along k.
 //   Small: nothing is packed (but B if its columns are not contiguous), and a task takes many products of a batch.
-enum class Strategy : uint8_t { Blocked, Direct, Dots, Small };
+enum class Strategy : uint8_t { Blocked, Direct, Strips, Dots, Small };
 
 template <class T>
 class RealGemm final : public Gemm {
@@ -174,6 +175,8 @@ class RealGemm final : public Gemm {
       strategy_ = Strategy::Small;
     else if (dots)
       strategy_ = Strategy::Dots;
+    else if (has_rows && StripOf())
+      strategy_ = Strategy::Strips;
     else if (has_rows && p.m <= (typed_ ? kFewPanels : 1) * mr)
       strategy_ = Strategy::Direct;
     else if (has_rows && typed_ && p.k * p.n <= kSmall && p.b.row_stride < 2 * p.n)
@@ -191,10 +194,8 @@ class RealGemm final : public Gemm {
         block_.nb = p.n;
         const bool few = p.m <= kFewPanels * mr;
         if (few) {  // tasks of half a megabyte of B, or of as many products
-          // And rows of a page at least where memory is waited for: shorter ones miss the translation cache each.
-          const int64_t row_bytes = p.m <= kFewest ? 4096 : 1024;
           const int64_t columns = std::min((int64_t{1} << 19) / column_bytes, CeilDiv(kDirectTask, p.m * p.k));
-          block_.nb = std::max({CeilDiv(p.n, 16), columns, row_bytes / Bytes(p.b.type)});
+          block_.nb = std::max({CeilDiv(p.n, 16), columns, kRowBytes / Bytes(p.b.type)});
         } else {  // of half a million products
           const int64_t least = (int64_t{1} << 19) / (p.n * p.k);
           block_.mb = std::clamp(CeilDiv(p.m, 16), least, std::max(least, kDirectPanels / p.k));
@@ -204,12 +205,22 @@ class RealGemm final : public Gemm {
         block_.kb = std::min<int64_t>(few ? 512 : p.k, p.k);
         // Eight rows at a distance of pages are what the cache holds. The more rows of A, the more it costs to add to
         // C instead of to registers.
-        block_.pack_rows = !few ? block_.kb : p.m <= kFewest || !typed_ ? 8 : 64;
+        block_.pack_rows = !few ? block_.kb : !typed_ ? 8 : 64;
         fetches_b_ = few && p.k * p.n * Bytes(p.b.type) > kCachedBytes / 2;
         const int64_t rows = std::min(block_.mb, p.m);
         scratch_bytes_ =
             (rows * block_.kb + block_.pack_rows * nr + rows * block_.nb) * static_cast<int64_t>(sizeof(T)) +
             3 * kCarverSlack;
+        break;
+      }
+      case Strategy::Strips: {
+        block_.mb = p.m;
+        block_.kb = std::min<int64_t>(p.k, 512);
+        const int64_t columns = std::max((int64_t{1} << 19) / column_bytes, CeilDiv(kDirectTask, p.m * p.k));
+        const int64_t cached = kStripBytes / (p.m * static_cast<int64_t>(sizeof(T)));
+        block_.nb = std::min({RoundUp(std::max({CeilDiv(p.n, 16), columns, kPageBytes / Bytes(p.b.type)}), micro_.nr),
+                              cached, RoundUp(p.n, micro_.lanes)});
+        scratch_bytes_ = p.m * (block_.kb + block_.nb) * static_cast<int64_t>(sizeof(T)) + 2 * kCarverSlack;
         break;
       }
       case Strategy::Dots:
@@ -231,10 +242,11 @@ class RealGemm final : public Gemm {
     down_ = CeilDiv(p.m, block_.mb);
     across_ = CeilDiv(p.n, block_.nb);
     num_tasks_ = p.batch * down_ * across_;
-    constexpr const char* kHow[] = {"packed", "B where it lies", "dot products"};
+    constexpr const char* kHow[] = {"packed", "B where it lies", "B where it lies, row by row", "dot products"};
     tiles_ = StrCat(kHow[static_cast<int>(strategy_)], ", blocks of ", block_.mb, "x", block_.nb);
     if (block_.kb > 0 && block_.kb < p.k) StrAppend(tiles_, ", k by ", block_.kb);
-    if (strategy_ != Strategy::Dots) StrAppend(tiles_, ", ", micro_.mr, "x", micro_.nr, " in registers");
+    if (strategy_ == Strategy::Blocked || strategy_ == Strategy::Direct)
+      StrAppend(tiles_, ", ", micro_.mr, "x", micro_.nr, " in registers");
   }
 
   void Run(const GemmCall& call, int64_t begin, int64_t end, void* scratch) const override {
@@ -256,6 +268,7 @@ class RealGemm final : public Gemm {
       switch (strategy_) {
         case Strategy::Blocked: Blocked(pa, pb, target, m0, rows, n0, cols, scratch); break;
         case Strategy::Direct: Direct(pa, pb, target, m0, rows, n0, cols, scratch); break;
+        case Strategy::Strips: Strips(pa, pb, target, n0, cols, scratch); break;
         case Strategy::Dots: Dots(pa, pb, target, n0, cols, scratch); break;
         case Strategy::Small: break;
       }
@@ -266,8 +279,11 @@ class RealGemm final : public Gemm {
   bool blocked() const { return strategy_ == Strategy::Blocked; }
 
  private:
-  static constexpr int64_t kFewest = 4;            // rows
   static constexpr int64_t kFewPanels = 3;         // of rows of A
+  static constexpr int64_t kRowBytes = 1024;       // of B's rows, at least, that a task reads
+  // Of a strip's rows where memory is waited for: shorter ones miss the translation cache each.
+  static constexpr int64_t kPageBytes = 4096;
+  static constexpr int64_t kStripBytes = 1 << 15;  // of C, that stay in the first-level cache
   static constexpr int64_t kLongDots = 2;          // vectors; what is shorter is worth turning B
   static constexpr int64_t kDirectTask = 1 << 19;  // products of a task of few rows: several times what a thread costs
   static constexpr int64_t kSmall = 1 << 14;       // elements of a small B
@@ -372,6 +388,28 @@ class RealGemm final : public Gemm {
       }
     }
     if (direct < 0) StoreTile<T>(c, m0, n0, rows, cols, sums, stride, false);
+  }
+
+  StripKernel<T> StripOf() const {
+    const PackSource source = PackSourceOf(p_.b.type);
+    if (source == PackSource::None || p_.m > kStripHeight || micro_.group != 1) return nullptr;
+    return micro_.strip[static_cast<int>(source)][p_.m - 1];
+  }
+
+  void Strips(const uint8_t* a, const uint8_t* b, const StoreTarget& c, int64_t n0, int64_t cols, void* scratch) const {
+    Carver carver(scratch);
+    T* a_panel = carver.Take<T>(p_.m * block_.kb);
+    T* sums = carver.Take<T>(p_.m * block_.nb);
+    const int64_t direct = DirectStride<T>(c, 0, p_.m);
+    T* to = direct >= 0 ? AddressIn<T>(c, 0, n0) : sums;
+    const int64_t stride = direct >= 0 ? direct : block_.nb;
+    for (int64_t k0 = 0; k0 < p_.k; k0 += block_.kb) {
+      const int64_t kc = std::min(block_.kb, p_.k - k0);
+      PackA(a, 0, p_.m, k0, kc, p_.m, a_panel);
+      StripOf()(kc, a_panel, b + (k0 * p_.b.row_stride + n0) * Bytes(p_.b.type), p_.b.row_stride, cols, to, stride,
+                k0 > 0);
+    }
+    if (direct < 0) StoreTile<T>(c, 0, n0, p_.m, cols, sums, stride, false);
   }
 
   void Dots(const uint8_t* a, const uint8_t* b, const StoreTarget& c, int64_t n0, int64_t cols, void* scratch) const {

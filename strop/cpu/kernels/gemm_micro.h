@@ -31,6 +31,14 @@ using PackPanel = void (*)(const void* from, int64_t vector_stride, int64_t k_st
 template <class T>
 using DotKernel = void (*)(int64_t k, const T* x, const void* rows, int64_t row_stride, int count, T* out);
 
+// c[r][j] = (accumulate ? c[r][j] : 0) + sum over k of a[k][r] * b[k][j], for few rows r and many columns: a is a packed
+// panel, b lies where it lies, b_stride elements from row to row, and is read along its rows, kStripGroup of them at a
+// time, as memory likes it. The products of such a group are added first.
+template <class T>
+using StripKernel = void (*)(int64_t k, const T* a, const void* b, int64_t b_stride, int64_t cols, T* c,
+                             int64_t c_stride, bool accumulate);
+inline constexpr int kStripHeight = 4, kStripGroup = 4;
+
 // c[r][j] = sum over k of a[r * a_row + k * a_k] * b[k * b_stride + j], for `cols` columns: what is too small to pack.
 template <class T>
 using SmallKernel = void (*)(int64_t k, const T* a, int64_t a_row, int64_t a_k, const T* b, int64_t b_stride,
@@ -105,6 +113,7 @@ struct MicroTable {
   // What was added to the elements of A that were packed from S8: C is too large by this times the sums of B's columns.
   int bias = 0;
   DotKernel<T> dot[kPackSources] = {};
+  StripKernel<T> strip[kPackSources][kStripHeight] = {};  // by rows, less one; null: not of this type
   RunProductsKernel<T> run_products = nullptr;  // of floats only, as the next
   TapsKernel<T> taps = nullptr;
   void (*multiply_add)(int64_t n, const T* x, const T* y, T* sums) = nullptr;  // sums[i] += x[i] * y[i]

@@ -16,6 +16,17 @@ constexpr int64_t kLeastProducts = 1 << 22;  // below, one thread is done before
 constexpr int64_t kLeastPart = 64;           // elements of a part's sums
 constexpr int64_t kPiece = 1 << 12;          // sums that one task adds
 
+constexpr int64_t kFewRows = 4;              // of A: memory is waited for
+constexpr int64_t kLeastBytes = 1 << 21;     // of B, that no cache of a core holds
+constexpr int64_t kPartsShare = 8;           // of B's bytes, that the parts of C may come to
+
+// Few rows by a matrix that lies in rows, in memory: parts of the sums are contiguous there, blocks of columns are not.
+bool ReadsRowsOfMemory(const GemmProblem& p) {
+  const int64_t parts = kSplits * p.m * Bytes(GemmAccumulator(p.a.type, p.b.type, p.c.type));  // of a column
+  return p.m <= kFewRows && p.b.col_stride == 1 && p.k * p.n * Bytes(p.b.type) >= kLeastBytes &&
+         parts * kPartsShare <= p.k * Bytes(p.b.type);
+}
+
 // Adds the parts of C in order and stores the sums.
 template <class T>
 void AddParts(const GemmProblem& p, T* parts, int64_t num_parts, void* c, ThreadPool* pool) {
@@ -45,7 +56,9 @@ bool SplitGemm::Suits(const GemmProblem& p) {
   const ElementType sums = GemmAccumulator(p.a.type, p.b.type, p.c.type);
   if (sums == ElementType::Invalid || IsComplex(sums) || p.batch != 1) return false;
   const int64_t elements = p.m * p.n;
-  if (elements == 0 || elements > kMostSums || p.k < kSplits * kLeastPart || p.k * elements < kLeastProducts)
+  if (elements == 0 || elements > kMostSums) return false;
+  if (ReadsRowsOfMemory(p)) return true;
+  if (p.k < kSplits * kLeastPart || p.k * elements < kLeastProducts)
     return false;
   // Contiguous along k and few rows: every column is a stream of its own.
   const bool dots = (p.m <= 4 && p.b.row_stride == 1 && p.n >= 64) || (p.n <= 4 && p.a.col_stride == 1 && p.m >= 64);
