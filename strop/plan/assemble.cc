@@ -51,6 +51,7 @@ class Assembler {
     const Base base = graph_.groups[from.group].base;
     const std::string at = StrCat("%", proto.instruction->name());
     const char* needed = base == Base::Parameter     ? "it is an argument"
+                         : base == Base::View        ? "it is a part of another value"
                          : base == Base::Constant    ? "it is a constant"
                          : from.end > proto.position ? "it is read later"
                                                      : "its memory is not free to write";
@@ -58,6 +59,7 @@ class Assembler {
       case CopyFor::kNothing: return "";
       case CopyFor::kResult:
         return base == Base::Parameter ? "a result has memory of its own, and this is an argument"
+               : base == Base::View    ? "a result has memory of its own, and this is a part of another value"
                                        : "a result has memory of its own, and this is another result as well";
       case CopyFor::kLoopStart: return StrCat("the loop ", at, " rewrites it, and ", needed);
       case CopyFor::kLoopNext: return StrCat("it is the next value of a carry of ", at, ", and ", needed);
@@ -121,6 +123,16 @@ class Assembler {
         slot.kind = SlotKind::kTemp;
         slot.offset = group.offset;
         break;
+      case Base::View: {  // two views are two slots, wherever they lie
+        const auto [at, added] = views_.try_emplace(v, 0);
+        if (added) {
+          slot.kind = SlotKind::kView;
+          slot.index = SlotOf(group.index);
+          at->second = static_cast<int32_t>(plan_.spec.slots.size());
+          plan_.spec.slots.push_back(slot);
+        }
+        return at->second;
+      }
     }
     auto key = std::make_tuple(slot.kind, slot.index, slot.offset, slot.size);
     auto [it, added] = slots_.emplace(key, static_cast<int32_t>(plan_.spec.slots.size()));
@@ -152,6 +164,7 @@ class Assembler {
   int64_t work_ = 0;
   bool loops_ = false;
   std::map<std::tuple<SlotKind, int32_t, int64_t, int64_t>, int32_t> slots_;
+  std::map<int32_t, int32_t> views_;  // slot of a value
 };
 
 }  // namespace

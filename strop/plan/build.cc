@@ -64,6 +64,7 @@ class PlanBuilder {
       }
       parameters.push_back(std::move(leaves));
     }
+    for (auto [output, parameter] : DonatedParameters(module_)) donated_.insert(parameter);
     const int32_t main = NewProgram(entry.name());
     STROP_ASSIGN(Leaves results, Walk(entry, std::move(parameters), main));
     // Each result is a buffer of its own, neither an argument nor another result: whoever frees one or gives it away
@@ -71,7 +72,8 @@ class PlanBuilder {
     for (size_t k = 0; k < results.size(); ++k) {
       const int32_t value = results[k];
       const bool taken = std::find(results.begin(), results.begin() + k, value) != results.begin() + k;
-      if (!taken && g_.groups[g_.values[value].group].base != Base::Parameter) continue;
+      const Base base = g_.groups[g_.values[value].group].base;
+      if (!taken && base != Base::Parameter && base != Base::View) continue;
       results[k] = Fresh(g_.values[value].size, entry.root());
       AddCopy(main, entry.root(), value, results[k], CopyFor::kResult);
       if (auto sizes = g_.sizes.find(value); sizes != g_.sizes.end()) g_.sizes[results[k]] = sizes->second;
@@ -112,6 +114,8 @@ class PlanBuilder {
   // Notes a read of v at the current position; inside a loop that does not contain v's definition, at the loop's end.
   void Read(int32_t v) {
     Value& value = g_.values[v];
+    const Group& group = g_.groups[value.group];
+    if (group.base == Base::View) Read(group.index);
     ReadAt(value, position_, g_.open_branch);
     int32_t outermost = -1;
     for (int32_t l = loop_; l != value.loop && l >= 0; l = g_.loops[l].parent) outermost = l;
@@ -227,6 +231,12 @@ class PlanBuilder {
       }
       case Op::While: return Loop(i, of.at(i.operand(0)), program);
       case Op::Conditional: return Conditional(i, of, program);
+      case Op::Slice:
+      case Op::DynamicSlice:
+      case Op::Fusion:
+        if (const std::optional<SliceView> view = ViewOf(i, target_.buffer_alignment))
+          if (MayBeView(i, of.at(view->of)[0])) return View(i, *view, of, program);
+        return VisitStep(i, OperandLeaves(i, of), program);
       default: return VisitStep(i, OperandLeaves(i, of), program);
     }
   }
@@ -313,6 +323,27 @@ class PlanBuilder {
       g_.sizes[value].push_back({d, size[0]});
     }
     return OkStatus();
+  }
+
+  // A slice is a view of memory that nobody writes as long as this program runs: of what comes from outside the loop,
+  // or of an argument that stays the caller's. What is small is left to regions.
+  bool MayBeView(const Instruction& slice, int32_t of) const {
+    const Value& value = g_.values[of];
+    const Group& group = g_.groups[value.group];
+    if (!target_.joins_region || target_.joins_region(slice) || group.base == Base::View) return false;
+    return value.loop != loop_ || group.base == Base::Constant ||
+           (group.base == Base::Parameter && !donated_.count(group.index));
+  }
+
+  Leaves View(const Instruction& i, const SliceView& view, const std::unordered_map<const Instruction*, Leaves>& of,
+              int32_t program) {
+    Leaves operands = {of.at(view.of)[0]}, results;
+    for (const Instruction* start : view.starts) operands.push_back(of.at(start)[0]);
+    AddStep(program, &i, view.step, operands, &results);
+    Group& group = g_.groups[g_.values[results[0]].group];
+    group.base = Base::View;
+    group.index = operands[0];
+    return results;
   }
 
   // A step that moves `read` out, or values of the leaves of `written` in.
@@ -556,6 +587,7 @@ class PlanBuilder {
   int32_t conditionals_ = 0;  // so far
   int depth_ = 0;
   std::vector<std::pair<int32_t, int32_t>> loop_reads_;
+  std::set<int64_t> donated_;  // parameters whose memory results may have
   std::unordered_map<const Instruction*, Leaves> constants_;
 };
 

@@ -13,6 +13,7 @@ std::string SlotText(const ExecutableSpec& spec, const StepArg& arg) {
     case SlotKind::kConstant: return StrCat("c", s.index);
     case SlotKind::kOutput: return StrCat("out", s.index);
     case SlotKind::kTemp: return StrCat("[", s.offset, "+", s.size, "]");
+    case SlotKind::kView: return StrCat("v", arg.slot, "+", s.size);
   }
   return "?";
 }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -51,12 +52,12 @@ struct Branch {
   int32_t conditional = -1;
 };
 
-enum class Base : uint8_t { None, Parameter, Constant, Output };
+enum class Base : uint8_t { None, Parameter, Constant, Output, View };
 
 struct Group {
   std::vector<int32_t> values;
   Base base = Base::None;
-  int32_t index = -1;  // of the parameter, constant or output
+  int32_t index = -1;  // of the parameter, constant or output; of a view, the value that it lies in
 
   int64_t size = 0;
   int64_t offset = 0;      // in the arena, for Base::None
@@ -132,6 +133,15 @@ void Coalesce(Graph& graph);
 void FormRegions(Graph& graph, const TargetInfo& target);
 // Puts groups without a base into the arena; returns its size.
 int64_t AssignArena(Graph& graph, int64_t alignment);
+
+// Where a slice lies in what it is cut from, if that is one piece of memory, aligned; its starts are operands of
+// `slice`, which may be a fusion around it.
+struct SliceView {
+  const Instruction* of = nullptr;
+  ViewStep step;
+  std::vector<const Instruction*> starts;  // one a dim of the step
+};
+std::optional<SliceView> ViewOf(const Instruction& slice, int64_t alignment);
 
 // A copy of a value onto itself: no step.
 bool CopiesNothing(const Graph& graph, const ProtoStep& step);

@@ -9,8 +9,8 @@ namespace strop {
 
 std::string_view Name(StepKind kind) {
   static constexpr std::string_view kNames[kNumStepKinds] = {
-      "kernel",    "copy",      "host",   "while",   "conditional", "call",  "custom-call",
-      "rng-state", "device-id", "infeed", "outfeed", "collective",  "region"};
+      "kernel",    "copy",      "host",   "while",   "conditional", "call",   "custom-call",
+      "rng-state", "device-id", "infeed", "outfeed", "collective",  "region", "view"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -66,7 +66,13 @@ void Executable::Flatten() {
           flat.kind == StepKind::kCollective || flat.kind == StepKind::kInfeed || flat.kind == StepKind::kOutfeed;
       ++step_counts_[static_cast<int>(flat.kind)];
       flat_.push_back(flat);
-      for (const StepArg& arg : step.args) arg_slots_.push_back(arg.slot);
+      for (const StepArg& arg : step.args) {
+        if (spec_.slots[arg.slot].kind == SlotKind::kView) {
+          view_args_.resize(spec_.slots.size());
+          view_args_[arg.slot].push_back(static_cast<int32_t>(arg_slots_.size()));
+        }
+        arg_slots_.push_back(arg.slot);
+      }
     }
   }
   constexpr int64_t kLine = kBufferAlignment;
@@ -81,7 +87,7 @@ int64_t Executable::arena_bytes(int threads) const {
 }
 
 std::string Executable::ToString() const {
-  static constexpr std::string_view kSlotKinds[] = {"parameter", "constant", "temp", "output"};
+  static constexpr std::string_view kSlotKinds[] = {"parameter", "constant", "temp", "output", "view of slot"};
   static constexpr std::string_view kAccess[] = {"", "=", "+="};  // written, updated
   std::string out =
       StrCat("executable ", spec_.name, ": ", spec_.parameters.size(), " parameters, ", spec_.outputs.size(),

@@ -34,9 +34,10 @@ namespace strop {
 
 // ---- where values live ----------------------------------------------------------------------------------------------
 
-enum class SlotKind : uint8_t { kParameter, kConstant, kTemp, kOutput };
+enum class SlotKind : uint8_t { kParameter, kConstant, kTemp, kOutput, kView };
 
-// `size` bytes at `offset` of a parameter, a constant, an output, or the arena (kTemp; index 0).
+// `size` bytes at `offset` of a parameter, a constant, an output, or the arena (kTemp; index 0). kView: they lie in
+// slot `index`, which is no view; where, a ViewStep says; until then, at its beginning.
 struct Slot {
   SlotKind kind = SlotKind::kTemp;
   int32_t index = 0;
@@ -155,6 +156,17 @@ struct DeviceIdStep {
 struct InfeedStep {};
 struct OutfeedStep {};
 
+// args: what the view lies in, a start of type `type` for each dim, the view. It lies at `offset` and, for each dim, as
+// many strides behind as its start says, which is clamped to [0, limit]. All in bytes. Nothing is copied.
+struct ViewStep {
+  struct Dim {
+    ElementType type = ElementType::S32;
+    int64_t limit = 0, stride = 0;
+  };
+  int64_t offset = 0;
+  std::vector<Dim> dims;
+};
+
 enum class CollectiveKind : uint8_t { kAllReduce, kAllGather, kReduceScatter, kAllToAll, kPermute, kBroadcast };
 
 // args: n operands, then n results. Sizes as in collectives.h: an operand is [outer][...][block] around the dimension
@@ -173,8 +185,9 @@ struct CollectiveStep {
   std::vector<Operand> operands;
 };
 
-using StepBody = std::variant<KernelStep, CopyStep, HostStep, WhileStep, ConditionalStep, CallStep, CustomCallStep,
-                              RngStateStep, DeviceIdStep, InfeedStep, OutfeedStep, CollectiveStep, RegionStep>;
+using StepBody =
+    std::variant<KernelStep, CopyStep, HostStep, WhileStep, ConditionalStep, CallStep, CustomCallStep, RngStateStep,
+                 DeviceIdStep, InfeedStep, OutfeedStep, CollectiveStep, RegionStep, ViewStep>;
 enum class StepKind : uint8_t {  // order of StepBody
   kKernel,
   kCopy,
@@ -189,8 +202,9 @@ enum class StepKind : uint8_t {  // order of StepBody
   kOutfeed,
   kCollective,
   kRegion,
+  kView,
 };
-inline constexpr int kNumStepKinds = 13;
+inline constexpr int kNumStepKinds = 14;
 std::string_view Name(StepKind kind);  // "kernel", "copy", ...
 
 // What a step is to the user: for errors, profiles, explain.
@@ -364,7 +378,8 @@ class Executable {
   ExecutableSpec spec_;
   std::vector<FlatStep> flat_;
   std::vector<FlatProgram> programs_;
-  std::vector<int32_t> arg_slots_;  // slot of every argument of every step, in step order
+  std::vector<int32_t> arg_slots_;               // slot of every argument of every step, in step order
+  std::vector<std::vector<int32_t>> view_args_;  // by slot: the arguments that are this view; empty if there are none
   std::unique_ptr<RngState> rng_;
   int64_t step_counts_[kNumStepKinds] = {};
   int64_t num_interpreted_ = 0;

@@ -239,6 +239,58 @@ TEST_F(ExecutableTest, CopiesCallsConstantsAndBigTables) {
   EXPECT_EQ(constant[0], 5);
 }
 
+// Rows of a matrix, without a copy: out = m[start] + m[start], the start clamped.
+ExecutableSpec ViewSpec() {
+  ExecutableSpec spec;
+  spec.name = "rows";
+  spec.parameters = {{Shape::Array(ElementType::S32, {3, kLength})}, {Shape::Array(ElementType::S32, {})}};
+  spec.outputs = {{Vector()}};
+  spec.slots = {{SlotKind::kParameter, 0, 0, 3 * kBytes},
+                {SlotKind::kParameter, 1, 0, 4},
+                {SlotKind::kView, 0, 0, kBytes},
+                {SlotKind::kOutput, 0, 0, kBytes}};
+  const ViewStep row{0, {{ElementType::S32, 2, kBytes}}};
+  spec.programs = {
+      {"main", {Step{row, {In(0), In(1), Out(2)}, {.name = "row"}}, Kernel("add", Add, {In(2), In(2), Out(3)})}}};
+  return spec;
+}
+
+TEST_F(ExecutableTest, ViewsAreReadWhereTheyLie) {
+  std::vector<int32_t> matrix(3 * kLength), out(kLength);
+  for (size_t i = 0; i < matrix.size(); ++i) matrix[i] = static_cast<int32_t>(i / kLength) + 10;
+  for (auto [start, row] : {std::pair(0, 0), {1, 1}, {2, 2}, {7, 2}, {-1, 0}, {INT32_MAX, 2}, {INT32_MIN, 0}}) {
+    ASSERT_TRUE(Run(ViewSpec(), {matrix.data(), &start}, {out.data()}).ok());
+    EXPECT_EQ(out[5], 2 * (row + 10)) << start;
+    EXPECT_EQ(stats_.bytes_copied, 0);
+  }
+}
+
+TEST_F(ExecutableTest, RefusesViewsOfOtherMemory) {
+  const auto refuses = [](ExecutableSpec spec) { return !Executable::Create(std::move(spec)).ok(); };
+  EXPECT_FALSE(refuses(ViewSpec()));
+  ExecutableSpec spec = ViewSpec();
+  std::get<ViewStep>(spec.programs[0].steps[0].body).dims[0].limit = 3;  // the row behind the last
+  EXPECT_TRUE(refuses(spec));
+  spec = ViewSpec();
+  std::get<ViewStep>(spec.programs[0].steps[0].body).dims[0].stride = -kBytes;
+  EXPECT_TRUE(refuses(spec));
+  spec = ViewSpec();
+  std::get<ViewStep>(spec.programs[0].steps[0].body).offset = INT64_MAX;
+  EXPECT_TRUE(refuses(spec));
+  spec = ViewSpec();
+  spec.slots[2].index = 2;  // of itself
+  EXPECT_TRUE(refuses(spec));
+  spec = ViewSpec();
+  spec.slots[2].index = 1;  // too small
+  EXPECT_TRUE(refuses(spec));
+  spec = ViewSpec();
+  spec.programs[0].steps[1].args[2] = Out(2);  // a kernel that writes to it
+  EXPECT_TRUE(refuses(spec));
+  spec = ViewSpec();
+  std::get<ViewStep>(spec.programs[0].steps[0].body).dims[0].type = ElementType::S64;  // of four bytes
+  EXPECT_TRUE(refuses(spec));
+}
+
 TEST_F(ExecutableTest, RandomStateAdvances) {
   ExecutableSpec spec;
   spec.name = "rng";

@@ -125,6 +125,7 @@ class Runner {
         break;
       case SlotKind::kTemp: base = arena_.data(); break;
       case SlotKind::kOutput: base = static_cast<char*>(a_.outputs[slot.index]); break;
+      case SlotKind::kView: return Address(e_.spec_.slots[slot.index]);
     }
     return base ? base + slot.offset : nullptr;
   }
@@ -272,6 +273,7 @@ class Runner {
       case StepKind::kInfeed: return RunInfeed(flat, args);
       case StepKind::kOutfeed: return RunOutfeed(flat, args);
       case StepKind::kRegion: return RunRegion(std::get<RegionStep>(step.body), args);
+      case StepKind::kView: PlaceView(std::get<ViewStep>(step.body), step.args.back().slot, args); return OkStatus();
       case StepKind::kCollective: return RunCollective(std::get<CollectiveStep>(step.body), a_, args);
     }
     return Internal("unknown step kind");
@@ -279,6 +281,25 @@ class Runner {
 
   int64_t SlotSize(const Executable::FlatStep& flat, int32_t arg) const {
     return e_.spec_.slots[e_.arg_slots_[flat.first_arg + arg]].size;
+  }
+
+  // From here on the arguments that are this view have its address.
+  void PlaceView(const ViewStep& view, int32_t slot, std::span<void* const> args) {
+    int64_t offset = view.offset;
+    for (size_t d = 0; d < view.dims.size(); ++d) {
+      const ViewStep::Dim& dim = view.dims[d];
+      offset += dim.stride * std::clamp<int64_t>(ReadIndex(dim.type, args[d + 1]), 0, dim.limit);
+    }
+    for (int32_t arg : e_.view_args_[slot]) table_[arg] = static_cast<char*>(args[0]) + offset;
+  }
+
+  // An integer; what is larger than any size stays so.
+  static int64_t ReadIndex(ElementType type, const void* from) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, from, Bytes(type));  // little-endian
+    const int unused = 64 - 8 * static_cast<int>(Bytes(type));
+    if (IsSigned(type)) return static_cast<int64_t>(bits << unused) >> unused;
+    return static_cast<int64_t>(std::min<uint64_t>(bits, INT64_MAX));
   }
 
   Status RunHost(const HostStep& step, const StepInfo& info, std::span<void* const> args) {

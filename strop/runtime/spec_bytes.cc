@@ -56,7 +56,7 @@ void Fields(Archive& a, Shape& shape) {
 }
 template <class Archive>
 void Fields(Archive& a, Slot& s) {
-  a.Enum(s.kind, SlotKind::kOutput);
+  a.Enum(s.kind, SlotKind::kView);
   a(s.index, s.offset, s.size);
 }
 template <class Archive>
@@ -115,6 +115,15 @@ void Fields(Archive& a, CollectiveStep& s) {
   a.Enum(s.kind, CollectiveKind::kBroadcast);
   a.Enum(s.reduction, ReductionKind::kOr);
   a(s.op, s.groups, s.source_target, s.operands);
+}
+template <class Archive>
+void Fields(Archive& a, ViewStep::Dim& d) {
+  a.Enum(d.type, static_cast<ElementType>(kNumElementTypes - 1));
+  a(d.limit, d.stride);
+}
+template <class Archive>
+void Fields(Archive& a, ViewStep& s) {
+  a(s.offset, s.dims);
 }
 template <class Archive>
 void Fields(Archive& a, CustomCallSite& s) {
@@ -207,6 +216,7 @@ Result<StepBody> ReadBody(StepKind kind, ByteReader& in, const SpecMakers& maker
     case StepKind::kInfeed: return ReadPlain<InfeedStep>(in);
     case StepKind::kOutfeed: return ReadPlain<OutfeedStep>(in);
     case StepKind::kCollective: return ReadPlain<CollectiveStep>(in);
+    case StepKind::kView: return ReadPlain<ViewStep>(in);
   }
   return Internal("unknown kind of step");
 }
@@ -221,7 +231,7 @@ Status ReadPrograms(ByteReader& in, const SpecMakers& makers, const StepMaker& c
     for (uint32_t s = 0; s < num_steps && !in.failed(); ++s) {
       Step step;
       StepKind kind = StepKind::kKernel;
-      in.Enum(kind, StepKind::kRegion);
+      in.Enum(kind, StepKind::kView);
       in(step.args, step.info);
       if (in.failed()) break;
       Result<StepBody> body = ReadBody(kind, in, makers, code, step.recipe);
@@ -254,7 +264,7 @@ Status WriteSpec(const ExecutableSpec& spec, ArtifactWriter& out) {
   for (const Program& program : spec.programs) {
     tables(program.name, static_cast<uint32_t>(program.steps.size()));
     for (const Step& step : program.steps) {
-      tables.Enum(step.kind(), StepKind::kRegion);
+      tables.Enum(step.kind(), StepKind::kView);
       tables(step.args, step.info);
       STROP_TRY(WriteBody(step, tables));
     }

@@ -71,6 +71,10 @@ class Validator {
           default: return InvalidArgument("output ", slot.index, " is forwarded and has no memory of its own");
         }
       case SlotKind::kTemp: return spec_.temp_bytes;
+      case SlotKind::kView:
+        if (!InRange(slot.index, spec_.slots.size())) break;
+        if (spec_.slots[slot.index].kind == SlotKind::kView) return InvalidArgument("a view of a view");
+        return spec_.slots[slot.index].size;
     }
     return InvalidArgument("index ", slot.index, " is out of range");
   }
@@ -149,6 +153,8 @@ class Validator {
       const Slot& slot = spec_.slots[arg.slot];
       if (arg.access == Access::kRead) continue;
       if (slot.kind == SlotKind::kConstant) return InvalidArgument("writes constant ", slot.index);
+      if (slot.kind == SlotKind::kView && step.kind() != StepKind::kView)
+        return InvalidArgument("writes a view of slot ", slot.index);
       if (slot.kind == SlotKind::kParameter && !IsAliased(slot.index)) {
         return InvalidArgument("writes parameter ", slot.index, ", which no output aliases");
       }
@@ -186,6 +192,7 @@ class Validator {
             [&](const InfeedStep&) { return OkStatus(); },
             [&](const OutfeedStep&) { return OkStatus(); },
             [&](const CollectiveStep& s) { return CheckCollective(step, s); },
+            [&](const ViewStep& s) { return CheckView(step, s); },
             [&](const RegionStep& s) {
               for (const KernelStep& call : s.calls) STROP_TRY(CheckKernel(call));
               return s.fn ? OkStatus() : InvalidArgument("region without code");
@@ -209,6 +216,24 @@ class Validator {
     if (step.args.empty() || ArgSize(step, 0) < bytes) {
       return InvalidArgument("the first argument must have ", bytes, " bytes");
     }
+    return OkStatus();
+  }
+
+  Status CheckView(const Step& step, const ViewStep& s) const {
+    if (step.args.size() != s.dims.size() + 2) return InvalidArgument("expected a start for each of its dimensions");
+    const Slot& view = spec_.slots[step.args.back().slot];
+    if (view.kind != SlotKind::kView || view.index != step.args[0].slot)
+      return InvalidArgument("slot ", step.args.back().slot, " is no view of slot ", step.args[0].slot);
+    int64_t end = SaturatingAdd(s.offset, view.size);
+    bool ordered = s.offset >= 0;
+    for (size_t d = 0; d < s.dims.size(); ++d) {
+      const ViewStep::Dim& dim = s.dims[d];
+      ordered &= dim.limit >= 0 && dim.stride >= 0;
+      end = SaturatingAdd(end, SaturatingMultiply(dim.limit, dim.stride));
+      if (!IsInteger(dim.type) || Bits(dim.type) < 8 || ArgSize(step, d + 1) < Bytes(dim.type))
+        return InvalidArgument("bad start ", d);
+    }
+    if (!ordered || end > ArgSize(step, 0)) return InvalidArgument("the view lies outside of its slot");
     return OkStatus();
   }
 
@@ -246,8 +271,13 @@ class Validator {
     return OkStatus();
   }
 
+  const Slot& BaseOf(int32_t slot) const {
+    const Slot& s = spec_.slots[slot];
+    return s.kind == SlotKind::kView ? spec_.slots[s.index] : s;
+  }
+
   bool Overlap(int32_t a, int32_t b) const {
-    const Slot &x = spec_.slots[a], &y = spec_.slots[b];
+    const Slot &x = BaseOf(a), &y = BaseOf(b);
     if (x.kind != y.kind || (x.kind != SlotKind::kTemp && x.index != y.index)) return false;
     return x.offset < y.offset + y.size && y.offset < x.offset + x.size;
   }

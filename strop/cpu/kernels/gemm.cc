@@ -279,8 +279,8 @@ class RealGemm final : public Gemm {
   bool blocked() const { return strategy_ == Strategy::Blocked; }
 
  private:
-  static constexpr int64_t kFewPanels = 3;         // of rows of A
-  static constexpr int64_t kRowBytes = 1024;       // of B's rows, at least, that a task reads
+  static constexpr int64_t kFewPanels = 3;    // of rows of A
+  static constexpr int64_t kRowBytes = 1024;  // of B's rows, at least, that a task reads
   // Of a strip's rows where memory is waited for: shorter ones miss the translation cache each.
   static constexpr int64_t kPageBytes = 4096;
   static constexpr int64_t kStripBytes = 1 << 15;  // of C, that stay in the first-level cache

@@ -31,9 +31,9 @@ using PackPanel = void (*)(const void* from, int64_t vector_stride, int64_t k_st
 template <class T>
 using DotKernel = void (*)(int64_t k, const T* x, const void* rows, int64_t row_stride, int count, T* out);
 
-// c[r][j] = (accumulate ? c[r][j] : 0) + sum over k of a[k][r] * b[k][j], for few rows r and many columns: a is a packed
-// panel, b lies where it lies, b_stride elements from row to row, and is read along its rows, kStripGroup of them at a
-// time, as memory likes it. The products of such a group are added first.
+// c[r][j] = (accumulate ? c[r][j] : 0) + sum over k of a[k][r] * b[k][j], for few rows r and many columns: a is a
+// packed panel, b lies where it lies, b_stride elements from row to row, and is read along its rows, kStripGroup of
+// them at a time, as memory likes it. The products of such a group are added first.
 template <class T>
 using StripKernel = void (*)(int64_t k, const T* a, const void* b, int64_t b_stride, int64_t cols, T* c,
                              int64_t c_stride, bool accumulate);
@@ -114,7 +114,7 @@ struct MicroTable {
   int bias = 0;
   DotKernel<T> dot[kPackSources] = {};
   StripKernel<T> strip[kPackSources][kStripHeight] = {};  // by rows, less one; null: not of this type
-  RunProductsKernel<T> run_products = nullptr;  // of floats only, as the next
+  RunProductsKernel<T> run_products = nullptr;            // of floats only, as the next
   TapsKernel<T> taps = nullptr;
   void (*multiply_add)(int64_t n, const T* x, const T* y, T* sums) = nullptr;  // sums[i] += x[i] * y[i]
   void (*scale_add)(int64_t n, const T* x, T factor, T* sums) = nullptr;       // sums[i] += x[i] * factor

@@ -16,9 +16,9 @@ constexpr int64_t kLeastProducts = 1 << 22;  // below, one thread is done before
 constexpr int64_t kLeastPart = 64;           // elements of a part's sums
 constexpr int64_t kPiece = 1 << 12;          // sums that one task adds
 
-constexpr int64_t kFewRows = 4;              // of A: memory is waited for
-constexpr int64_t kLeastBytes = 1 << 21;     // of B, that no cache of a core holds
-constexpr int64_t kPartsShare = 8;           // of B's bytes, that the parts of C may come to
+constexpr int64_t kFewRows = 4;           // of A: memory is waited for
+constexpr int64_t kLeastBytes = 1 << 21;  // of B, that no cache of a core holds
+constexpr int64_t kPartsShare = 8;        // of B's bytes, that the parts of C may come to
 
 // Few rows by a matrix that lies in rows, in memory: parts of the sums are contiguous there, blocks of columns are not.
 bool ReadsRowsOfMemory(const GemmProblem& p) {
@@ -58,8 +58,7 @@ bool SplitGemm::Suits(const GemmProblem& p) {
   const int64_t elements = p.m * p.n;
   if (elements == 0 || elements > kMostSums) return false;
   if (ReadsRowsOfMemory(p)) return true;
-  if (p.k < kSplits * kLeastPart || p.k * elements < kLeastProducts)
-    return false;
+  if (p.k < kSplits * kLeastPart || p.k * elements < kLeastProducts) return false;
   // Contiguous along k and few rows: every column is a stream of its own.
   const bool dots = (p.m <= 4 && p.b.row_stride == 1 && p.n >= 64) || (p.n <= 4 && p.a.col_stride == 1 && p.m >= 64);
   // Two large sides make blocks enough.
