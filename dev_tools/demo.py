@@ -45,6 +45,9 @@ def bench(arguments):
     if "--suite" in values and not script.is_file():
         raise Failure(f"there is no sidebyside.py in '{values['--suite']}'")
     setup()
+    if "--kernels" in arguments:
+        build_targets(DEFAULT_PRESET, ["strop_bench"])
+        return run([folder(DEFAULT_PRESET) / "bin" / "strop_bench", *(a for a in arguments if a != "--kernels")])
     build_targets(DEFAULT_PRESET)
     if "--suite" in values:
         return suite(script, [a for a in arguments if not a.startswith("--suite=")])
