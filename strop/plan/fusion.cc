@@ -25,6 +25,8 @@
 namespace strop {
 namespace {
 
+using plan_internal::ViewOf;
+
 constexpr int kMaxKernelSize = 512;               // instructions in a fused computation, those that cost nothing aside
 constexpr int kMaxCheapKernels = 8;               // kernels that repeat a cheap instruction
 constexpr size_t kMaxPlaces[] = {16, 4, 2};       // index maps in a kernel at which an instruction is computed, by Cost
@@ -175,6 +177,10 @@ Decision TakesInlined(const Instruction& root, int64_t k, const TargetInfo& targ
       if (k == 0) return Decision::No("the updated buffer must be in memory");
       if (!IsKeptByCaller(*root.operand(0)) && DependsOnItsBuffer(root, k))
         return Decision::No("it must be known before the buffer that it is made of is written");
+      return Decision::Yes();
+    case Op::DynamicSlice:  // what is small is computed in regions, not read where it lies (build.cc)
+      if (k > 0 && target.joins_region && !target.joins_region(root) && ViewOf(root, target.buffer_alignment))
+        return Decision::No("%", root.name(), " is read where it lies, at a start from memory");
       return Decision::Yes();
     default:
       if (IsInlinable(root)) return Decision::Yes();
