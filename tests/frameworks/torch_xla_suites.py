@@ -162,11 +162,11 @@ spmd/test_train_spmd_linear_model.py --skip-gradient-checkpointing
 PASSED, SKIPPED, FAILED = "passed", "skipped", "failed"
 
 
-def environment(device, site, checkout, variables):
-    """What a process sees: the device, and the package as if it were installed."""
+def environment(device, site, checkout, name, variables):
+    """What a process sees: the device, the package as if it were installed, and what lies beside the file."""
     count = variables.pop("DEVICES", "1")
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("PJRT_", "XLA_", "PT_XLA_"))}
-    path = [str(interpreter.SOURCE / "python"), site, str(checkout / "test"), str(checkout / "examples"), kept.get("PYTHONPATH", "")]
+    path = [str(interpreter.SOURCE / "python"), site, str((checkout / "test" / name).parent), str(checkout / "test"), str(checkout / "examples"), kept.get("PYTHONPATH", "")]
     return dict(kept, PYTHONPATH=os.pathsep.join(p for p in path if p), PJRT_DEVICE=device, STROP_NUM_DEVICES=count, CPU_NUM_DEVICES=count, **variables)
 
 
@@ -183,7 +183,7 @@ def run(line, device, arguments, site):
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("w") as output:
             try:
-                code = subprocess.run(command, env=environment(device, site, arguments.checkout, variables), cwd=arguments.checkout / "test", stdout=output,
+                code = subprocess.run(command, env=environment(device, site, arguments.checkout, name, variables), cwd=arguments.checkout / "test", stdout=output,
                                       stderr=subprocess.STDOUT, timeout=arguments.timeout).returncode
             except subprocess.TimeoutExpired:
                 code = "none: stopped"
