@@ -30,12 +30,13 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def values(text):
-    """What the workers reported, merged; other lines are libraries' own."""
+def values(folder):
+    """What the workers reported, merged. Each has a file of its own: mpirun mixes what processes print, within lines too."""
     merged = {}
-    for line in text.splitlines():
-        if line.startswith("{"):
-            merged.update(json.loads(line))
+    for file in sorted(Path(folder).iterdir()):
+        for line in file.read_text().splitlines(keepends=True):
+            if line.endswith("\n"):  # whole
+                merged.update(json.loads(line))
     return merged
 
 
@@ -46,6 +47,8 @@ class Run:
         environment = dict(os.environ, JAX_PLATFORMS="strop", STROP_NUM_DEVICES="2", STROP_COLLECTIVES=transport)
         environment |= {f"STROP_{name.upper()}": str(value) for name, value in options.items()}
         environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        self.reports = tempfile.TemporaryDirectory()
+        environment["REPORTS"] = self.reports.name
         work = [sys.executable, WORKER, scenario, f"127.0.0.1:{free_port()}"]
         if transport == "mpi":
             # Without recovery, mpirun ends everybody when one has died: then there is nobody left to tell.
@@ -68,10 +71,10 @@ class Run:
 
     def wait_for(self, *keys):
         """Until each key has been reported."""
-        while not all(key in values(self.text()) for key in keys):
-            assert time.time() < self.end, f"no {keys} in\n{self.text()}"
+        while not all(key in values(self.reports.name) for key in keys):
+            assert time.time() < self.end, f"no {keys} in {values(self.reports.name)} of\n{self.text()}"
             time.sleep(0.1)
-        return values(self.text())
+        return values(self.reports.name)
 
     def wait(self):
         for process in self.processes:
@@ -79,7 +82,7 @@ class Run:
                 process.wait(max(0.1, self.end - time.time()))
             except subprocess.TimeoutExpired:
                 raise AssertionError(f"hangs:\n{self.text()}") from None
-        return values(self.text())
+        return values(self.reports.name)
 
     def __enter__(self):
         return self
@@ -91,6 +94,7 @@ class Run:
             except ProcessLookupError:
                 pass
             process.wait()
+        self.reports.cleanup()
 
 
 def retried(scenario, *arguments, **options):
