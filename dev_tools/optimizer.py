@@ -2,8 +2,10 @@
 
   idempotence FILES   another run changes nothing, and no group of passes is stopped by its limit of rounds
   equal FILES         the evaluator computes the same of the program before and after the passes, and sends the same to the world
-                      outside, for which it makes up custom calls, feeds, channels and random numbers; of what is partitioned
-                      (whose arguments become shards) it cannot be told
+                      outside, for which it makes up custom calls, feeds, channels, other devices and random numbers. Programs
+                      of several partitions are not partitioned here (./dev fuzz --shardings is for that). What is too large
+                      for the evaluator is cut (optimizer_sizes.py); what differs in f32 and agrees in f64 is rounding. Both
+                      are said of each file
   xla FILES --out=D   XLA:CPU's own optimised modules, D/NAME.pb, by jaxlib
   counts FILES --xla=D
                       instructions and bytes touched beside XLA:CPU's, as `strop opt --stats` counts both (strop/analysis/statistics.h)
@@ -14,28 +16,37 @@ and left out. One process at a time: run it with nice beside other work."""
 import json
 import math
 import os
+import resource
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+import optimizer_sizes as sizes
 from building import folder
 from progress import Failure
 
 STROP = folder("dev") / "bin" / "strop"
 TIMEOUT = 120
 RUNS = 9
+MEMORY_SHARE = 0.5
 
 
 class Refused(Exception):
     pass
 
 
-def strop(*arguments):
+def bounded():
+    """A program that wants more is refused, before the machine is out of memory."""
+    limit = MEMORY_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    resource.setrlimit(resource.RLIMIT_AS, (int(limit), resource.RLIM_INFINITY))
+
+
+def strop(*arguments, timeout=TIMEOUT):
     try:
-        told = subprocess.run([STROP, *arguments], capture_output=True, text=True, timeout=TIMEOUT)
+        told = subprocess.run([STROP, *arguments], capture_output=True, text=True, timeout=timeout, preexec_fn=bounded)
     except subprocess.TimeoutExpired:
-        raise Refused(f"longer than {TIMEOUT} s") from None
+        raise Refused(f"longer than {timeout} s") from None
     if told.returncode:
         raise Refused(told.stderr.strip()[:300] or f"exit code {told.returncode}")
     return told
@@ -100,27 +111,60 @@ def idempotence(options, files):
 
 # What `strop opt --compare` says of results that differ; anything else means that there are none.
 DIFFERENT = "the passes change what the program computes"
+# Without the pass that rounds less on purpose, that which gives rng its generator, and what makes shards of arguments.
+WITHOUT = "--disable-pass=product-widening,rng-expander,sharding-propagation,spmd-partitioner"
+CUT_TIMEOUT = 60
+
+
+def compare(path, timeout):
+    """None where both agree, otherwise what was said."""
+    try:
+        strop("opt", path, "--compare", WITHOUT, timeout=timeout)
+        return None
+    except Refused as reason:
+        return str(reason)
+
+
+def outcome(path, place):
+    """(same | cut | rounding | different | without, what was said) of a file that the passes take."""
+    said = compare(path, TIMEOUT)
+    if said is None:
+        return "same", ""
+    text, other = path.read_text(), place / "other.hlo"
+    if DIFFERENT in said:
+        other.write_text(sizes.in_f64(text))
+        return ("rounding" if compare(other, TIMEOUT) is None else "different"), said
+    for how, smaller in sizes.smaller(text):
+        other.write_text(smaller)
+        again = compare(other, CUT_TIMEOUT)
+        if again is None:
+            return "cut", f"{how}; as it stands: {said}"
+        if DIFFERENT in again:
+            return "different", f"{how}: {again}"
+    return "without", said
+
+
+TOLD = {"cut": "agrees with smaller sizes: ", "rounding": "differs in f32, agrees in f64: ", "different": "", "without": "cannot be told: "}
 
 
 def equal(options, files):
-    same, different, without, refused = 0, [], [], []
-    for path in files:
-        try:
-            strop("opt", path)
-        except Refused as reason:
-            refused.append((path.name, str(reason)))
-            continue
-        try:
-            # Without the pass that rounds less on purpose, and that which gives rng its generator.
-            strop("opt", path, "--compare", "--disable-pass=product-widening,rng-expander")
-            same += 1
-        except Refused as reason:
-            differs = DIFFERENT in str(reason) and "num_partitions=" not in path.read_text()
-            (different if differs else without).append((path.name, str(reason)))
-            print(f"{path.name}: {reason}" if differs else f"{path.name}: cannot be told: {reason}", flush=True)
-    keep(options, {"same": same, "different": different, "without": without, "refused": refused})
-    print(f"equal: {same} files have the same results, {len(different)} do not; {len(without)} cannot be evaluated, {refused_line(refused)}")
-    return 1 if different else 0
+    found = {"same": [], "cut": [], "rounding": [], "different": [], "without": [], "refused": []}
+    with tempfile.TemporaryDirectory() as place:
+        for path in files:
+            try:
+                strop("opt", path)
+            except Refused as reason:
+                found["refused"].append((path.name, str(reason)))
+                continue
+            what, said = outcome(path, Path(place))
+            found[what].append((path.name, said))
+            if what != "same":
+                print(f"{path.name}: {TOLD[what]}{said}", flush=True)
+    keep(options, found)
+    n = {what: len(names) for what, names in found.items()}
+    print(f"equal: {n['same']} files have the same results, {n['cut']} more with smaller sizes, {n['rounding']} but for rounding (the same in f64), "
+          f"{n['different']} do not; {n['without']} cannot be evaluated, {refused_line(found['refused'])}")
+    return 1 if found["different"] else 0
 
 
 # ---- beside XLA:CPU --------------------------------------------------------------------------------------------------

@@ -44,6 +44,8 @@ struct InterpretOptions {
   Hook communicate;  // collectives, send, recv
   Hook infeed;       // result: (data, token); the operand is the token
   Hook outfeed;      // operands: data, token; result: token
+  // What needs others and finds this process alone, as a shard's shape or a collective of groups; unset: an error.
+  Hook absent_others;
   // Asked at every computation and loop trip; true stops with Cancelled.
   std::function<bool()> cancelled;
 };

@@ -12,7 +12,7 @@ namespace {
 // Loops of random arguments may never end: the state that both have after so many trips is compared first. Where that
 // differs, as when passes unroll the loop, the loops must end by themselves, and within the larger number.
 constexpr int64_t kFewTrips = 1 << 10;
-constexpr int64_t kMostTrips = 1 << 18;
+constexpr int64_t kMostTrips = 1 << 20;
 
 // What rounding in another order may change, relative to the larger value. Far above that of a few operations, far
 // below what a wrong one gives.

@@ -38,6 +38,47 @@ TEST(SameResultsTest, UnknownCallsDependOnTheirOperands) {
   EXPECT_EQ(Compare(kCall, kOtherCall).code(), StatusCode::kFailedPrecondition);
 }
 
+// A shard of what another device would hold; a collective of a group that is not here.
+std::string Shards(std::string_view shard_of) {
+  return StrCat(R"(HloModule m
+ENTRY main {
+  x = f32[4] parameter(0)
+  n = f32[4] negate(x)
+  s = f32[2] custom-call()",
+                shard_of, R"(), custom_call_target="SPMDFullToShardShape", sharding={manual}
+  ROOT a = (f32[2], f32[2]) all-to-all(s, s), replica_groups={{0,1}}
+})");
+}
+
+TEST(SameResultsTest, WhatNeedsOtherDevicesDependsOnTheOperands) {
+  const Status same = Compare(Shards("x"), Shards("x"));
+  EXPECT_TRUE(same.ok()) << same.ToString();
+  EXPECT_EQ(Compare(Shards("x"), Shards("n")).code(), StatusCode::kFailedPrecondition);
+}
+
+// The memory of the result is bound as late as at the async-done.
+constexpr std::string_view kBoundLate = R"(HloModule m
+negated {
+  x = f32[4] parameter(0)
+  ROOT n = f32[4] negate(x)
+}
+ENTRY main {
+  x = f32[4] parameter(0)
+  start = ((f32[4]), (), s32[]) async-start(x), calls=negated
+  update = ((f32[4]), (), s32[]) async-update(start)
+  ROOT done = f32[4] async-done(update)
+})";
+constexpr std::string_view kAtOnce = R"(HloModule m
+ENTRY main {
+  x = f32[4] parameter(0)
+  ROOT n = f32[4] negate(x)
+})";
+
+TEST(SameResultsTest, AsynchronousResultsThatAreBoundLate) {
+  const Status same = Compare(kBoundLate, kAtOnce);
+  EXPECT_TRUE(same.ok()) << same.ToString();
+}
+
 // Takes x from outside, sends out what `departure` makes of it.
 std::string Feeds(std::string_view departure) {
   return StrCat(R"(HloModule m

@@ -23,6 +23,9 @@ void StandIns::AddTo(InterpretOptions& options) {
   options.communicate = [this](const Instruction& i, std::span<const Literal> operands, Literal* result) {
     return Communicate(i, operands, result);
   };
+  options.absent_others = [this](const Instruction& i, std::span<const Literal> operands, Literal* result) {
+    return AbsentOthers(i, operands, result);
+  };
   options.infeed = [this](const Instruction& i, std::span<const Literal>, Literal* result) {
     STROP_ASSIGN(*result, RandomValue(i.shape(), ++fed_));
     return OkStatus();
@@ -40,6 +43,15 @@ Status StandIns::CustomCall(const Instruction& i, std::span<const Literal> opera
   std::string call = StrCat(attrs.target, ";", attrs.opaque);
   for (const Literal& operand : operands) StrAppend(call, ";", operand.Hash());
   STROP_ASSIGN(*result, RandomValue(i.shape(), HashOf(call)));
+  return OkStatus();
+}
+
+// Of a collective that starts the answer is what its end gives: passes make the two one.
+Status StandIns::AbsentOthers(const Instruction& i, std::span<const Literal> operands, Literal* result) {
+  const bool starts = i.op() == Op::AllGatherStart || i.op() == Op::CollectivePermuteStart;
+  std::string call = "others";
+  for (const Literal& operand : operands) StrAppend(call, ";", operand.Hash());
+  STROP_ASSIGN(*result, RandomValue(starts && i.shape().IsTuple() ? i.shape().element(1) : i.shape(), HashOf(call)));
   return OkStatus();
 }
 

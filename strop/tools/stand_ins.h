@@ -1,5 +1,5 @@
 // What stands for the world outside of a program while two versions of it are compared: custom calls that nobody knows,
-// feeds, channels and random numbers. Its answers depend on what it is asked alone (the target, the operands, how often
+// feeds, channels, other devices and random numbers. Its answers depend on what it is asked alone (the target, the operands, how often
 // the channel was read), so both versions get the same ones; what leaves a program is kept, to be compared as well.
 #pragma once
 #include <map>
@@ -24,6 +24,7 @@ class StandIns {
 
  private:
   Status CustomCall(const Instruction& i, std::span<const Literal> operands, Literal* result);
+  Status AbsentOthers(const Instruction& i, std::span<const Literal> operands, Literal* result);
   Status Communicate(const Instruction& i, std::span<const Literal> operands, Literal* result);
   void Leave(std::string what, std::span<const Literal> values);
 

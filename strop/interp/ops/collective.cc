@@ -40,8 +40,9 @@ Result<Literal> EvalPartitionId(OpCall& call) {
 }
 
 Result<Literal> EvalCollective(OpCall& call) {
-  Result<Literal> result =
-      Alone(call) ? GroupOfOne(call) : Ask(call, call.evaluator.options().communicate, "way to communicate");
+  const InterpretOptions& options = call.evaluator.options();
+  Result<Literal> result = Alone(call) ? GroupOfOne(call) : Ask(call, options.communicate, "way to communicate");
+  if (!result.ok() && Alone(call) && options.absent_others) result = Ask(call, options.absent_others, "others");
   STROP_TRY(result);
   const bool starts = call.op() == Op::AllGatherStart || call.op() == Op::CollectivePermuteStart;
   if (!starts || !call.shape.IsTuple()) return result;  // an older form of the text is the result alone

@@ -55,6 +55,20 @@ void AddProducts(T a, const T* b, Sum* sums, int64_t n) {
   const Sum wide = static_cast<Sum>(a);
   for (int64_t j = 0; j < n; ++j) sums[j] += wide * static_cast<Sum>(b[j]);
 }
+// sums[j] += a[0] * b[j], then a[1] * b[stride + j], and so on: the same bits as four AddProducts.
+template <class T, class Sum>
+void AddFourProducts(const T* a, const T* b, int64_t stride, Sum* sums, int64_t n) {
+  if constexpr (std::is_arithmetic_v<T>) {
+    const Sum a0 = static_cast<Sum>(a[0]), a1 = static_cast<Sum>(a[1]), a2 = static_cast<Sum>(a[2]),
+              a3 = static_cast<Sum>(a[3]);
+    const T *b1 = b + stride, *b2 = b1 + stride, *b3 = b2 + stride;
+    for (int64_t j = 0; j < n; ++j)
+      sums[j] = sums[j] + a0 * static_cast<Sum>(b[j]) + a1 * static_cast<Sum>(b1[j]) + a2 * static_cast<Sum>(b2[j]) +
+                a3 * static_cast<Sum>(b3[j]);
+  } else {
+    for (int64_t k = 0; k < 4; ++k) AddProducts(a[k], b + k * stride, sums, n);
+  }
+}
 template <class R>
 struct ComplexSum {
   R re = 0, im = 0;

@@ -6,13 +6,22 @@ namespace strop::interp {
 
 namespace {
 
+// Shards have other shapes than the whole.
+Result<Literal> BetweenShards(OpCall& call) {
+  const auto& hook = call.evaluator.options().absent_others;
+  if (!hook)
+    return Unimplemented("custom call ", call.attrs<CustomCallAttrs>().target, " from ", call.in(0).shape().ToString(),
+                         " to ", call.shape.ToString(), " needs more than one device");
+  Literal result;
+  STROP_TRY(hook(call.instruction, call.operands, &result));
+  return result;
+}
+
 // All operands, as they are: one value, or a tuple.
 Result<Literal> Identity(OpCall& call) {
   if (call.operands.empty()) return call.shape.IsTuple() ? Literal::Tuple({}) : Literal::Token();
   if (!call.shape.IsTuple() || call.in(0).shape().IsTuple()) {
-    if (!call.in(0).shape().Compatible(call.shape))
-      return Unimplemented("custom call ", call.attrs<CustomCallAttrs>().target, " from ",
-                           call.in(0).shape().ToString(), " to ", call.shape.ToString(), " needs more than one device");
+    if (!call.in(0).shape().Compatible(call.shape)) return BetweenShards(call);
     return std::move(call.operands[0]);
   }
   return Literal::Tuple({std::make_move_iterator(call.operands.begin()), std::make_move_iterator(call.operands.end())});

@@ -43,6 +43,26 @@ void RoundForAlgorithm(const std::string& algorithm, std::vector<double>& values
 void RoundForAlgorithm(const std::string&, std::vector<int64_t>&) {}
 void RoundForAlgorithm(const std::string&, std::vector<std::complex<double>>&) {}
 
+// A tile of the right operand stays in the cache while so many rows of the left one meet it.
+constexpr int64_t kTileColumns = 256, kTileInner = 64, kTileRows = 256;
+
+// sums[i, j] of rows [row, row + rows) and columns from `column` on; each takes its products in the order of k.
+template <class T, class Sum>
+void ContractTile(const PackedOperand<T>& left, const PackedOperand<T>& right, int64_t b, int64_t row, int64_t rows,
+                  int64_t column, int64_t columns, std::vector<Sum>& sums) {
+  sums.assign(static_cast<size_t>(rows * columns), Sum{});
+  for (int64_t first = 0; first < left.inner; first += kTileInner) {
+    const int64_t end = std::min(left.inner, first + kTileInner);
+    for (int64_t i = 0; i < rows; ++i) {
+      const T* a = left.Row(b, row + i);
+      Sum* into = sums.data() + i * columns;
+      int64_t k = first;
+      for (; k + 4 <= end; k += 4) AddFourProducts(a + k, right.Row(b, k) + column, right.inner, into, columns);
+      for (; k < end; ++k) AddProducts(a[k], right.Row(b, k) + column, into, columns);
+    }
+  }
+}
+
 // result[b, i, j] = sum over k of lhs[b, i, k] * rhs[b, k, j]
 template <class T, class Sum>
 Status Contract(OpCall& call, const std::vector<T>& lhs, const std::vector<T>& rhs, Literal& result) {
@@ -57,17 +77,22 @@ Status Contract(OpCall& call, const std::vector<T>& lhs, const std::vector<T>& r
   if (left.batch * left.rows * columns != result.num_elements() || left.inner != right.rows)
     return Internal("interpreter: dot dimensions do not agree");
   uint8_t* out = result.mutable_bytes().data();
-  std::vector<Sum> sums(static_cast<size_t>(columns));
-  std::vector<Cell> cells(sums.size());
-  for (int64_t b = 0; b < left.batch; ++b) {
-    STROP_TRY(call.evaluator.Poll());
-    for (int64_t i = 0; i < left.rows; ++i) {
-      std::fill(sums.begin(), sums.end(), Sum{});
-      for (int64_t k = 0; k < left.inner; ++k) AddProducts(left.Row(b, i)[k], right.Row(b, k), sums.data(), columns);
-      for (size_t j = 0; j < sums.size(); ++j) cells[j] = SumCell(sums[j], type);
-      StoreCells(type, cells.data(), columns, out, (b * left.rows + i) * columns);
+  std::vector<Sum> sums;
+  std::vector<Cell> cells(kTileColumns);
+  for (int64_t b = 0; b < left.batch; ++b)
+    for (int64_t column = 0; column < columns; column += kTileColumns) {
+      const int64_t width = std::min(kTileColumns, columns - column);
+      for (int64_t row = 0; row < left.rows; row += kTileRows) {
+        STROP_TRY(call.evaluator.Poll());
+        const int64_t rows = std::min(kTileRows, left.rows - row);
+        ContractTile(left, right, b, row, rows, column, width, sums);
+        for (int64_t i = 0; i < rows; ++i) {
+          for (int64_t j = 0; j < width; ++j)
+            cells[static_cast<size_t>(j)] = SumCell(sums[static_cast<size_t>(i * width + j)], type);
+          StoreCells(type, cells.data(), width, out, (b * left.rows + row + i) * columns + column);
+        }
+      }
     }
-  }
   return OkStatus();
 }
 
@@ -121,7 +146,7 @@ Result<Literal> EvalDot(OpCall& call) {
 
 // Operands: lhs, rhs, lhs scale, rhs scale.
 Result<Literal> EvalScaledDot(OpCall& call) {
-  if (DomainOf(call.shape.type()) != Domain::Real)
+  if (IsComplex(call.shape.type()) || IsPred(call.shape.type()))
     return Unimplemented("scaled-dot with a result of type ", Name(call.shape.type()));
   STROP_ASSIGN(std::vector<double> lhs, Scaled(call.in(0), call.in(2)));
   STROP_ASSIGN(std::vector<double> rhs, Scaled(call.in(1), call.in(3)));

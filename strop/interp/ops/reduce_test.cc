@@ -49,6 +49,30 @@ TEST_F(ReduceTest, ScaledDot) {
              {Vector(kF32, {1, 2, 3, 4}), Vector(kF32, {1, 1, 1, 1}), Vector(kF32, {2, 10}), Vector(kF32, {1})}, inner)
           .GetDouble(0),
       76);
+  EXPECT_EQ(EvalTo(Shape::Scalar(kS32), Op::ScaledDot,
+                   {Vector(kF32, {1.5, 2}), Vector(kF32, {1, 1}), Vector(kF32, {1}), Vector(kF32, {1})}, inner)
+                .GetInt(0),
+            3);
+}
+
+// Larger than a tile in every dimension: all products are met once.
+TEST_F(ReduceTest, DotOfManyTiles) {
+  constexpr int64_t kRows = 261, kInner = 67, kColumns = 259;
+  DotAttrs inner;
+  inner.lhs_contracting = {1};
+  inner.rhs_contracting = {0};
+  std::vector<double> lhs(kRows * kInner), rhs(kInner * kColumns);
+  for (size_t i = 0; i < lhs.size(); ++i) lhs[i] = static_cast<double>(i % 7);
+  for (size_t i = 0; i < rhs.size(); ++i) rhs[i] = static_cast<double>(i % 11);
+  const Literal result =
+      Eval(Op::Dot, {Array(kF32, {kRows, kInner}, lhs), Array(kF32, {kInner, kColumns}, rhs)}, inner);
+  for (int64_t i = 0; i < kRows; ++i)
+    for (int64_t j = 0; j < kColumns; ++j) {
+      double sum = 0;
+      for (int64_t k = 0; k < kInner; ++k)
+        sum += lhs[static_cast<size_t>(i * kInner + k)] * rhs[static_cast<size_t>(k * kColumns + j)];
+      ASSERT_EQ(result.GetDouble(i * kColumns + j), sum) << i << ", " << j;
+    }
 }
 
 TEST_F(ReduceTest, RaggedDot) {
