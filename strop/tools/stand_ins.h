@@ -1,6 +1,7 @@
 // What stands for the world outside of a program while two versions of it are compared: custom calls that nobody knows,
-// feeds, channels, other devices and random numbers. Its answers depend on what it is asked alone (the target, the operands, how often
-// the channel was read), so both versions get the same ones; what leaves a program is kept, to be compared as well.
+// feeds, channels, other devices and random numbers. Its answers depend on what it is asked alone (the target, the
+// operands, how often the channel was read), so both versions get the same ones; what leaves a program is kept, to be
+// compared as well.
 #pragma once
 #include <map>
 #include <string>
