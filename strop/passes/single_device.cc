@@ -45,6 +45,7 @@ Instruction* OnOneDevice(Instruction& i) {
     case Op::CollectiveBroadcast: {
       if (i.operand_count() == 1 && i.shape().Compatible(i.operand(0)->shape())) return i.operand(0);
       if (!i.shape().IsTuple() || i.shape().tuple_size() != i.operand_count()) return nullptr;
+      if (i.op() == Op::AllToAll && i.operand_count() > 1) return nullptr;  // one for each member: they are not here
       for (int64_t k = 0; k < i.operand_count(); ++k)
         if (!i.shape().element(k).Compatible(i.operand(k)->shape())) return nullptr;
       const std::vector<Instruction*> operands = i.operands();
