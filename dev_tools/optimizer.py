@@ -17,6 +17,7 @@ import json
 import math
 import os
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -36,17 +37,16 @@ class Refused(Exception):
     pass
 
 
-def bounded():
-    """A program that wants more is refused, before the machine is out of memory."""
-    limit = MEMORY_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    resource.setrlimit(resource.RLIMIT_AS, (int(limit), resource.RLIM_INFINITY))
-
-
 def strop(*arguments, timeout=TIMEOUT):
-    try:
-        told = subprocess.run([STROP, *arguments], capture_output=True, text=True, timeout=timeout, preexec_fn=bounded)
-    except subprocess.TimeoutExpired:
-        raise Refused(f"longer than {timeout} s") from None
+    """With so many seconds of processor time, whatever else the machine does; what wants too much memory is refused before there is none."""
+    def bounded():
+        limit = MEMORY_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        resource.setrlimit(resource.RLIMIT_AS, (int(limit), resource.RLIM_INFINITY))
+        resource.setrlimit(resource.RLIMIT_CPU, (timeout, resource.RLIM_INFINITY))
+
+    told = subprocess.run([STROP, *arguments], capture_output=True, text=True, preexec_fn=bounded)
+    if told.returncode == -signal.SIGXCPU:
+        raise Refused(f"longer than {timeout} s")
     if told.returncode:
         raise Refused(told.stderr.strip()[:300] or f"exit code {told.returncode}")
     return told

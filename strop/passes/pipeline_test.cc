@@ -56,8 +56,8 @@ TEST(PassPipeline, RunsInOrderUnderNames) {
 TEST(PassPipeline, NamesOfOthersAndOfXla) {
   Result<PassPipeline> pipeline = PassPipeline::FromNames("p", "first-one, algsimp,transpose_folding,", kOwn);
   ASSERT_TRUE(pipeline.ok()) << pipeline.status().ToString();
-  EXPECT_EQ(pipeline->names(),
-            (std::vector<std::string_view>{"first_one", "simplify", "dot-canonicalizer", "convolution-canonicalizer"}));
+  EXPECT_EQ(pipeline->names(), (std::vector<std::string_view>{"first_one", "simplify", "dot-canonicalizer",
+                                                              "convolution-canonicalizer", "dce"}));
   EXPECT_EQ(PassPipeline::FromNames("p", "second").status().code(), StatusCode::kNotFound);
   for (const PassAlias& alias : PassAliases()) {
     EXPECT_TRUE(FindPasses(alias.xla_name).ok()) << alias.xla_name;
