@@ -80,6 +80,7 @@ Result<std::shared_ptr<const CompiledProgram>> RunPhases(std::unique_ptr<Module>
   PassOptions pass_options;
   pass_options.disabled_passes = options.disabled_passes;
   pass_options.verify_each = options.verify_each;
+  pass_options.call_owners = options.call_owners;
   PassContext context(pass_options);
   PassPipeline pipeline = CompilePipeline(backend, options);
   if (dump.on() || xla_dump.on())

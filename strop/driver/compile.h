@@ -38,6 +38,10 @@ struct CacheSettings {
   int64_t most_bytes = 0;
 };
 
+namespace spmd {
+class CallOwners;
+}
+
 struct CompileSettings {
   int optimization_level = 2;  // 0: few passes, fast code generation
   bool verify_each = false;    // verify the module after every pass
@@ -45,6 +49,7 @@ struct CompileSettings {
   XlaDumpOptions xla_dump;
   std::vector<std::string> disabled_passes;
   const CustomCallRegistry* custom_calls = nullptr;  // null: no targets are known
+  const spmd::CallOwners* call_owners = nullptr;     // null: nobody cuts custom calls
   std::string lapack_library;                        // option of that name; empty: the usual places
   ThreadPool* pool = nullptr;                        // for code generation; null: the calling thread alone
   std::string memory_limit;                          // option of that name

@@ -13,12 +13,17 @@
 
 namespace strop {
 
+namespace spmd {
+class CallOwners;
+}
+
 struct PassOptions {
   std::vector<std::string> disabled_passes;
   std::vector<std::string> disabled_rules;
   int64_t rule_limit = -1;   // at most so many rewrites by rules, in all passes together; -1: no limit
   bool verify_each = false;  // VerifyModule after every pass that changed something; a violation is an Internal error
   bool collect_decisions = false;
+  const spmd::CallOwners* call_owners = nullptr;  // of custom calls that others cut (spmd/call_owners.h); may be null
 };
 
 // Why something was done or not, for `strop explain`.

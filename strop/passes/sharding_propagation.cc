@@ -10,8 +10,10 @@ namespace {
 struct ShardingPropagation final : Pass {
   Result<bool> Run(Module& module, PassContext& context) override {
     if (module.config().frontend_attributes.contains(spmd::kPartitionedMark)) return false;
-    const int64_t values = spmd::PropagateShardings(
-        module, [&](const Instruction& i, const std::string& why) { context.Decide(i, "%", i.name(), ": ", why); });
+    const auto told = [&](const Instruction& i, const std::string& why) {
+      context.Decide(i, "%", i.name(), ": ", why);
+    };
+    STROP_ASSIGN(const int64_t values, spmd::PropagateShardings(module, told, context.options().call_owners));
     context.Count("sharding-propagation.values", values);
     return values > 0;
   }

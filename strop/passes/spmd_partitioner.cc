@@ -11,10 +11,11 @@ namespace {
 struct SpmdPartitioner final : Pass {
   Result<bool> Run(Module& module, PassContext& context) override {
     if (module.config().frontend_attributes.contains(spmd::kPartitionedMark)) return false;
-    STROP_ASSIGN(int64_t changed, spmd::PartitionModule(module, [&](const Instruction& i) {
-                   context.Decide(i, "%", i.name(), ": ", Name(i.op()), " is computed whole on every partition");
-                   context.Count("spmd-partitioner.whole");
-                 }));
+    const auto told = [&](const Instruction& i) {
+      context.Decide(i, "%", i.name(), ": ", Name(i.op()), " is computed whole on every partition");
+      context.Count("spmd-partitioner.whole");
+    };
+    STROP_ASSIGN(const int64_t changed, spmd::PartitionModule(module, told, context.options().call_owners));
     context.Count("spmd-partitioner.values", changed);
     return changed > 0;
   }

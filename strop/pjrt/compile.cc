@@ -156,6 +156,7 @@ Status SetEntryLayout(Module& module) {
 CompileSettings SettingsOf(const FrontendCompileOptions& options, const Options& client) {
   CompileSettings settings = SettingsFrom(client);
   settings.custom_calls = &ProcessCustomCalls();
+  settings.call_owners = &ProcessCallOwners();
   if (options.backend_optimization_level == 0) settings.optimization_level = 0;
   if (!options.allow_excess_precision)
     for (const char* pass : {"product-widening", "contraction"}) settings.disabled_passes.emplace_back(pass);
@@ -341,11 +342,23 @@ std::string KeyOf(std::string_view format, std::string_view code, const Frontend
   return ProgramCache::KeyOf(source.bytes(), backend, settings);
 }
 
+bool AsksOwners(const Module& module, const spmd::CallOwners& owners) {
+  for (const Computation* c : module.computations()) {
+    for (const Instruction* i : c->instructions()) {
+      if (i->op() != Op::CustomCall) continue;
+      const std::string& target = i->attrs<CustomCallAttrs>().target;
+      if (target == spmd::kInspectSharding || owners.Cuts(target)) return true;
+    }
+  }
+  return false;
+}
+
 Result<std::shared_ptr<Program>> CompileNew(const FrontendCompileOptions& options, std::string_view format,
                                             std::string_view code, const Backend& backend,
                                             const CompileSettings& settings) {
   auto program = std::make_shared<Program>();
   STROP_ASSIGN(std::unique_ptr<Module> module, ReadFor(options, format, code));
+  program->asks_owners = AsksOwners(*module, *settings.call_owners);
   std::vector<Sharding> parameters;
   for (const Instruction* parameter : module->entry()->parameters())
     for (Sharding& leaf : StatedShardings(*parameter)) parameters.push_back(std::move(leaf));
@@ -386,7 +399,7 @@ Result<std::shared_ptr<const Program>> CompileProgram(std::string_view format, s
   program->options_bytes = options_bytes;
   program->backend = &backend;
   FinishProgram(*program);
-  if (cache && !was_kept) KeepProgram(*cache, key, *program);
+  if (cache && !was_kept && !program->asks_owners) KeepProgram(*cache, key, *program);
   return std::shared_ptr<const Program>(std::move(program));
 }
 

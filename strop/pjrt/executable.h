@@ -37,7 +37,8 @@ struct Program {
   std::vector<size_t> output_dim_counts;                                      // rank of each
   std::vector<PJRT_Layouts_MemoryLayout*> parameter_layouts, output_layouts;  // immortal objects
   NamedValues cost;
-  bool exchanges = false;  // has collectives between devices
+  bool exchanges = false;    // has collectives between devices
+  bool asks_owners = false;  // made by functions of this process (spmd/call_owners.h): nothing to keep for others
 
   const Executable& executable() const { return *compiled->executable; }
 };

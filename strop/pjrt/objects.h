@@ -14,6 +14,7 @@
 #include "strop/runtime/custom_call.h"
 #include "strop/runtime/device.h"
 #include "strop/runtime/process_group.h"
+#include "strop/spmd/call_owners.h"
 
 struct PJRT_DeviceDescription {
   int id = 0;
@@ -117,6 +118,8 @@ PJRT_Buffer* NewBuffer(Buffer buffer, PJRT_Memory* memory);
 
 // Targets registered for the process: jaxlib registers handlers before there is a client. Never destroyed.
 CustomCallRegistry& ProcessCustomCalls();
+// Partitioners of custom calls, likewise (extensions/custom_partitioner.cc).
+const spmd::CallOwners& ProcessCallOwners();
 
 // The description of a backend's devices in one or several processes, given how many each has. Ids run through.
 std::unique_ptr<PJRT_TopologyDescription> MakeTopology(const Backend& backend, const Options& options,

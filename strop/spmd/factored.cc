@@ -282,7 +282,9 @@ Result<bool> PartitionByFactors(Instruction& i, const Rule& rule, Values& values
   Shape shard = ShardShapeOf(mesh, whole, specs);
   for (size_t d = 0; d < local.larger.size() && shard.IsArray(); ++d)
     if (local.larger[d].size > 0) shard.set_dim(static_cast<int64_t>(d), local.larger[d].size);
-  i.set_shape(shard);
+  Shape resized = whole;  // a custom call keeps its layouts, which shapes of shards have not
+  Resize(resized, shard);
+  i.set_shape(i.op() == Op::CustomCall ? resized : shard);
   i.clear_sharding();
   if (local.instead) values.Replaced(i);
   Builder after(i.parent());

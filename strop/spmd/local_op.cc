@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "strop/spmd/custom_call.h"
 #include "strop/spmd/exchange.h"
 
 namespace strop::spmd {
@@ -379,6 +380,7 @@ Status MakeLocal(LocalOp& op) {
     case Op::DynamicUpdateSlice: LocalDynamicUpdateSlice(op); break;
     case Op::Gather: LocalGather(op); break;
     case Op::Scatter: LocalScatter(op); break;
+    case Op::CustomCall: ResizeConstraints(op.i, op.operands); break;
     default: break;
   }
   return op.b.status();

@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <array>
 
+#include "strop/spmd/call_owners.h"
+
 namespace strop::spmd {
 namespace {
 
-constexpr std::array<std::string_view, 8> kMarks = {
+constexpr std::array<std::string_view, 9> kMarks = {
     "Sharding",         "xla.sdy.FuncResultSharding", "xla.sdy.PropagationBarrier",
     "LayoutConstraint", "annotate_device_placement",  "MoveToHost",
-    "MoveToDevice",     "AssumeGatherIndicesInBound"};
+    "MoveToDevice",     "AssumeGatherIndicesInBound", kInspectSharding};
 
 bool IsCall(const Instruction& i, std::string_view gspmd, std::string_view shardy) {
   if (i.op() != Op::CustomCall) return false;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 
+#include "strop/spmd/custom_call.h"
 #include "strop/spmd/exchange.h"
 #include "strop/spmd/factored.h"
 #include "strop/spmd/propagation.h"
@@ -12,12 +13,6 @@
 
 namespace strop::spmd {
 namespace {
-
-// The sharding of leaf `i` of a value; null if nothing is said.
-const Sharding* Leaf(const Sharding* sharding, int64_t i) {
-  if (!sharding || sharding->kind != ShardingKind::Tuple) return sharding;
-  return i < static_cast<int64_t>(sharding->elements.size()) ? &sharding->elements[i] : nullptr;
-}
 
 // The device, if the value, or every leaf of it, is on one device only; otherwise -1.
 int64_t MaximalDevice(const Sharding* sharding) {
@@ -52,9 +47,10 @@ void GiveEachCallerItsOwn(Module& module) {
 
 class Partitioner {
  public:
-  Partitioner(Module& module, const WholeOp& told)
+  Partitioner(Module& module, const WholeOp& told, const CallOwners* owners)
       : module_(module),
         told_(told),
+        owners_(owners),
         mesh_(Mesh::Of(module)),
         values_(module, mesh_),
         partitions_(module.config().num_partitions),
@@ -65,7 +61,8 @@ class Partitioner {
     for (Computation* c : module_.computations()) {
       for (Instruction* i : c->instructions()) {
         if (!values_.manual().Has(*i)) {
-          rules_[i] = RuleOf(*i);
+          rules_[i] = i->op() == Op::CustomCall ? RuleOfCall(*i, owners_) : RuleOf(*i);
+          if (i->op() == Op::CustomCall && BatchDims(*i, owners_) > 0) batches_.insert(i);
           if (const std::optional<Rotation> rotation = RotationOf(*i)) rotations_.emplace(i, *rotation);
         }
         if (IsMark(*i)) marks_.insert(i);
@@ -88,9 +85,12 @@ class Partitioner {
   }
 
  private:
+  template <class T>
+  static Result<T> At(const Instruction& i, Result<T> result) {
+    return result.ok() ? std::move(result) : std::move(result).status().At(i.Where());
+  }
   Result<Tiling> TilingAt(const Instruction& at, const Sharding* sharding, const Shape& shape) {
-    Result<Tiling> tiling = TilingOf(sharding, shape, partitions_);
-    return tiling.ok() ? std::move(tiling) : std::move(tiling).status().At(at.Where());
+    return At(at, TilingOf(sharding, shape, partitions_));
   }
 
   Status Body(Computation& computation) { return Body(computation, computation.PostOrder()); }
@@ -120,6 +120,10 @@ class Partitioner {
       return OkStatus();
     }
     if (Rotated(i)) return OkStatus();
+    return ByFactors(i);
+  }
+
+  Status ByFactors(Instruction& i) {
     if (!values_.manual().Has(i)) {
       STROP_ASSIGN(bool on_shards, PartitionByFactors(i, rules_[&i], values_));
       changed_ += on_shards;
@@ -263,29 +267,25 @@ class Partitioner {
         continue;
       }
       // GSPMD says how a value is cut on the value itself, Shardy on the region.
-      const Sharding* sharding = Leaf(call.sharding(), k);
+      const Sharding* sharding = Values::Leaf(call.sharding(), k);
       if (target == "SPMDFullToShardShape") sharding = stated_[&operand].get();
       const Shape& whole = in ? given : results[k];
       const Shape& shard = in ? results[k] : given;
-      std::optional<Spec> spec = mesh_.Read(sharding, whole);
-      Tiling tiling;
-      if (!spec) {
-        STROP_ASSIGN(tiling, TilingAt(call, sharding, whole));
-      }
-      const Shape expected = spec ? mesh_.ShardShape(whole, *spec) : ShardShape(whole, tiling);
+      STROP_ASSIGN(const Shape expected, At(call, values_.StatedShape(whole, sharding)));
       if (!expected.Compatible(shard))
         return InvalidArgument(target, ": a shard of ", whole, " with sharding ",
                                sharding ? sharding->ToString() : "{replicated}", " is ", expected, ", the region has ",
                                shard)
             .At(call.Where());
       if (in) {
-        Instruction* value = values_.Require(b, operand, spec ? *spec : Spec(whole.rank()));
-        values.push_back(spec ? value : TakeShard(b, value, tiling));
+        STROP_ASSIGN(Instruction * value, At(call, values_.RequireStated(b, operand, sharding)));
+        values.push_back(value);
         specs.emplace_back(shard.rank());
       } else {
         Instruction* value = values_.RequireWhole(b, operand);
-        values.push_back(spec ? value : GatherShards(b, value, tiling, whole, replicas_));
-        specs.push_back(spec ? *spec : Spec(whole.rank()));
+        STROP_ASSIGN(Parted parted, At(call, values_.FromStated(b, value, whole, sharding)));
+        values.push_back(parted.value);
+        specs.push_back(std::move(parted.specs[0]));
       }
     }
     Instruction* value = call.shape().IsTuple() ? b.Tuple(values) : values[0];
@@ -305,8 +305,17 @@ class Partitioner {
       return Whole(call);
     }
     if (marks_.contains(&call)) return Mark(call);
+    if (owners_ && owners_->Cuts(target)) {
+      ++changed_;
+      return CutByOwner(call, rules_[&call], *owners_, values_);
+    }
+    if (IsMadeOnShards(call)) {
+      ++changed_;
+      MakeOnShards(call, values_);
+      return OkStatus();
+    }
     const int64_t owner = MaximalDevice(call.sharding());
-    if (owner < 0) return Whole(call);
+    if (owner < 0) return batches_.contains(&call) ? ByFactors(call) : Whole(call);
     if (owner >= partitions_)
       return InvalidArgument("custom-call ", target, " is for device ", owner, ", there are ", partitions_)
           .At(call.Where());
@@ -318,6 +327,7 @@ class Partitioner {
     values_.Replaced(call);
     ++changed_;
     const std::string& target = call.attrs<CustomCallAttrs>().target;
+    if (target == kInspectSharding) STROP_TRY(Inspect(call, operand));
     const bool moves = target == "Sharding" || target == "xla.sdy.FuncResultSharding";
     // The mark on a result says how it is returned: the entry's border reads it.
     if (!moves || !operand.whole.IsArray() || !call.sharding() || &call == module_.entry()->root() ||
@@ -332,6 +342,14 @@ class Partitioner {
     STROP_TRY(b.status());
     values_.Set(call, value, operand.whole, {*spec});
     return OkStatus();
+  }
+
+  Status Inspect(const Instruction& call, const Parted& operand) {
+    if (!owners_ || !operand.whole.IsArray()) return OkStatus();
+    Sharding sharding = mesh_.Write(mesh_.OfNamedAxes(operand.specs[0]));
+    if (values_.manual().Has(*call.operand(0))) sharding = {.kind = ShardingKind::Manual};
+    Status told = owners_->Inspect(call.attrs<CustomCallAttrs>().opaque, sharding);
+    return told.ok() ? OkStatus() : std::move(told).At(call.Where());
   }
 
   Status OnOneDevice(Instruction& call, int64_t owner) {
@@ -448,7 +466,7 @@ class Partitioner {
       }
       return b.Tuple(elements);
     }
-    const Sharding* own = Leaf(sharding, leaf++);
+    const Sharding* own = Values::Leaf(sharding, leaf++);
     if (!p.whole.IsArray() || MaximalDevice(own) >= 0 || (own && own->kind == ShardingKind::Manual)) return p.value;
     std::optional<Spec> spec = mesh_.Read(own, p.whole);
     if (spec) {
@@ -489,7 +507,7 @@ class Partitioner {
   void Tell() {
     auto append = [](const Instruction& value, const Sharding* sharding, Sharding& all) {
       for (int64_t k = 0; k < value.shape().num_leaves(); ++k) {
-        const Sharding* leaf = Leaf(sharding, k);
+        const Sharding* leaf = Values::Leaf(sharding, k);
         all.elements.push_back(leaf ? *leaf : Sharding{});
       }
     };
@@ -526,16 +544,9 @@ class Partitioner {
     });
   }
 
-  static void Resize(Shape& shape, const Shape& to) {
-    if (shape.IsTuple() && to.IsTuple() && shape.tuple_size() == to.tuple_size()) {
-      for (int64_t k = 0; k < to.tuple_size(); ++k) Resize(shape.mutable_elements()[k], to.element(k));
-    } else if (shape.IsArray() && to.IsArray() && shape.rank() == to.rank()) {
-      for (int64_t d = 0; d < to.rank(); ++d) shape.set_dim(d, to.dim(d));
-    }
-  }
-
   Module& module_;
   const WholeOp& told_;
+  const CallOwners* owners_;
   const Mesh mesh_;
   Values values_;
   const int64_t partitions_, replicas_;
@@ -546,17 +557,18 @@ class Partitioner {
   std::unordered_map<const Instruction*, std::shared_ptr<const Sharding>> stated_;
   std::shared_ptr<const Sharding> root_sharding_;  // how the program returns its result
   std::set<const Instruction*> marks_;             // looked up only
+  std::set<const Instruction*> batches_;           // calls that work on batches; looked up only
   std::vector<Instruction*> groups_;
   std::vector<Computation*> sorted_later_;
 };
 
 }  // namespace
 
-Result<int64_t> PartitionModule(Module& module, const WholeOp& told) {
+Result<int64_t> PartitionModule(Module& module, const WholeOp& told, const CallOwners* owners) {
   if (module.config().num_partitions <= 1 || !StatesShardings(module)) return 0;
   RemoveMarksOfElements(module);
   GiveEachCallerItsOwn(module);
-  return Partitioner(module, told).Run();
+  return Partitioner(module, told, owners).Run();
 }
 
 }  // namespace strop::spmd

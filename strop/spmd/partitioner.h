@@ -16,6 +16,7 @@
 #include <functional>
 
 #include "strop/ir/module.h"
+#include "strop/spmd/call_owners.h"
 #include "strop/spmd/manual.h"
 
 namespace strop::spmd {
@@ -29,7 +30,8 @@ inline constexpr char kResultShardings[] = "strop.result_shardings";
 // Told of each op that is computed whole although an operand lies in shards.
 using WholeOp = std::function<void(const Instruction&)>;
 
-// Nothing happens to a module of one partition. Returns how many values are cut, exchanged or sent.
-Result<int64_t> PartitionModule(Module& module, const WholeOp& told);
+// Nothing happens to a module of one partition. Returns how many values are cut, exchanged or sent. `owners` may be
+// null.
+Result<int64_t> PartitionModule(Module& module, const WholeOp& told, const CallOwners* owners = nullptr);
 
 }  // namespace strop::spmd

@@ -5,6 +5,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "strop/spmd/custom_call.h"
 #include "strop/spmd/exchange.h"
 #include "strop/spmd/manual.h"
 #include "strop/spmd/mesh.h"
@@ -14,7 +15,8 @@ namespace strop::spmd {
 namespace {
 
 enum Direction : uint8_t { kNowhere = 0, kForward = 1, kBackward = 2, kBoth = 3 };
-constexpr int kLevels = 5;  // see AtLevel()
+constexpr int kLevels = 5;       // see AtLevel()
+constexpr int kOwnersLevel = 3;  // owners of calls are asked with what is certain by then
 
 // A value, or one leaf of a tuple.
 struct Node {
@@ -35,6 +37,7 @@ struct Edge {
   Direction allowed = kBoth;
   bool passes_through = false, forward_only = false, elementwise = false, broadcast = false, always = false;
   bool shared_operand = false;  // an operand has several uses
+  bool asks_owner = false;      // no rule: the owner of the call is asked, once
 };
 
 bool IsSharedOperand(const Instruction& i) {
@@ -105,9 +108,10 @@ void Agree(Axes& axes, const Axes& other, bool& grows) {
 
 class Propagation {
  public:
-  explicit Propagation(Module& module) : module_(module), mesh_(Mesh::Of(module)), manual_(module) {}
+  Propagation(Module& module, const CallOwners* owners)
+      : module_(module), owners_(owners), mesh_(Mesh::Of(module)), manual_(module) {}
 
-  int64_t Run(const Reason& reason) {
+  Result<int64_t> Run(const Reason& reason) {
     CollectEntry();
     ApplyConstraints();
     for (size_t e = 0; e < edges_.size(); ++e) {
@@ -117,6 +121,7 @@ class Propagation {
         if (node >= 0) users_[node].push_back(static_cast<int>(e));
     }
     for (int level = 0; level < kLevels; ++level) RunLevel(level);
+    STROP_TRY(std::move(asked_));
     return Write(reason);
   }
 
@@ -307,7 +312,7 @@ class Propagation {
       }
       return std::vector<int>(i.shape().num_leaves(), -1);
     }
-    if (!IsMark(i)) return Others(i);
+    if (!IsMark(i)) return Call(i);
     const bool says = target == "Sharding" || target == "xla.sdy.FuncResultSharding";
     const bool barrier = target == "xla.sdy.PropagationBarrier";
     if (!i.shape().IsArray() || (!says && !barrier)) return NodesOf(*i.operand(0));
@@ -344,6 +349,21 @@ class Propagation {
     return says("BACKWARD", '2') ? kBackward : kNowhere;
   }
 
+  std::vector<int> Call(const Instruction& i) {
+    if (Rule rule = RuleOfCall(i, owners_); !rule.empty()) return OfRule(i, std::move(rule));
+    if (!owners_ || module_.config().use_shardy_partitioner || !owners_->Cuts(i.attrs<CustomCallAttrs>().target))
+      return Others(i);
+    Edge e;
+    e.at = &i;
+    e.asks_owner = true;
+    for (const Instruction* operand : i.operands())
+      e.operands.push_back(NodesOf(*operand).size() == 1 ? NodesOf(*operand)[0] : -1);
+    e.results = FreshNodes(i);
+    StateFrom(i, e.results);
+    edges_.push_back(e);
+    return e.results;
+  }
+
   // Values of which nothing is known: whole, unless the program says otherwise.
   std::vector<int> Others(const Instruction& i) {
     std::vector<int> nodes = FreshNodes(i);
@@ -366,6 +386,10 @@ class Propagation {
     if (IsFree(i) && !stated) return {-1};
     Rule rule = RuleOf(i);
     if (rule.empty() && i.shape().num_leaves() > 0 && !IsFree(i)) return Others(i);
+    return OfRule(i, std::move(rule));
+  }
+
+  std::vector<int> OfRule(const Instruction& i, Rule rule) {
     std::vector<int> nodes = FreshNodes(i);
     StateFrom(i, nodes);
     if (IsFree(i)) return nodes;
@@ -439,7 +463,7 @@ class Propagation {
       const int e = queue.front();
       queue.pop_front();
       queued[e] = false;
-      for (int node : Spread(edges_[e], level)) {
+      for (int node : edges_[e].asks_owner ? Ask(edges_[e], level) : Spread(edges_[e], level)) {
         for (int user : users_[node]) {
           if (queued[user]) continue;
           queued[user] = true;
@@ -447,6 +471,44 @@ class Propagation {
         }
       }
     }
+  }
+
+  bool Says(const std::vector<int>& nodes) const {
+    return std::any_of(nodes.begin(), nodes.end(), [&](int n) { return n >= 0 && !nodes_[n].spec.whole(); });
+  }
+
+  Sharding Written(int n) const { return n < 0 ? Sharding{} : mesh_.Write(mesh_.OfNamedAxes(nodes_[n].spec)); }
+
+  // What the owner of a call says of its results. Returns the nodes that changed.
+  std::vector<int> Ask(Edge& e, int level) {
+    const bool stated =
+        std::all_of(e.results.begin(), e.results.end(), [&](int n) { return n < 0 || nodes_[n].stated; });
+    const bool by_users = Says(e.results);
+    if (level < kOwnersLevel || stated || !asked_.ok() || (!by_users && !Says(e.operands))) return {};
+    const auto& attrs = e.at->attrs<CustomCallAttrs>();
+    CallToCut call{attrs.target, attrs.opaque, {}, e.at->shape(), {}, {}};
+    for (int64_t k = 0; k < e.at->operand_count(); ++k) {
+      call.operands.push_back(e.at->operand(k)->shape());
+      call.operand_shardings.push_back(Written(e.operands[k]));
+    }
+    call.result_sharding.kind = ShardingKind::Tuple;
+    for (int n : e.results) call.result_sharding.elements.push_back(Written(n));
+    if (!e.at->shape().IsTuple()) call.result_sharding = Sharding(call.result_sharding.elements[0]);
+    e.asks_owner = false;
+    Result<std::optional<Sharding>> answer = by_users ? owners_->FromUsers(call) : owners_->FromOperands(call);
+    if (!answer.ok()) asked_ = std::move(answer).status().At(e.at->Where());
+    std::vector<int> changed;
+    for (size_t k = 0; answer.ok() && *answer && k < e.results.size(); ++k) {
+      const int n = e.results[k];
+      if (n < 0 || nodes_[n].stated) continue;
+      std::optional<Spec> spec = mesh_.Read(Leaf(&**answer, static_cast<int64_t>(k)), nodes_[n].shape);
+      if (!spec || *spec == nodes_[n].spec) continue;
+      nodes_[n].spec = *std::move(spec);
+      nodes_[n].source = e.at;
+      Close(n);
+      changed.push_back(n);
+    }
+    return changed;
   }
 
   // Returns the nodes that changed.
@@ -649,8 +711,10 @@ class Propagation {
   }
 
   Module& module_;
+  const CallOwners* owners_;
   const Mesh mesh_;
   const ManualRegions manual_;
+  Status asked_;  // of owners
   std::vector<Node> nodes_;
   std::vector<Edge> edges_;
   std::vector<std::vector<int>> users_;  // edges by node
@@ -666,9 +730,9 @@ bool IsFree(const Instruction& i) {
   return i.op() == Op::Constant || i.op() == Op::Iota;
 }
 
-int64_t PropagateShardings(Module& module, const Reason& reason) {
+Result<int64_t> PropagateShardings(Module& module, const Reason& reason, const CallOwners* owners) {
   if (module.config().num_partitions <= 1 || !StatesShardings(module)) return 0;
-  return Propagation(module).Run(reason);
+  return Propagation(module, owners).Run(reason);
 }
 
 }  // namespace strop::spmd

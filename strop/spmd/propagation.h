@@ -17,6 +17,7 @@
 #include <functional>
 
 #include "strop/ir/module.h"
+#include "strop/spmd/call_owners.h"
 
 namespace strop::spmd {
 
@@ -24,8 +25,9 @@ namespace strop::spmd {
 using Reason = std::function<void(const Instruction&, const std::string&)>;
 
 // Fills in shardings of instructions; returns how many values got one. Parameters and results of which the program says
-// nothing are given one where module.config().allow_spmd_sharding_propagation_to_* allows it.
-int64_t PropagateShardings(Module& module, const Reason& reason);
+// nothing are given one where module.config().allow_spmd_sharding_propagation_to_* allows it. `owners` may be null;
+// their errors are returned.
+Result<int64_t> PropagateShardings(Module& module, const Reason& reason, const CallOwners* owners = nullptr);
 
 // Is it had in any piece without communication?
 bool IsFree(const Instruction& i);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "strop/spmd/propagation.h"
+#include "strop/spmd/shards.h"
 
 namespace strop::spmd {
 namespace {
@@ -24,6 +25,14 @@ Shape ShardShapeOf(const Mesh& mesh, const Shape& whole, const std::vector<Spec>
   return ShardShapeFrom(mesh, whole, specs, leaf);
 }
 
+void Resize(Shape& shape, const Shape& to) {
+  if (shape.IsTuple() && to.IsTuple() && shape.tuple_size() == to.tuple_size()) {
+    for (int64_t k = 0; k < to.tuple_size(); ++k) Resize(shape.mutable_elements()[k], to.element(k));
+  } else if (shape.IsArray() && to.IsArray() && shape.rank() == to.rank()) {
+    for (int64_t d = 0; d < to.rank(); ++d) shape.set_dim(d, to.dim(d));
+  }
+}
+
 Builder Before(Instruction& i) {
   Builder b(i.parent());
   b.set_insert_before(&i);
@@ -38,6 +47,11 @@ std::vector<Spec> Values::WholeSpecs(const Shape& shape) {
   std::vector<Spec> specs;
   for (const Shape& leaf : shape.Leaves()) specs.emplace_back(leaf.IsArray() ? leaf.rank() : 0);
   return specs;
+}
+
+const Sharding* Values::Leaf(const Sharding* sharding, int64_t i) {
+  if (!sharding || sharding->kind != ShardingKind::Tuple) return sharding;
+  return i < static_cast<int64_t>(sharding->elements.size()) ? &sharding->elements[i] : nullptr;
 }
 
 void Values::Set(const Instruction& i, Instruction* value, Shape whole, std::vector<Spec> specs) {
@@ -69,9 +83,7 @@ std::vector<Spec> Values::Assigned(const Instruction& i) const {
   if (!sharding || manual_.Has(i)) return specs;
   const std::vector<Shape> leaves = i.shape().Leaves();
   for (size_t k = 0; k < leaves.size(); ++k) {
-    const Sharding* leaf = sharding;
-    if (sharding->kind == ShardingKind::Tuple) leaf = k < sharding->elements.size() ? &sharding->elements[k] : nullptr;
-    std::optional<Spec> spec = mesh_.Read(leaf, leaves[k]);
+    std::optional<Spec> spec = mesh_.Read(Leaf(sharding, static_cast<int64_t>(k)), leaves[k]);
     if (spec) specs[k] = *std::move(spec);
   }
   return specs;
@@ -151,6 +163,26 @@ Instruction* Values::RequireAll(Builder& b, const Instruction& operand, const st
 
 Instruction* Values::RequireWhole(Builder& b, const Instruction& operand) {
   return RequireAll(b, operand, WholeSpecs(Of(operand).whole));
+}
+
+Result<Instruction*> Values::RequireStated(Builder& b, const Instruction& operand, const Sharding* sharding) {
+  const Shape& whole = Of(operand).whole;
+  if (const std::optional<Spec> spec = mesh_.Read(sharding, whole)) return Require(b, operand, *spec);
+  STROP_ASSIGN(Tiling tiling, TilingOf(sharding, whole, module_.config().num_partitions));
+  return TakeShard(b, RequireWhole(b, operand), tiling);
+}
+
+Result<Parted> Values::FromStated(Builder& b, Instruction* shard, const Shape& whole, const Sharding* sharding) {
+  if (std::optional<Spec> spec = mesh_.Read(sharding, whole)) return Parted{shard, whole, {*std::move(spec)}};
+  const ModuleConfig& config = module_.config();
+  STROP_ASSIGN(Tiling tiling, TilingOf(sharding, whole, config.num_partitions));
+  return Parted{GatherShards(b, shard, tiling, whole, config.replica_count), whole, {Spec(whole.rank())}};
+}
+
+Result<Shape> Values::StatedShape(const Shape& whole, const Sharding* sharding) const {
+  if (const std::optional<Spec> spec = mesh_.Read(sharding, whole)) return mesh_.ShardShape(whole, *spec);
+  STROP_ASSIGN(Tiling tiling, TilingOf(sharding, whole, module_.config().num_partitions));
+  return ShardShape(whole, tiling);
 }
 
 }  // namespace strop::spmd

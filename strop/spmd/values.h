@@ -44,11 +44,20 @@ class Values {
   Instruction* RequireWhole(Builder& b, const Instruction& operand);
   double BytesToRequire(const Instruction& operand, const Spec& spec) const;
 
+  // What a device has of the operand where somebody else says how it lies, maybe as the grid cannot. `sharding` may be
+  // null: whole. Errors: of shardings (shards.h).
+  Result<Instruction*> RequireStated(Builder& b, const Instruction& operand, const Sharding* sharding);
+  // The way back: a value of this shape of which each device has `shard`.
+  Result<Parted> FromStated(Builder& b, Instruction* shard, const Shape& whole, const Sharding* sharding);
+  Result<Shape> StatedShape(const Shape& whole, const Sharding* sharding) const;
+
   // Nobody reads it any more: it goes at the end.
   void Replaced(Instruction& i) { replaced_.push_back(&i); }
   std::vector<Instruction*>& replaced() { return replaced_; }
 
   static std::vector<Spec> WholeSpecs(const Shape& shape);
+  // The sharding of leaf `i` of a value; null if nothing is said.
+  static const Sharding* Leaf(const Sharding* sharding, int64_t i);
 
  private:
   Instruction* PieceOfFree(Builder& b, const Instruction& i, const Spec& spec);
@@ -68,6 +77,9 @@ class Values {
 };
 
 Builder Before(Instruction& i);
+
+// Gives a shape with layouts the sizes of another one.
+void Resize(Shape& shape, const Shape& to);
 
 // The shape of each partition's part.
 Shape ShardShapeOf(const Mesh& mesh, const Shape& whole, const std::vector<Spec>& specs);

@@ -11,6 +11,7 @@ try:
     import jax.numpy as jnp
     import numpy as np
     import jax.experimental
+    import jax.experimental.custom_partitioning
     from jax.experimental.layout import Format, Layout
     from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
 except ImportError as error:
@@ -114,6 +115,59 @@ def layouts():
     np.testing.assert_array_equal(result, HOST + 1)
 
 
-for case in (sharded_arguments_and_results, manual_regions, mapped, one_call_for_all_devices, effects_are_waited_for, donated_shards, layouts):
+# What the user knows of an op: its dimensions, and what a device does with its shards.
+def custom_partitioning():
+    def partition(mesh, arguments, result):
+        def lower(a):
+            return a / jax.lax.psum(a.sum(0), "x")
+
+        rows = NamedSharding(mesh, P("x", "y"))
+        return mesh, lower, rows, (rows,)
+
+    @jax.experimental.custom_partitioning.custom_partitioning
+    def columns_to_one(a):
+        return a / a.sum(0)
+
+    columns_to_one.def_partition(partition, sharding_rule="i j -> i j")
+    x = jax.device_put(HOST + 1, split("x", "y"))
+    compiled = jax.jit(lambda a: columns_to_one(a * 2)).lower(x).compile()
+    result = compiled(x)
+    np.testing.assert_allclose(result, (HOST + 1) / (HOST + 1).sum(0), rtol=1e-6)
+    assert result.sharding == split("x", "y"), result.sharding
+    assert "all-gather" not in compiled.as_text()
+
+
+def inspected_shardings():
+    seen = []
+
+    def f(a):
+        jax.debug.inspect_array_sharding(a.T + 1, callback=seen.append)
+        return a
+
+    jax.jit(f)(jax.device_put(HOST, split("x", "y")))
+    assert [s.spec for s in seen] == [P("y", "x")], seen
+
+
+# LAPACK's calls of batches are made on shards.
+def batches_of_factorisations():
+    x = np.eye(3, dtype=np.float32) * 4 + np.arange(8, dtype=np.float32)[:, None, None] / 10
+    sharded = jax.device_put(x, split("x"))
+    compiled = jax.jit(jax.vmap(jax.scipy.linalg.lu)).lower(sharded).compile()
+    for got, want in zip(compiled(sharded), jax.vmap(jax.scipy.linalg.lu)(x)):
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+    assert "all-gather" not in compiled.as_text()
+
+
+# Each device calls back with what it has.
+def callbacks_of_shards():
+    seen = []
+    x = jax.device_put(np.arange(8), split("x"))
+    jax.jit(lambda a: jax.debug.callback(lambda v: seen.append(np.asarray(v).tolist()), a, partitioned=True))(x)
+    jax.effects_barrier()
+    assert sorted(seen) == [[0, 1]] * 2 + [[2, 3]] * 2 + [[4, 5]] * 2 + [[6, 7]] * 2, seen
+
+
+for case in (sharded_arguments_and_results, manual_regions, mapped, one_call_for_all_devices, effects_are_waited_for, donated_shards, layouts,
+             custom_partitioning, inspected_shardings, batches_of_factorisations, callbacks_of_shards):
     case()
     print("ok", case.__name__)

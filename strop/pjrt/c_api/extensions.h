@@ -247,7 +247,74 @@ struct PJRT_MemoryDescriptions_Extension {
 STROP_PJRT_SIZE(PJRT_MemoryDescriptions_Extension, memory_description_kind, 40);
 
 // Custom partitioners: what jaxlib hands over when it loads the library. Both entries are called, so both must exist.
-struct JAX_CustomCallPartitioner_Callbacks;
+// Shapes and shardings travel as serialised xla.ShapeProto and xla.OpSharding.
+struct JAX_CustomCallPartitioner_string {
+  const char* data;
+  size_t size;
+};
+struct JAX_CustomCallPartitioner_aval {
+  JAX_CustomCallPartitioner_string shape;
+  bool has_sharding;
+  JAX_CustomCallPartitioner_string sharding;
+};
+struct JAX_CustomCallPartitioner_version_and_error {
+  int64_t api_version;
+  void* data;                                  // out
+  void (*cleanup_fn)(void* data);              // out: frees the results
+  bool has_error;                              // out
+  PJRT_Error_Code code;                        // out
+  JAX_CustomCallPartitioner_string error_msg;  // out
+};
+struct JAX_CustomCallPartitioner_Partition_Args {
+  JAX_CustomCallPartitioner_version_and_error header;
+  size_t num_args;
+  JAX_CustomCallPartitioner_aval* op_args;
+  JAX_CustomCallPartitioner_aval op_result;
+  JAX_CustomCallPartitioner_string backend_config;
+  JAX_CustomCallPartitioner_string mlir_module;      // out
+  JAX_CustomCallPartitioner_string* args_sharding;   // out: num_args
+  JAX_CustomCallPartitioner_string result_sharding;  // out
+};
+struct JAX_CustomCallPartitioner_InferShardingFromOperands_Args {
+  JAX_CustomCallPartitioner_version_and_error header;
+  size_t num_args;
+  JAX_CustomCallPartitioner_aval* op_args;
+  JAX_CustomCallPartitioner_string result_shape;
+  JAX_CustomCallPartitioner_string backend_config;
+  bool has_result_sharding;                          // out
+  JAX_CustomCallPartitioner_string result_sharding;  // out
+};
+struct JAX_CustomCallPartitioner_PropagateUserSharding_Args {
+  JAX_CustomCallPartitioner_version_and_error header;
+  JAX_CustomCallPartitioner_string backend_config;
+  JAX_CustomCallPartitioner_string result_shape;
+  JAX_CustomCallPartitioner_string result_sharding;  // in and out
+};
+struct JAX_CustomCallPartitioner_Callbacks {
+  int64_t version;
+  void* private_data;
+  void (*dtor)(JAX_CustomCallPartitioner_Callbacks* data);
+  void (*partition)(JAX_CustomCallPartitioner_Callbacks* data, JAX_CustomCallPartitioner_Partition_Args* args);
+  void (*infer_sharding)(JAX_CustomCallPartitioner_Callbacks* data,
+                         JAX_CustomCallPartitioner_InferShardingFromOperands_Args* args);
+  void (*propagate_user_sharding)(JAX_CustomCallPartitioner_Callbacks* data,
+                                  JAX_CustomCallPartitioner_PropagateUserSharding_Args* args);
+  bool can_side_effecting_have_replicated_sharding;
+};
+
+// The bytes of a call "InspectSharding" are this struct.
+struct JAX_InspectSharding_Callback_Args {
+  const char* sharding_spec;
+  size_t sharding_spec_size;
+  const char* error_txt;  // out
+  void* error_scratch;    // out
+  void (*free_error)(JAX_InspectSharding_Callback_Args* args);
+};
+struct JAX_InspectSharding_Callback {
+  void (*call)(void* data, JAX_InspectSharding_Callback_Args* args);
+  void* data;
+};
+
 struct PJRT_Register_Custom_Partitioner_Args {
   size_t struct_size;
   const char* name;

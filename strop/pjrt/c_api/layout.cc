@@ -646,5 +646,15 @@ AT(PJRT_Register_Custom_Partitioner_Args, name_size, 16);
 AT(PJRT_Register_Custom_Partitioner_Args, callbacks, 24);
 AT(PJRT_Register_Batch_Partitionable_Args, name, 8);
 AT(PJRT_Register_Batch_Partitionable_Args, name_size, 16);
+AT(JAX_CustomCallPartitioner_version_and_error, code, 28);
+AT(JAX_CustomCallPartitioner_version_and_error, error_msg, 32);
+AT(JAX_CustomCallPartitioner_Partition_Args, op_args, 56);
+AT(JAX_CustomCallPartitioner_Partition_Args, op_result, 64);
+AT(JAX_CustomCallPartitioner_Partition_Args, mlir_module, 120);
+AT(JAX_CustomCallPartitioner_Partition_Args, result_sharding, 144);
+AT(JAX_CustomCallPartitioner_InferShardingFromOperands_Args, has_result_sharding, 96);
+AT(JAX_CustomCallPartitioner_InferShardingFromOperands_Args, result_sharding, 104);
+AT(JAX_CustomCallPartitioner_PropagateUserSharding_Args, result_sharding, 80);
+AT(JAX_CustomCallPartitioner_Callbacks, can_side_effecting_have_replicated_sharding, 48);
 
 #undef AT

@@ -1,4 +1,4 @@
-// The chain of extensions, and the two small ones.
+// The chain of extensions, and the small one.
 #include "strop/pjrt/extensions.h"
 #include "strop/pjrt/objects.h"
 #include "strop/pjrt/slots.h"
@@ -29,17 +29,6 @@ Status MemoryKindOf(PJRT_MemoryDescription_Kind_Args& args) {
   return OkStatus();
 }
 
-// jaxlib hands over its partitioners when it loads the library, before there is a client. User-defined partitioners
-// wait for Strop's own to call them, so the callbacks are not kept yet.
-Status RegisterPartitioner(PJRT_Register_Custom_Partitioner_Args& args) {
-  if (!args.name || !args.callbacks) return InvalidArgument("a custom partitioner without name or callbacks");
-  return OkStatus();
-}
-Status RegisterBatchPartitionable(PJRT_Register_Batch_Partitionable_Args& args) {
-  if (!args.name) return InvalidArgument("a batch-partitionable call without a name");
-  return OkStatus();
-}
-
 }  // namespace
 
 PJRT_Extension_Base* MemoryDescriptionsExtension(PJRT_Extension_Base* next) {
@@ -48,16 +37,6 @@ PJRT_Extension_Base* MemoryDescriptionsExtension(PJRT_Extension_Base* next) {
       &Entry<PJRT_DeviceDescription_MemoryDescriptions_Args, &MemoryDescriptions,
              "PJRT_DeviceDescription_MemoryDescriptions">,
       &Entry<PJRT_MemoryDescription_Kind_Args, &MemoryKindOf, "PJRT_MemoryDescription_Kind">};
-  extension.base.next = next;
-  return &extension.base;
-}
-
-PJRT_Extension_Base* CustomPartitionerExtension(PJRT_Extension_Base* next) {
-  static PJRT_Custom_Partitioner_Extension extension = {
-      {sizeof(PJRT_Custom_Partitioner_Extension), PJRT_Extension_Type_Custom_Partitioner, nullptr},
-      &Entry<PJRT_Register_Custom_Partitioner_Args, &RegisterPartitioner, "PJRT_Register_Custom_Partitioner", false>,
-      &Entry<PJRT_Register_Batch_Partitionable_Args, &RegisterBatchPartitionable, "PJRT_Register_Batch_Partitionable",
-             false>};
   extension.base.next = next;
   return &extension.base;
 }
