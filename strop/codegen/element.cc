@@ -66,6 +66,8 @@ V ElementBuilder::FromStorage(ElementType type, V stored) {
 V ElementBuilder::ToStorage(ElementType type, V value) {
   if (IsPred(type)) return b_.ZExtOrTrunc(value, 8);
   if (IsSubByte(type) && IsInteger(type)) return IsSigned(type) ? b_.SExtOrTrunc(value, 8) : b_.ZExtOrTrunc(value, 8);
+  if (type == ElementType::BF16 && !codes_)  // what registers hold is rounded already
+    return b_.ZExtOrTrunc(b_.LShr(b_.AsInt(value), 16), 16);
   if (IsFloat(type) && Bits(type) < 32 && !codes_) return EncodeFormat(type, value);
   return value;
 }

@@ -74,7 +74,7 @@ class ElementBuilder {
   // The value of `type` nearest to a float or double (ties to even), as float (or double for f64).
   V RoundToFormat(ElementType type, V value);
   V DecodeFormat(ElementType type, V code);   // integer code -> float
-  V EncodeFormat(ElementType type, V value);  // float -> integer code of Bytes(type)
+  V EncodeFormat(ElementType type, V value);  // float -> integer code of Bytes(type); not of bf16, see ToStorage
   // double -> float such that a later rounding to fewer bits gives what rounding the double at once would.
   V RoundToOdd(V value);
 

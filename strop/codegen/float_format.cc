@@ -118,12 +118,10 @@ V ElementBuilder::EncodeFormat(ElementType type, V value) {
   V last_kept = b.And(b.LShr(magnitude, shift), b.I(1, bits));
   V rounded = b.Add(b.Add(magnitude, b.I((int64_t{1} << (shift - 1)) - 1, bits)), last_kept);
   V code = b.Sub(b.LShr(rounded, shift), b.I(static_cast<int64_t>(127 - f.bias) << m, bits));
-  if (f.bias != 127) {  // bf16 has f32's own subnormals, which the shift gets right
-    V magic = b.F(std::ldexp(1.0, 24 - f.bias - m), value);
-    V units = b.Sub(b.AsInt(b.FAdd(b.AsFloat(magnitude), magic)), b.AsInt(magic));
-    V subnormal = b.ULt(magnitude, b.I(static_cast<int64_t>(FloatBits(std::ldexp(1.0, 1 - f.bias))), bits));
-    code = b.Select(subnormal, units, code);
-  }
+  V magic = b.F(std::ldexp(1.0, 24 - f.bias - m), value);
+  V units = b.Sub(b.AsInt(b.FAdd(b.AsFloat(magnitude), magic)), b.AsInt(magic));
+  V is_subnormal = b.ULt(magnitude, b.I(static_cast<int64_t>(FloatBits(std::ldexp(1.0, 1 - f.bias))), bits));
+  code = b.Select(is_subnormal, units, code);
   V over = b.ICmp(llvm::CmpInst::ICMP_UGT, code, b.I(static_cast<int64_t>(limits.largest), bits));
   code = b.Select(over, b.I(static_cast<int64_t>(limits.overflow), bits), code);
   V is_zero = b.IEq(code, b.Zero(code));
@@ -145,8 +143,9 @@ V ElementBuilder::RoundToFormat(ElementType type, V value) {
     V bits = b.AsInt(value);
     V odd = b.And(b.LShr(bits, 16), b.I(1, bits));
     V rounded = b.Add(b.Add(bits, b.I(0x7fff, bits)), odd);
-    rounded = b.And(rounded, b.I(static_cast<int64_t>(0xffff0000), bits));
-    return b.Select(b.IsNan(value), value, b.AsFloat(rounded));
+    // A NaN stays one without its lower half.
+    V kept = b.Select(b.IsNan(value), b.Or(bits, b.I(0x400000, bits)), rounded);
+    return b.AsFloat(b.And(kept, b.I(static_cast<int64_t>(0xffff0000), bits)));
   }
   return DecodeFormat(type, EncodeFormat(type, value));
 }

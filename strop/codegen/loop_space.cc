@@ -8,6 +8,7 @@
 #include "strop/analysis/cost.h"
 #include "strop/analysis/pairwise.h"
 #include "strop/analysis/positionwise_loop.h"
+#include "strop/codegen/critical_path.h"
 #include "strop/codegen/dim_groups.h"
 #include "strop/codegen/element.h"
 
@@ -200,6 +201,14 @@ void VectorizeRows(LoopSpace& space, Int64Vector& sizes, bool wide) {
   space.lanes = std::min(space.lanes, std::max(1, RoundDownToPowerOfTwo(sizes.back())));
 }
 
+// Several vectors at a time, where rows consist of them.
+void WidenForLongChains(const KernelBody& body, int vector_bytes, int64_t row_size, LoopSpace& space) {
+  constexpr int64_t kLeastIterations = 16;
+  if (space.lanes <= 1) return;
+  const int lanes = space.lanes * VectorsAtATime(body, vector_bytes);
+  if (row_size % lanes == 0 || row_size >= kLeastIterations * lanes) space.lanes = lanes;
+}
+
 void SetRows(LoopSpace& space, Int64Vector sizes) {
   space.row_size = sizes.back();
   sizes.pop_back();
@@ -242,6 +251,8 @@ LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes) {
     });
     const bool groups = body.roots.size() == 1 && ReducesPairsToGroups(*body.roots[0]);
     if ((!columns && !trips) || groups) Interleave(body, space, sizes);
+    if (space.interleaved == 1 && !columns && !space.whole_rows)
+      WidenForLongChains(body, vector_bytes, sizes.back(), space);
     VectorizeRows(space, sizes, (columns && space.interleaved == 1) || trips);
   }
   SetRows(space, sizes);

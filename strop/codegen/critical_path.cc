@@ -1,0 +1,97 @@
+#include "strop/codegen/critical_path.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace strop {
+namespace {
+
+// An operation as it is emitted for vectors: how long its result takes, and about how many instructions it is.
+struct Emitted {
+  int64_t cycles = 0;
+  int64_t instructions = 0;
+};
+
+Emitted OfMath(Op op) {
+  switch (op) {
+    case Op::Sqrt:
+    case Op::Rsqrt: return {20, 4};
+    case Op::Exp:
+    case Op::Erf: return {55, 20};
+    case Op::Expm1:
+    case Op::Tanh: return {65, 35};
+    case Op::Log:
+    case Op::Log1p: return {80, 40};
+    case Op::Logistic: return {110, 40};
+    default: return {150, 100};
+  }
+}
+
+Emitted Of(const Instruction& i) {
+  const ElementType type = i.shape().type();
+  if (Is(i.op(), kFloatMath)) {
+    Emitted e = OfMath(i.op());
+    if (Bits(type) < 32) e = {e.cycles + 8, e.instructions + 6};
+    return e;
+  }
+  const bool is_float = IsFloat(type);
+  if (i.op() == Op::Divide || i.op() == Op::Remainder) return is_float ? Emitted{12, 2} : Emitted{40, 40};
+  if (is_float && Bits(type) < 32) return {12, 7};  // computed in f32, and rounded
+  if (i.op() == Op::Maximum || i.op() == Op::Minimum) return {is_float ? 6 : 1, is_float ? 3 : 1};  // NaN comes through
+  return is_float ? Emitted{4, 1} : Emitted{1, 1};
+}
+
+bool ChangesShapeOnly(Op op) {
+  return op == Op::Broadcast || op == Op::Reshape || op == Op::Bitcast || op == Op::Copy || op == Op::Iota ||
+         op == Op::Constant || op == Op::BitcastConvert;
+}
+
+struct Path {
+  bool elementwise = true;
+  int64_t cycles = 0;
+  int64_t instructions = 0;
+};
+
+Path PathOf(const KernelBody& body) {
+  Path path;
+  std::unordered_map<const Instruction*, int64_t> ready;
+  for (const Instruction* i : body.Computed()) {
+    if (i->op() == Op::Tuple || (i->shape().IsArray() && i->shape().num_elements() == 1)) continue;
+    if (!i->shape().IsArray() || IsComplex(i->shape().type()) || !(IsElementwise(i->op()) || ChangesShapeOnly(i->op())))
+      return {.elementwise = false};
+    int64_t at = 0;
+    for (const Instruction* operand : i->operands())
+      if (const auto found = ready.find(operand); found != ready.end()) at = std::max(at, found->second);
+    if (!ChangesShapeOnly(i->op())) {
+      const Emitted own = Of(*i);
+      at += own.cycles;
+      path.instructions += own.instructions;
+    }
+    ready[i] = at;
+    path.cycles = std::max(path.cycles, at);
+  }
+  return path;
+}
+
+}  // namespace
+
+int64_t CriticalPath(const KernelBody& body) {
+  const Path path = PathOf(body);
+  return path.elementwise ? path.cycles : 0;
+}
+
+int VectorsAtATime(const KernelBody& body, int vector_bytes) {
+  // A window of 200 instructions at 2.7 a cycle hides 75 cycles.
+  constexpr int64_t kHidden = 75;
+  constexpr int64_t kMostInstructions = 320;  // more are code that is slow to compile
+  // Fewer elements are done before it matters; and before the longer time of compiling four at a time is earned.
+  constexpr int64_t kLeastElements = 1 << 14, kLeastForFour = 1 << 17;
+  constexpr int kBytesOfManyRegisters = 64;  // where vectors are so long there are 32 of them
+  const int64_t elements = body.ElementsOf(0);
+  if (elements < kLeastElements) return 1;
+  const Path path = PathOf(body);
+  if (!path.elementwise || path.cycles <= kHidden || path.instructions > kMostInstructions) return 1;
+  return vector_bytes >= kBytesOfManyRegisters && elements >= kLeastForFour ? 4 : 2;
+}
+
+}  // namespace strop
