@@ -47,8 +47,7 @@ class DimOffsets {
 template <class T>
 class GemmConv final : public Conv {
  public:
-  GemmConv(const ConvProblem& p, const GemmIsa& isa)
-      : p_(p), taps_(p), micro_(MicroOf<T>(isa, p.input_type, p.kernel_type)) {
+  GemmConv(const ConvProblem& p, const MicroTable<T>& micro) : p_(p), taps_(p), micro_(micro) {
     groups_ = std::max(p.feature_groups, p.batch_groups);
     features_ = p.out_features / groups_;
     rank_ = static_cast<int>(p.spatial.size());
@@ -85,7 +84,7 @@ class GemmConv final : public Conv {
     }
     // Taps that follow each other in a row of the kernel read neighbours, all features of one after those of the other.
     const ConvSpatialDim* row = rank_ > 0 ? &p.spatial.back() : nullptr;
-    if (row && micro_.group == 1 && p.input_feature_stride == 1 && row->input_stride == p.in_features &&
+    if (row && p.in_features % micro_.group == 0 && p.input_feature_stride == 1 && row->input_stride == p.in_features &&
         row->window_dilation == 1 && row->base_dilation == 1 && !row->reversal)
       row_taps_ = row->kernel;
     const int64_t m = swapped_ ? features_ : positions_, n = swapped_ ? positions_ : features_;
@@ -94,6 +93,7 @@ class GemmConv final : public Conv {
     problem.c = p.output_type;
     problem.shared = swapped_ ? SharedOperand::A : SharedOperand::B;
     (swapped_ ? problem.a_across : problem.b_across) = p.kernel_out_stride == 1;
+    problem.bias = PackSourceOf(a_type()) == PackSource::S8 ? micro_.bias : 0;
     problem.target_bytes_per_row = swapped_ ? 0 : static_cast<int64_t>(sizeof(int64_t));
     tiles_ = StrCat("implicit product of ", m, "x", n, "x", k_, swapped_ ? ", features down, " : ", ");
     // Features side by side in memory are read where they lie, a tap at a time: nothing is packed but the kernel.
@@ -126,6 +126,12 @@ class GemmConv final : public Conv {
     scratch_bytes_ = rows_bytes_ + BlockScratchBytes(block_, micro_.mr, micro_.nr, sizeof(T));
     StrAppend(tiles_, "blocks of ", block_.mb, "x", block_.nb, ", ", micro_.mr, "x", micro_.nr, " in registers");
   }
+
+  // Can it do without the blocks, which know of no bias?
+  bool has_panels() const { return panels_.has_value(); }
+  // The type of what is packed as A, and as B.
+  ElementType a_type() const { return swapped_ ? p_.kernel_type : p_.input_type; }
+  ElementType b_type() const { return swapped_ ? p_.input_type : p_.kernel_type; }
 
   void Prepare(const ConvCall& call, int64_t begin, int64_t end) const override {
     if (panels_) panels_->Prepare(Operands(*this, call), call.round, begin, end, call.shared);
@@ -404,7 +410,7 @@ class GemmConv final : public Conv {
                    int64_t width, T* dst) const {
     Panel panel;
     Describe(first, count, panel);
-    const PackPanel<T> pack = PackerOf(micro_, p_.input_type);
+    const PackPanel<T> pack = PackerOf(micro_, p_.input_type, !swapped_);
     for (int64_t k = 0; k < kc;) {
       const int64_t tap = (k0 + k) / tap_k_, feature = (k0 + k) % tap_k_;
       int64_t elements = std::min(tap_k_ - feature, kc - k);
@@ -513,7 +519,7 @@ class GemmConv final : public Conv {
 
   void PackWeights(const uint8_t* kernel, int64_t base, int64_t count, int64_t k0, int64_t kc, int64_t width,
                    T* dst) const {
-    const PackPanel<T> pack = PackerOf(micro_, p_.kernel_type);
+    const PackPanel<T> pack = PackerOf(micro_, p_.kernel_type, swapped_);
     for (int64_t k = 0; k < kc;) {
       const int64_t tap = (k0 + k) / tap_k_, feature = (k0 + k) % tap_k_;
       const int64_t from = base + taps_.kernel_offset[tap] + feature * p_.kernel_in_stride;
@@ -549,9 +555,23 @@ class GemmConv final : public Conv {
   std::vector<T> zeros_;  // what is outside, if indirect
 };
 
+// Four bytes at once; null if that does not suit.
+std::shared_ptr<const Conv> MakeOfBytes(const ConvProblem& p, const GemmIsa& isa) {
+  const auto is_byte = [](ElementType type) {
+    return PackSourceOf(type) == PackSource::S8 || PackSourceOf(type) == PackSource::U8;
+  };
+  if (isa.quads.mr == 0 || !is_byte(p.input_type) || !is_byte(p.kernel_type)) return nullptr;
+  auto conv = std::make_shared<GemmConv<int32_t>>(p, isa.quads);
+  const bool fits = conv->has_panels() && PackSourceOf(conv->b_type()) == PackSource::S8;
+  return fits ? conv : nullptr;
+}
+
 template <class T>
 std::shared_ptr<const Conv> Make(const ConvProblem& p, const GemmIsa& isa) {
-  return std::make_shared<GemmConv<T>>(p, isa);
+  if constexpr (std::is_same_v<T, int32_t>) {
+    if (std::shared_ptr<const Conv> conv = MakeOfBytes(p, isa)) return conv;
+  }
+  return std::make_shared<GemmConv<T>>(p, MicroOf<T>(isa, p.input_type, p.kernel_type));
 }
 
 }  // namespace

@@ -24,7 +24,10 @@ struct Case {
 
 Literal Random(ElementType type, int64_t n, std::mt19937& rng) {
   Literal l = *Literal::Zeros(Shape::Array(type, {n}));
-  for (int64_t i = 0; i < n; ++i) l.SetInt(i, static_cast<int64_t>(rng() % 5) - 2);
+  const bool byte = type == ElementType::S8 || type == ElementType::U8;
+  for (int64_t i = 0; i < n; ++i)
+    l.SetInt(i, byte ? static_cast<int64_t>(rng() % 256) - 128 * (type == ElementType::S8)
+                     : static_cast<int64_t>(rng() % 5) - 2);
   return l;
 }
 
@@ -34,7 +37,8 @@ void Check(const Case& t, Order order) {
   const bool channels_last = order == Order::ChannelsLast || order == Order::InputGradient,
              batch_last = order == Order::BatchLast, gradient = order == Order::KernelGradient;
   ConvProblem p;
-  p.input_type = p.kernel_type = t.type;
+  p.input_type = t.type;
+  p.kernel_type = t.type == ElementType::U8 ? ElementType::S8 : t.type;
   p.output_type = t.result;
   p.batch = t.batch / t.batch_groups;
   p.in_features = t.in / t.feature_groups;
@@ -76,7 +80,7 @@ void Check(const Case& t, Order order) {
   if (order == Order::InputGradient) p.kernel_in_stride = 1, p.kernel_out_stride = p.in_features;
   std::mt19937 rng(3);
   Literal input = Random(t.type, t.batch * t.in * input_n, rng),
-          kernel = Random(t.type, t.out * p.in_features * kernel_n, rng);
+          kernel = Random(p.kernel_type, t.out * p.in_features * kernel_n, rng);
   Literal output = *Literal::Zeros(Shape::Array(t.result, {p.batch * t.out * output_n})), want = output;
   const int64_t groups = std::max(t.feature_groups, t.batch_groups);
   for (int64_t n = 0; n < p.batch; ++n)
@@ -166,13 +170,14 @@ TEST(Conv, SharesPanels) {
   int turn = 0;
   for (Case c : std::vector<Case>{{2, 19, 70, 1, 1, {{25, 3, 1, 1, 1}, {22, 3, 1, 1, 1}}},
                                   {3, 70, 9, 1, 1, {{25, 3, 1, 1, 1}, {40, 3, 2, 1, 0}}},
+                                  {2, 16, 40, 1, 1, {{30, 3, 1, 1, 1}, {31, 3, 1, 1, 1}}},
                                   {4, 60, 96, 2, 1, {{18, 3, 1, 1, 1}, {17, 3, 1, 0, 2}}},
                                   {2, 40, 70, 1, 1, {{17, 3, 1, 2, 2, 2}, {15, 3, 1, 1, 1, 2}}}})
-    for (auto [type, result] : {std::pair{F32, F32}, {S8, S32}, {BF16, BF16}}) {
+    for (auto [type, result] : {std::pair{F32, F32}, {S8, S32}, {BF16, BF16}, {U8, S32}}) {
       constexpr Order kOrders[] = {Order::ChannelsFirst, Order::ChannelsLast, Order::BatchLast};
       c.type = type, c.result = result;
       Check(c, kOrders[turn++ % 3]);
-      if (type == F32) Check(c, kOrders[turn % 3]);
+      if (type == F32 || type == S8) Check(c, kOrders[turn % 3]);
     }
 }
 

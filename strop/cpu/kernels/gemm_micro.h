@@ -16,6 +16,11 @@ template <class T>
 using MicroKernel = void (*)(int64_t units, const T* a, const T* b, int64_t b_stride, T* c, int64_t c_stride,
                              bool accumulate);
 
+// As MicroKernel, with each row of sums beginning at `seeds`, one number a column.
+template <class T>
+using SeededKernel = void (*)(int64_t units, const T* a, const T* b, int64_t b_stride, const T* seeds, T* c,
+                              int64_t c_stride);
+
 // What panels are packed from. Integers of less than 8 bits lie in memory as s8 or u8.
 enum class PackSource : uint8_t { F32, F64, BF16, F16, S8, U8, S16, S32, S64, None };
 inline constexpr int kPackSources = 9;
@@ -101,6 +106,7 @@ struct MicroTable {
   // kernel[i] computes i + 1 rows (a is packed with that many); kernel[mr - 1] is the full one. narrow: nr / 2 columns.
   MicroKernel<T> kernel[16] = {};
   MicroKernel<T> narrow[16] = {};
+  SeededKernel<T> seeded[16] = {};      // as kernel; null: there is no bias
   IndirectKernel<T> indirect[16] = {};  // null: not of this type
   // By rows and by vectors, less one; by x and by y, less one. Null: too many for the registers, or not of this type.
   PlanarKernel<T> planar[kPlanarRows][kPlanarVectors] = {};

@@ -18,15 +18,15 @@ constexpr int64_t kFewRows = 128;
 constexpr int64_t kFewRowsUnits = 128;  // along k, of columns that are fetched ahead for them
 constexpr int64_t kOwnBytes = 3 << 18;  // a task's panels: most of the second-level cache
 
-// sums = (accumulate ? sums : 0) + seeds; integers wrap.
+// sums += seeds; integers wrap.
 template <class T>
-void BeginSums(T* sums, const T* seeds, int64_t n, bool accumulate) {
+void AddSeeds(T* sums, const T* seeds, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     if constexpr (std::is_integral_v<T>) {
       using U = std::make_unsigned_t<T>;
-      sums[i] = static_cast<T>(static_cast<U>(seeds[i]) + (accumulate ? static_cast<U>(sums[i]) : U(0)));
+      sums[i] = static_cast<T>(static_cast<U>(seeds[i]) + static_cast<U>(sums[i]));
     } else {
-      sums[i] = seeds[i] + (accumulate ? sums[i] : T(0));
+      sums[i] += seeds[i];
     }
   }
 }
@@ -250,12 +250,13 @@ void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, const 
   const auto [product, m0, rows, n0, cols] = part;
   const StoreTarget c = operands.Target(product, m0, rows, memory.target);
   const int64_t sums_stride = RoundUp(cols, nr);
+  const bool biased = p_.bias != 0;
   for (int64_t k0 = 0; k0 < p_.k; k0 += kb_) {
     const int64_t kc = std::min(kb_, p_.k - k0), units = CeilDiv(kc, group);
     Pack(operands, !shares_a_, product, shares_a_ ? n0 : m0, shares_a_ ? cols : rows, k0, kc, memory.own,
          [&](int64_t v) { return OwnAt(v, units); });
     const T* seeds = shares_a_ ? memory.seeds : shared_seeds + k0 / kb_ * RoundUp(chunk_, nr);
-    if (p_.bias != 0 && shares_a_) Seed(units, memory.own, OwnAt(nr, units), cols, memory.seeds);
+    if (biased && shares_a_) Seed(units, memory.own, OwnAt(nr, units), cols, memory.seeds);
     int64_t tiles = 0;
     const int64_t all_tiles = CeilDiv(rows, mr) * CeilDiv(cols, nr);
     const auto tile = [&](int64_t i, int64_t j) {
@@ -263,18 +264,22 @@ void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, const 
       const T* a = shares_a_ ? shared + SharedAt(i, k0) : memory.own + OwnAt(i, units);
       const T* b = shares_a_ ? memory.own + OwnAt(j, units) : shared + SharedAt(j, k0);
       const MicroKernel<T> kernel = (width <= nr / 2 ? micro_.narrow : micro_.kernel)[height - 1];
-      const int64_t direct = width == nr || width == nr / 2 ? DirectStride<T>(c, m0 + i, height) : -1;
+      // A narrow tile begins at seeds of the full width.
+      const bool fits = width == nr || (width == nr / 2 && !biased);
+      const int64_t direct = fits ? DirectStride<T>(c, m0 + i, height) : -1;
       T* to = memory.tile;
       int64_t stride = nr, done = 0;
       if (keeps_sums_) {
         to = memory.sums + i * sums_stride + j, stride = sums_stride;
-      } else if (units <= kSumUnits && direct >= 0 && p_.bias == 0) {
+      } else if (units <= kSumUnits && direct >= 0) {
         to = AddressIn<T>(c, m0 + i, n0 + j), stride = direct;
       }
       bool accumulate = k0 > 0 && to != memory.tile;
-      if (p_.bias != 0) {
-        for (int64_t r = 0; r < height; ++r) BeginSums(to + r * stride, seeds + j, nr, accumulate);
-        accumulate = true;
+      if (biased && accumulate) {
+        for (int64_t r = 0; r < height; ++r) AddSeeds(to + r * stride, seeds + j, width);
+      } else if (biased) {
+        micro_.seeded[height - 1](std::min(kSumUnits, units), a, b, nr, seeds + j, to, stride);
+        done = kSumUnits, accumulate = true;
       }
       for (; done < units; done += kSumUnits, accumulate = true)
         kernel(std::min(kSumUnits, units - done), a + done * height, b + done * nr, nr, to, stride, accumulate);
