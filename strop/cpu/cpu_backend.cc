@@ -46,7 +46,8 @@ void CpuBackend::AddPasses(Phase phase, PassPipeline& pipeline) const {
   if (phase != Phase::kSimplify) return;
   pipeline.Add(PassId::TopkRewriter);
   // A conversion that is gone may have stood between a transpose and its dot.
-  constexpr PassId kProducts[] = {PassId::DotConvertFolding,
+  constexpr PassId kProducts[] = {PassId::IntegerProducts,  // of operands that are still converted
+                                  PassId::DotConvertFolding,
                                   PassId::ProductWidening,
                                   PassId::DotCanonicalizer,
                                   PassId::Simplify,

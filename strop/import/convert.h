@@ -137,6 +137,7 @@ class OpImport {
   std::vector<Instruction*> operands_;
   std::vector<Shape> result_shapes_;
   bool quantize_results_ = false;
+  std::vector<Instruction*> stored_;  // the operands before they were dequantised
 };
 
 using ConvertFn = Status (*)(OpImport&);

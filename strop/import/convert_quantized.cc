@@ -3,7 +3,8 @@
 //
 //   storage     moves elements, or hands values on: imported as it is, on the stored integers
 //   quantize    uniform_quantize, uniform_dequantize: spelled out
-//   arithmetic  everything else: operands are dequantised, the op works on what they express, results are quantised
+//   arithmetic  everything else: operands are dequantised, the op works on what they express, results are quantised;
+//               large products are those of the integers (quantized_product.h)
 //
 //   dequantize(q) = (q - zero_point) * scale         quantize(x) = round_even(clamp(x / scale + zero_point, min, max))
 //
@@ -13,6 +14,7 @@
 #include <cmath>
 
 #include "strop/import/convert.h"
+#include "strop/import/quantized_product.h"
 
 namespace strop {
 namespace {
@@ -210,14 +212,23 @@ Result<Instruction*> Dequantize(OpImport& op, Instruction* stored, const MlirTyp
   return b.Make(Op::Multiply, {b.Convert(value, expressed), Spread(b, expressed, q.scales, q.axis, dims)});
 }
 
-Result<Instruction*> Quantize(OpImport& op, Instruction* value, const MlirType& type) {
+// With `product`, of its sums: the three scales become one factor.
+Result<Instruction*> Quantize(OpImport& op, Instruction* value, const MlirType& type,
+                              const IntegerProduct* product = nullptr) {
   Builder& b = op.b();
   const MlirQuant& q = *type.element()->quant;
   const Int64Vector& dims = value->shape().dims();
   if (!value->shape().IsStatic()) return op.Unsupported("a quantized value of the dynamic shape ", value->shape());
   STROP_ASSIGN(ElementType storage, ElementTypeOf(*type.element()));
   const ElementType expressed = value->shape().type();
-  Instruction* x = b.Make(Op::Divide, {value, Spread(b, expressed, q.scales, q.axis, dims)});
+  Instruction* x = nullptr;
+  if (product) {
+    std::vector<double> factors = product->scales;
+    for (double& factor : factors) factor /= q.scales[0];
+    x = b.Make(Op::Multiply, {product->sums, Spread(b, expressed, factors, product->dimension, dims)});
+  } else {
+    x = b.Make(Op::Divide, {value, Spread(b, expressed, q.scales, q.axis, dims)});
+  }
   x = b.Make(Op::Add, {x, Spread(b, expressed, Doubles(q.zero_points), q.axis, dims)});
   Instruction* low = b.Splat(expressed, static_cast<double>(q.storage_min), dims);
   Instruction* high = b.Splat(expressed, static_cast<double>(q.storage_max), dims);
@@ -281,6 +292,7 @@ Status OpImport::DequantizeOperands() {
   STROP_TRY(CheckArithmetic(*this, types));
   for (size_t i = 0; i < operands_.size(); ++i) {
     const MlirType& type = *op_.operands[i]->type;
+    stored_.push_back(operands_[i]);
     if (!IsQuantized(type)) continue;
     STROP_ASSIGN(operands_[i], Dequantize(*this, operands_[i], type));
   }
@@ -299,7 +311,12 @@ Status OpImport::QuantizeResults() {
   for (const MlirValue& result : op_.results) {
     if (!IsQuantized(*result.type)) continue;
     STROP_ASSIGN(Instruction * value, block_.Value(result, op_));
-    STROP_ASSIGN(Instruction * quantized, Quantize(*this, value, *result.type));
+    std::optional<IntegerProduct> product;
+    const bool one_scale = result.type->element()->quant->axis < 0;
+    if (one_scale && stored_.size() == 2 &&
+        std::ranges::all_of(op_.operands, [](const MlirValue* v) { return IsQuantized(*v->type); }))
+      product = MultiplyIntegers(builder_, op_, value, stored_[0], stored_[1]);
+    STROP_ASSIGN(Instruction * quantized, Quantize(*this, value, *result.type, product ? &*product : nullptr));
     STROP_TRY(At(builder_.status()));
     block_.Set(result, quantized);
   }

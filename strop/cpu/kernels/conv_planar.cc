@@ -251,6 +251,15 @@ std::shared_ptr<const Conv> MakeOf(const ConvProblem& p, const GemmIsa& isa) {
   return conv;
 }
 
+// Products of bytes whose sums floats hold as they are: of few features, patches would mostly be copied.
+bool ExactInF32(const ConvProblem& p, int64_t terms) {
+  constexpr int64_t kExact = int64_t{1} << 24, kMostByte = 255;
+  const auto is_byte = [](ElementType type) {
+    return PackSourceOf(type) == PackSource::S8 || PackSourceOf(type) == PackSource::U8;
+  };
+  return is_byte(p.input_type) && is_byte(p.kernel_type) && terms * kMostByte * kMostByte <= kExact;
+}
+
 }  // namespace
 
 std::shared_ptr<const Conv> MakePlanarConv(const ConvProblem& p, const GemmIsa& isa) {
@@ -269,6 +278,7 @@ std::shared_ptr<const Conv> MakePlanarConv(const ConvProblem& p, const GemmIsa& 
   switch (GemmAccumulator(p.input_type, p.kernel_type, p.output_type)) {
     case ElementType::F32: return MakeOf<float>(p, isa);
     case ElementType::F64: return MakeOf<double>(p, isa);
+    case ElementType::S32: return p.in_features < kFew && ExactInF32(p, terms) ? MakeOf<float>(p, isa) : nullptr;
     default: return nullptr;
   }
 }

@@ -45,6 +45,14 @@ int64_t BlockScratchBytes(const BlockShape& block, int mr, int nr, int bytes) {
   return (panels + sums + mr * nr) * bytes + 4 * kCarverSlack;
 }
 
+namespace {
+bool FitS32(int64_t n, const float* numbers) {
+  bool fit = true;
+  for (int64_t j = 0; j < n; ++j) fit &= numbers[j] >= -0x1p31f && numbers[j] < 0x1p31f;
+  return fit;
+}
+}  // namespace
+
 template <class T>
 void StoreTile(const StoreTarget& c, int64_t row, int64_t col, int64_t rows, int64_t cols, const T* tile,
                int64_t tile_stride, bool accumulate) {
@@ -56,6 +64,11 @@ void StoreTile(const StoreTarget& c, int64_t row, int64_t col, int64_t rows, int
       if (c.col_stride == 1 && (c.type == ElementType::F16 || c.type == ElementType::BF16)) {
         const auto store = c.type == ElementType::F16 ? BestGemmIsa().store_f16 : BestGemmIsa().store_bf16;
         store(cols, from, reinterpret_cast<uint16_t*>(c.data) + base);
+        continue;
+      }
+      if (c.col_stride == 1 && c.type == ElementType::S32 && FitS32(cols, from)) {
+        int32_t* to = reinterpret_cast<int32_t*>(c.data) + base;
+        for (int64_t j = 0; j < cols; ++j) to[j] = static_cast<int32_t>(from[j]);
         continue;
       }
     }
