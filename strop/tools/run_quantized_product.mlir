@@ -1,7 +1,7 @@
-// RUN: strop run %s --check | FileCheck %s --check-prefix=RUN
-// RUN: strop run %s --check --interpret | FileCheck %s --check-prefix=RUN
+// RUN: strop run %s --check | FileCheck %s --check-prefix=SAYS
+// RUN: strop run %s --check --interpret | FileCheck %s --check-prefix=SAYS
 // RUN: strop translate %s --to=hlo | FileCheck %s
-// RUN: 2 checks passed
+// SAYS: 2 checks passed
 // Large products of quantised tensors are products of their integers. The scales are powers of two here, so that the
 // floats which they express give the same results.
 // CHECK: s32[128,4] dot(

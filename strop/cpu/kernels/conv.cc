@@ -87,6 +87,7 @@ class GemmConv final : public Conv {
     if (row && p.in_features % micro_.group == 0 && p.input_feature_stride == 1 && row->input_stride == p.in_features &&
         row->window_dilation == 1 && row->base_dilation == 1 && !row->reversal)
       row_taps_ = row->kernel;
+    spread_taps_ = SpreadsTaps();
     const int64_t m = swapped_ ? features_ : positions_, n = swapped_ ? positions_ : features_;
     PanelProblem problem;
     problem.batch = groups_, problem.outer = outer_, problem.m = m, problem.n = n, problem.k = k_;
@@ -164,8 +165,9 @@ class GemmConv final : public Conv {
   static constexpr int64_t kLeastIndirect = 16;     // features of a tap
   static constexpr int64_t kSmallKernel = 1 << 17;  // elements
   static constexpr int64_t kFewPositions = 200;
-  static constexpr int64_t kColumnPanels = 9;  // of positions, a task
-  using Position = int64_t[10];                // by slot
+  static constexpr int64_t kSpreadElements = 1 << 13;  // that are turned at once
+  static constexpr int64_t kColumnPanels = 9;          // of positions, a task
+  using Position = int64_t[10];                        // by slot
 
   // The matrices of a group and of one of its outer positions: product group * outer_ + outer.
   class Operands final : public PanelOperands<T> {
@@ -217,6 +219,14 @@ class GemmConv final : public Conv {
     target.rows = offsets;
     target.first_row = first_row;
     return target;
+  }
+
+  // Of the sums' own type, so that what is packed is what lies there.
+  bool SpreadsTaps() const {
+    if (micro_.group != 1 || p_.kernel_type != ElementTypeOf<T>() || taps_.count < 2) return false;
+    if (p_.kernel_in_stride != taps_.count && p_.kernel_out_stride != taps_.count) return false;
+    if (taps_.count * std::max(micro_.nr, micro_.mr) > kSpreadElements) return false;
+    return std::ranges::all_of(taps_.kernel_offset, [&](int64_t at) { return at >= 0 && at < taps_.count; });
   }
 
   void Block(const Operands& operands, int64_t product, int64_t down, int64_t across, void* scratch) const {
@@ -286,11 +296,12 @@ class GemmConv final : public Conv {
       in_place_ &= taps_.kernel_offset[tap] == tap * p_.in_features * p_.kernel_in_stride;
     scratch_bytes_ = 4 * kCarverSlack + block_rows_ * static_cast<int64_t>(sizeof(int64_t)) +
                      block_rows_ * taps_.count * static_cast<int64_t>(sizeof(T*)) +
-                     (TapsAtOnce() * p_.in_features + block_rows_) * micro_.nr * static_cast<int64_t>(sizeof(T));
+                     (PackedTaps() * p_.in_features + block_rows_) * micro_.nr * static_cast<int64_t>(sizeof(T));
     StrAppend(tiles_, "patches where they lie, ", in_place_ ? "and the kernel, " : "", block_rows_, "x", micro_.nr,
               " a task, ", micro_.mr, "x", micro_.nr, " in registers");
   }
   int64_t TapsAtOnce() const { return std::max<int64_t>(Panels<T>::kSumUnits / p_.in_features, 1); }
+  int64_t PackedTaps() const { return spread_taps_ ? taps_.count : TapsAtOnce(); }
 
   void RunColumns(const Operands& operands, const ConvCall& call, int64_t task, void* scratch) const {
     const int64_t mr = micro_.mr, nr = micro_.nr, features = p_.in_features;
@@ -300,19 +311,20 @@ class GemmConv final : public Conv {
     Carver carver(scratch);
     int64_t* offsets = carver.Take<int64_t>(block_rows_);
     const T** table = carver.Take<const T*>(block_rows_ * taps_.count);
-    T* packed = carver.Take<T>(TapsAtOnce() * features * nr);
+    T* packed = carver.Take<T>(PackedTaps() * features * nr);
     T* sums = carver.Take<T>(block_rows_ * nr);
     const StoreTarget c = operands.Target(product, m0, rows, offsets);
     const T* input = static_cast<const T*>(call.input) + InputOffset(product);
     for (int64_t i = 0; i < rows; i += mr) FillTable(m0 + i, std::min(mr, rows - i), input, table + i * taps_.count);
+    if (spread_taps_) operands.PackB(product, n0, cols, 0, k_, nr, packed);
     for (int64_t tap = 0, taps; tap < taps_.count; tap += taps) {
       taps = std::min(TapsAtOnce(), taps_.count - tap);
-      const T* b = packed;
+      const T* b = spread_taps_ ? packed + tap * features * nr : packed;
       int64_t b_stride = nr;
       if (in_place_ && cols == nr) {
         b = static_cast<const T*>(call.kernel) + taps_.kernel_offset[tap] + product * features_ + n0;
         b_stride = p_.kernel_in_stride;
-      } else {
+      } else if (!spread_taps_) {
         operands.PackB(product, n0, cols, tap * features, taps * features, nr, packed);
       }
       for (int64_t i = 0; i < rows; i += mr) {
@@ -520,6 +532,7 @@ class GemmConv final : public Conv {
   void PackWeights(const uint8_t* kernel, int64_t base, int64_t count, int64_t k0, int64_t kc, int64_t width,
                    T* dst) const {
     const PackPanel<T> pack = PackerOf(micro_, p_.kernel_type, swapped_);
+    if (pack && spread_taps_ && kc == k_) return PackSpreadWeights(pack, kernel, base, count, width, dst);
     for (int64_t k = 0; k < kc;) {
       const int64_t tap = (k0 + k) / tap_k_, feature = (k0 + k) % tap_k_;
       const int64_t from = base + taps_.kernel_offset[tap] + feature * p_.kernel_in_stride;
@@ -539,6 +552,34 @@ class GemmConv final : public Conv {
     }
   }
 
+  // All of the panel. The taps of a feature follow each other in memory, so that no tap alone can be read along
+  // anything.
+  void PackSpreadWeights(PackPanel<T> pack, const uint8_t* kernel, int64_t base, int64_t count, int64_t width,
+                         T* dst) const {
+    const T* from = reinterpret_cast<const T*>(kernel) + base;
+    if (p_.kernel_in_stride == taps_.count) return TurnWeights(pack, from, count, width, dst);
+    for (int64_t i = 0; i < p_.in_features; ++i, from += p_.kernel_in_stride)
+      for (int64_t tap = 0; tap < taps_.count; ++tap) {
+        const T* at = from + taps_.kernel_offset[tap];
+        T* to = dst + (tap * p_.in_features + i) * width;
+        for (int64_t v = 0; v < count; ++v) to[v] = at[v * taps_.count];
+        std::fill(to + count, to + width, T(0));
+      }
+  }
+  // Of OIHW: pieces that are contiguous along features and taps are turned, and their rows dealt out.
+  void TurnWeights(PackPanel<T> pack, const T* from, int64_t count, int64_t width, T* dst) const {
+    alignas(64) T turned[kSpreadElements + kPanelSlack];
+    const int64_t most = std::max<int64_t>(kSpreadElements / (taps_.count * width), 1);
+    for (int64_t first = 0, n; first < p_.in_features; first += n) {
+      n = std::min(most, p_.in_features - first);
+      pack(from + first * taps_.count, p_.kernel_out_stride, 1, count, n * taps_.count, width, turned);
+      for (int64_t i = 0; i < n; ++i)
+        for (int64_t tap = 0; tap < taps_.count; ++tap)
+          std::memcpy(dst + (tap * p_.in_features + first + i) * width,
+                      turned + (i * taps_.count + taps_.kernel_offset[tap]) * width, width * sizeof(T));
+    }
+  }
+
   ConvProblem p_;
   Taps taps_;
   const MicroTable<T>& micro_;
@@ -552,7 +593,8 @@ class GemmConv final : public Conv {
   int64_t row_taps_ = 1, rows_bytes_ = 0;
   int64_t block_rows_ = 0;  // of a task by columns
   bool swapped_ = false, indirect_ = false, in_place_ = false;
-  std::vector<T> zeros_;  // what is outside, if indirect
+  bool spread_taps_ = false;  // the kernel's are what is contiguous in memory
+  std::vector<T> zeros_;      // what is outside, if indirect
 };
 
 // Four bytes at once; null if that does not suit.
@@ -576,6 +618,8 @@ std::shared_ptr<const Conv> Make(const ConvProblem& p, const GemmIsa& isa) {
 
 }  // namespace
 
+std::shared_ptr<const Conv> MakeProductConv(const ConvProblem& p, const GemmIsa& isa) { return Make<float>(p, isa); }
+
 Result<std::shared_ptr<const Conv>> Conv::Create(const ConvProblem& p, const GemmIsa& isa) {
   if (p.spatial.size() > 8)
     return Unimplemented("convolution with ", p.spatial.size(), " spatial dimensions; at most 8");
@@ -589,6 +633,7 @@ Result<std::shared_ptr<const Conv>> Conv::Create(const ConvProblem& p, const Gem
   }
   if (SumsOverImages(p)) return MakeKernelGradientConv(p, isa);
   if (std::shared_ptr<const Conv> conv = MakePlanarSums(p, isa)) return conv;
+  if (std::shared_ptr<const Conv> conv = MakeChannelsLastConv(p, isa)) return conv;
   if (std::shared_ptr<const Conv> conv = MakePlanarConv(p, isa)) return conv;
   switch (GemmAccumulator(p.input_type, p.kernel_type, p.output_type)) {
     case ElementType::F32: return Make<float>(p, isa);

@@ -86,6 +86,11 @@ Result<std::shared_ptr<const Conv>> MakeDepthwiseRowsConv(const ConvProblem& pro
 bool IsDepthwiseGradient(const ConvProblem& problem);
 Result<std::shared_ptr<const Conv>> MakeDepthwiseGradientConv(const ConvProblem& problem, const GemmIsa& isa);
 
+// The implicit product of f32 (conv.cc), whose Prepare reads the kernel and not the input if features lie side by side.
+std::shared_ptr<const Conv> MakeProductConv(const ConvProblem& problem, const GemmIsa& isa);
+// Many features over few positions, copied side by side (conv_channels_last.cc): null where that does not suit.
+std::shared_ptr<const Conv> MakeChannelsLastConv(const ConvProblem& problem, const GemmIsa& isa);
+
 // Convolutions of few features, on planar copies (conv_planes.h): null where they do not suit.
 std::shared_ptr<const Conv> MakePlanarConv(const ConvProblem& problem, const GemmIsa& isa);
 // The same for windows that are larger than the output, as in the gradient of the kernel.

@@ -31,7 +31,7 @@ Literal Random(ElementType type, int64_t n, std::mt19937& rng) {
   return l;
 }
 
-enum class Order { ChannelsFirst, ChannelsLast, BatchLast, KernelGradient, InputGradient };
+enum class Order { ChannelsFirst, ChannelsLast, BatchLast, KernelGradient, InputGradient, InputGradientFirst };
 
 void Check(const Case& t, Order order) {
   const bool channels_last = order == Order::ChannelsLast || order == Order::InputGradient,
@@ -78,6 +78,7 @@ void Check(const Case& t, Order order) {
     p.input_feature_stride = t.batch * input_n, p.kernel_in_stride = t.out * kernel_n;
   }
   if (order == Order::InputGradient) p.kernel_in_stride = 1, p.kernel_out_stride = p.in_features;
+  if (order == Order::InputGradientFirst) p.kernel_in_stride = kernel_n * t.out, p.kernel_out_stride = kernel_n;
   std::mt19937 rng(3);
   Literal input = Random(t.type, t.batch * t.in * input_n, rng),
           kernel = Random(p.kernel_type, t.out * p.in_features * kernel_n, rng);
@@ -264,6 +265,15 @@ TEST(Conv, FewPositions) {
       c.type = c.result = type;
       for (Order order : {Order::ChannelsLast, Order::InputGradient}) Check(c, order);
     }
+}
+
+// Planes of few positions: copied with the features side by side, kernels by columns and shared.
+TEST(Conv, CopiesFeaturesTogether) {
+  for (Case c : std::vector<Case>{{2, 48, 40, 1, 1, {{9, 3, 1, 1, 1}, {7, 3, 2, 1, 1, 1, 1, true}}},
+                                  {3, 32, 70, 1, 1, {{15, 3, 1, 1, 1}, {17, 3, 1, 1, 2}}},
+                                  {2, 64, 33, 1, 1, {{18, 1, 2}, {17, 1, 2}}},
+                                  {1, 80, 36, 1, 1, {{70, 4, 1, 1, 2, 1, 2}}}})
+    for (Order order : {Order::ChannelsFirst, Order::InputGradientFirst}) Check(c, order);
 }
 
 TEST(Conv, RefusesComplex) {
