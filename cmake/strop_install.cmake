@@ -12,6 +12,20 @@ function(strop_install)
           INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
   install(EXPORT strop-targets NAMESPACE strop:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/strop)
 
+  # What `strop compile -o NAME.so` links with: a linker script of the build's libraries, and one of the installation's.
+  set(built "")
+  set(installed "")
+  foreach(room ${rooms} strop_wire)
+    get_target_property(type ${room} TYPE)
+    if(type STREQUAL "STATIC_LIBRARY")
+      string(APPEND built " $<TARGET_FILE:${room}>")
+      string(APPEND installed " $<TARGET_FILE_NAME:${room}>")
+    endif()
+  endforeach()
+  file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/${CMAKE_INSTALL_LIBDIR}/strop_model.ld CONTENT "GROUP(${built} )\n")
+  file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/installed/strop_model.ld CONTENT "GROUP(${installed} )\n")
+  install(FILES ${PROJECT_BINARY_DIR}/installed/strop_model.ld DESTINATION ${CMAKE_INSTALL_LIBDIR})
+
   set(STROP_LLVM_VERSION ${LLVM_VERSION_MAJOR}.${LLVM_VERSION_MINOR})
   configure_package_config_file(cmake/strop-config.cmake.in ${PROJECT_BINARY_DIR}/strop-config.cmake
                                 INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/strop PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_BINDIR)

@@ -10,10 +10,10 @@ function(step)
   set(output "${output}" PARENT_SCOPE)
 endfunction()
 
-# build_example(<name>): examples/<name> with find_package(strop), into ${BUILD}/embed/<name>.
+# build_example(<name> [settings]): examples/<name> with find_package(strop), into ${BUILD}/embed/<name>.
 function(build_example name)
   step(${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
   step(${CMAKE_COMMAND} -G Ninja -S ${SOURCE}/examples/${name} -B ${BUILD}/embed/${name} -D CMAKE_PREFIX_PATH=${prefix}
-       -D CMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} -D CMAKE_BUILD_TYPE=Release)
+       -D CMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} -D CMAKE_BUILD_TYPE=Release ${ARGN})
   step(${CMAKE_COMMAND} --build ${BUILD}/embed/${name})
 endfunction()

@@ -16,6 +16,6 @@ int main(void) {
     return 1;
   }
   for (int i = 0; i < 12; ++i) printf("%a%c", (double)p[i], i % 3 == 2 ? '\n' : ' ');
-  strop_model_destroy(model);
+  softmax_destroy(model);
   return 0;
 }

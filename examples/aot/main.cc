@@ -27,7 +27,7 @@ int main() {
     std::fprintf(stderr, "%s\n", error);
     return 1;
   }
-  const std::unique_ptr<StropModel, void (*)(StropModel*)> model(made, &strop_model_destroy);
+  const std::unique_ptr<StropModel, void (*)(StropModel*)> model(made, &softmax_destroy);
   static Arrays first, second;
   int failed = 0;
   std::thread other([&] { failed = Run(model.get(), second); });

@@ -65,6 +65,64 @@ Result<std::set<std::string>> KindsOf(const ExecutableSpec& spec) {
   return symbols;
 }
 
+// The functions of a model that is opened by name; each calls that of include/strop/model.h.
+class EntryPoints {
+ public:
+  EntryPoints(llvm::Module& module, std::string name) : module_(module), name_(std::move(name)) {}
+
+  // const char* <name>_create(int threads, StropModel** model)
+  void AddCreate(llvm::Constant* data) {
+    llvm::IRBuilder<> b = Begin("_create", pointer_, {llvm::Type::getInt32Ty(context_), pointer_});
+    llvm::Function* f = b.GetInsertBlock()->getParent();
+    b.CreateRet(Call(b, "strop_model_create", pointer_, {data, f->getArg(0), f->getArg(1)}));
+  }
+
+  // const char* <name>_run(const StropModel* model, const void* argument0, ..., void* result0, ...)
+  void AddRun(size_t arguments, size_t results) {
+    llvm::IRBuilder<> b = Begin("_run", pointer_, std::vector<llvm::Type*>(1 + arguments + results, pointer_));
+    llvm::Function* f = b.GetInsertBlock()->getParent();
+    llvm::Value* in = List(b, *f, 1, arguments);
+    llvm::Value* out = List(b, *f, 1 + arguments, results);
+    b.CreateRet(Call(b, "strop_model_run", pointer_, {f->getArg(0), in, out}));
+  }
+
+  // void <name>_destroy(StropModel* model)
+  void AddDestroy() {
+    llvm::Type* nothing = llvm::Type::getVoidTy(context_);
+    llvm::IRBuilder<> b = Begin("_destroy", nothing, {pointer_});
+    Call(b, "strop_model_destroy", nothing, {b.GetInsertBlock()->getParent()->getArg(0)});
+    b.CreateRetVoid();
+  }
+
+ private:
+  llvm::IRBuilder<> Begin(std::string_view suffix, llvm::Type* result, const std::vector<llvm::Type*>& parameters) {
+    auto* f = llvm::Function::Create(llvm::FunctionType::get(result, parameters, false),
+                                     llvm::GlobalValue::ExternalLinkage, StrCat(name_, suffix), module_);
+    f->addFnAttr(llvm::Attribute::NoImplicitFloat);  // no vectors: the program may be for a smaller machine than this
+    return llvm::IRBuilder<>(llvm::BasicBlock::Create(context_, "", f));
+  }
+
+  llvm::Value* Call(llvm::IRBuilder<>& b, const char* name, llvm::Type* result,
+                    const std::vector<llvm::Value*>& values) {
+    std::vector<llvm::Type*> types;
+    for (llvm::Value* value : values) types.push_back(value->getType());
+    return b.CreateCall(module_.getOrInsertFunction(name, llvm::FunctionType::get(result, types, false)), values);
+  }
+
+  // So many parameters from number `first` on as an array, which is never empty.
+  llvm::Value* List(llvm::IRBuilder<>& b, llvm::Function& f, size_t first, size_t count) {
+    llvm::Value* list = b.CreateAlloca(pointer_, b.getInt64(count + 1));
+    for (size_t n = 0; n < count; ++n)
+      b.CreateStore(f.getArg(static_cast<unsigned>(first + n)), b.CreateGEP(pointer_, list, b.getInt64(n)));
+    return list;
+  }
+
+  llvm::Module& module_;
+  llvm::LLVMContext& context_ = module_.getContext();
+  std::string name_;
+  llvm::Type* pointer_ = llvm::PointerType::get(context_, 0);
+};
+
 }  // namespace
 
 Result<std::string> ModelBytes(const ExecutableSpec& spec, std::string_view features) {
@@ -74,7 +132,8 @@ Result<std::string> ModelBytes(const ExecutableSpec& spec, std::string_view feat
   return artifact.Finish();
 }
 
-Result<std::string> ModelObject(const std::string& name, const ExecutableSpec& spec, std::string_view features) {
+Result<std::string> ModelObject(const std::string& name, const ExecutableSpec& spec, std::string_view features,
+                                ModelUse use) {
   STROP_ASSIGN(const std::set<std::string> symbols, KindsOf(spec));
   STROP_ASSIGN(const std::string bytes, ModelBytes(spec, features));
 
@@ -99,7 +158,13 @@ Result<std::string> ModelObject(const std::string& name, const ExecutableSpec& s
       constant(llvm::ConstantArray::get(llvm::ArrayType::get(pointer, kinds.size()), kinds), "kinds", false);
   llvm::Constant* fields[] = {data, llvm::ConstantInt::get(word, bytes.size()), list,
                               llvm::ConstantInt::get(word, kinds.size())};
-  constant(llvm::ConstantStruct::getAnon(fields), "strop_model_data_" + name, true);
+  llvm::Constant* model = constant(llvm::ConstantStruct::getAnon(fields), "strop_model_data_" + name, true);
+  if (use == ModelUse::kShared) {
+    EntryPoints functions(module, name);
+    functions.AddCreate(model);
+    functions.AddRun(spec.parameters.size(), spec.outputs.size());
+    functions.AddDestroy();
+  }
   return emitter->Emit(module, {});
 }
 

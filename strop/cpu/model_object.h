@@ -11,8 +11,13 @@ namespace strop::cpu {
 
 // The artifact alone. `features`: of the processor that it is for (Isa::features).
 Result<std::string> ModelBytes(const ExecutableSpec& spec, std::string_view features);
-// The object defines `strop_model_data_<name>`, a StropModelData. Unimplemented if the program needs the evaluator or
-// custom calls of its user.
-Result<std::string> ModelObject(const std::string& name, const ExecutableSpec& spec, std::string_view features);
+// For the linker of a program, or for a shared object that is opened by name.
+enum class ModelUse { kLinked, kShared };
+
+// The object defines `strop_model_data_<name>`, a StropModelData; with kShared also functions for C, each argument and
+// each result a parameter of its own: <name>_create(threads, model), <name>_run(model, arguments, results) and
+// <name>_destroy(model). Unimplemented if the program needs the evaluator or custom calls of its user.
+Result<std::string> ModelObject(const std::string& name, const ExecutableSpec& spec, std::string_view features,
+                                ModelUse use);
 
 }  // namespace strop::cpu

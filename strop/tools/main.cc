@@ -11,7 +11,8 @@ namespace {
 
 constexpr Flag kCompileFlags[] = {
     {"-o", "OUT",
-     "The file to write: NAME.aot for strop run, NAME.o for the linker, with NAME.h beside it, or, of backend gpu, "
+     "The file to write: NAME.aot for strop run, NAME.o for the linker or NAME.so to be opened (which takes a C++ "
+     "compiler), each with NAME.h beside it, or, of backend gpu, "
      "NAME.ptx."},
     {"--target-cpu", "NAME",
      "The machine that it is for, which may be another one: x86-64-v3, skylake-avx512, znver4 and so on, or sm_90 of "

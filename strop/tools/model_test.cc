@@ -86,8 +86,8 @@ TEST(Model, RefusesWhatNeedsTheEvaluator) {
   const Result<Program> program =
       Compiled("HloModule m\nENTRY main { x = f32[4] parameter(0) ROOT y = f32[4] negate(x) }", "null");
   ASSERT_TRUE(program.ok()) << program.status().ToString();
-  const Result<std::string> object =
-      cpu::ModelObject("m", program->compiled().executable->spec(), cpu::Isa::OfHost().features);
+  const Result<std::string> object = cpu::ModelObject("m", program->compiled().executable->spec(),
+                                                      cpu::Isa::OfHost().features, cpu::ModelUse::kLinked);
   EXPECT_NE(object.status().message().find("(negate) is interpreted"), std::string::npos) << object.status().ToString();
 }
 
