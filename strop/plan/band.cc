@@ -16,6 +16,7 @@ namespace {
 constexpr int64_t kBlockBytes = int64_t{256} << 10;  // of the values inside: they share the cache with what is read
 constexpr int64_t kLeastBlock = 8;                   // rows, where a product has as many
 constexpr int64_t kTasks = 16;                       // enough to be even among threads
+constexpr int kMostSteps = 256;                      // of one search backwards; bands are a few dozen instructions
 
 constexpr int64_t kOutside = 0;  // width of what does not depend on the rows
 constexpr int64_t kMixed = -1;   // of what is not computed row by row
@@ -167,6 +168,8 @@ class BandFormer {
     order_ = computation_.PostOrder();
     number_.assign(static_cast<size_t>(module_.id_bound()), 0);
     for (size_t n = 0; n < order_.size(); ++n) number_[static_cast<size_t>(order_[n]->id())] = n;
+    seen_.assign(order_.size(), 0);
+    search_ = 0;
   }
   size_t NumberOf(const Instruction& i) const { return number_[static_cast<size_t>(i.id())]; }
 
@@ -179,15 +182,17 @@ class BandFormer {
   }
   bool IsMember(const Instruction* i) const { return band_.widths.contains(i); }
 
-  // Is a member of the band needed for it? What has a lower number than the first of them is older than all.
-  bool NeedsMember(const Instruction& i) const {
+  // Is a member of the band needed for it? What has a lower number than the first of them is older than all. After many
+  // steps the answer is yes: what is that far away stays outside, and large programs are planned in linear time.
+  bool NeedsMember(const Instruction& i) {
     std::vector<const Instruction*> stack = {&i};
-    std::unordered_set<const Instruction*> seen;
-    while (!stack.empty()) {
+    ++search_;
+    for (int steps = 0; !stack.empty(); ++steps) {
       const Instruction* at = stack.back();
       stack.pop_back();
-      if (IsMember(at)) return true;
-      if (NumberOf(*at) < first_ || !seen.insert(at).second) continue;
+      if (IsMember(at) || steps >= kMostSteps) return true;
+      if (NumberOf(*at) < first_ || seen_[NumberOf(*at)] == search_) continue;
+      seen_[NumberOf(*at)] = search_;
       for (int64_t k = 0; k < at->operand_count(); ++k) stack.push_back(at->operand(k));
       stack.insert(stack.end(), at->control_predecessors().begin(), at->control_predecessors().end());
     }
@@ -196,7 +201,7 @@ class BandFormer {
 
   // A product of the same rows, perhaps reshaped, that one instruction alone reads, and that nothing in the band is
   // needed for.
-  bool CanBePulledIn(const Instruction& value) const {
+  bool CanBePulledIn(const Instruction& value) {
     const Instruction* i = &value;
     for (;; i = i->operand(0)) {
       if (i->use_count() != 1 || IsMember(i) || taken_.contains(i) || i == computation_.root()) return false;
@@ -376,7 +381,9 @@ class BandFormer {
   const TargetInfo& target_;
   std::vector<FusionLimit>* limits_;
   std::vector<Instruction*> order_;
-  std::vector<size_t> number_;                    // in that order, by id
+  std::vector<size_t> number_;  // in that order, by id
+  std::vector<int64_t> seen_;   // by number: the last search that met it
+  int64_t search_ = 0;
   std::unordered_set<const Instruction*> taken_;  // bands, and what gives their results
   std::unordered_set<const Instruction*> tried_;  // products that begin none
   // The band that is being made.
