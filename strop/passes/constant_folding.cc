@@ -4,8 +4,8 @@
 //
 // The program must not grow and compiling must stay quick: a result is at most a few thousand elements, or no larger
 // than what goes into it; what takes many steps per element (dot, convolution, windows, sort) is folded when small
-// only. Broadcasts and iotas are left, since they are smaller than what they make, but for spread scalars beside an
-// array. So is everything that is not a function of its operands.
+// only. Broadcasts and iotas are left, since they are smaller than what they make, but for spread scalars and iotas
+// beside an array. So is everything that is not a function of its operands.
 #include <algorithm>
 
 #include "strop/interp/interpreter.h"
@@ -74,16 +74,17 @@ bool IsWorthwhile(const Instruction& i) {
 }
 
 bool IsValue(const Instruction& i) { return i.IsConstant() && i.shape().IsArray() && i.literal().has_values(); }
-bool IsSpreadScalar(const Instruction& i) {
+bool IsSpread(const Instruction& i) {
+  if (i.op() == Op::Iota) return true;
   return i.op() == Op::Broadcast && i.operand(0)->shape().IsScalar() && IsValue(*i.operand(0));
 }
 
-// The operands' values; none if one is unknown or it is not worth it. A spread scalar counts beside an array: alone,
-// what is computed of it is computed once (elementwise-of-scalars).
+// The operands' values; none if one is unknown or it is not worth it. A spread scalar or an iota counts beside an
+// array: alone, what is computed of a scalar is computed once (elementwise-of-scalars).
 std::vector<Literal> Operands(const Instruction& i, Interpreter& interpreter) {
   bool spread = false, array = false;
   for (const Instruction* o : i.operands()) {
-    if (!IsValue(*o) && !IsSpreadScalar(*o)) return {};
+    if (!IsValue(*o) && !IsSpread(*o)) return {};
     spread |= !IsValue(*o);
     array |= IsValue(*o) && !o->shape().IsScalar();
   }
@@ -94,7 +95,9 @@ std::vector<Literal> Operands(const Instruction& i, Interpreter& interpreter) {
       values.push_back(o->literal());
       continue;
     }
-    Result<Literal> value = interpreter.EvaluateInstruction(*o, {&o->operand(0)->literal(), 1});
+    std::vector<Literal> scalar;
+    for (const Instruction* s : o->operands()) scalar.push_back(s->literal());
+    Result<Literal> value = interpreter.EvaluateInstruction(*o, scalar);
     if (!value.ok()) return {};
     values.push_back(*std::move(value));
   }

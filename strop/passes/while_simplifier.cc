@@ -328,7 +328,9 @@ class Simplifier {
   void CountTrips(Instruction* loop) {
     if (replaced_by_) loop = replaced_by_;
     replaced_by_ = nullptr;
-    const std::optional<Counter> counter = FindCounter(*loop);
+    std::optional<Counter> counter = FindCounter(*loop);
+    const Instruction& more = *loop->condition()->root();
+    if (more.IsConstant() && more.literal().has_values() && !more.literal().GetInt(0)) counter = Counter{};
     if (!counter) return;
     if (counter->trips == 0) {
       Count("while-simplifier.no-trip");
