@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "strop/spmd/exchange.h"
+#include "strop/spmd/parts.h"
 #include "strop/spmd/propagation.h"
 
 namespace strop::spmd {
@@ -16,9 +17,15 @@ constexpr double kWorkPerByte = 64;
 class Chooser {
  public:
   Chooser(const Instruction& i, const Rule& rule, const Values& values)
-      : i_(i), rule_(rule), values_(values), mesh_(values.mesh()), wanted_(values.Assigned(i)) {}
+      : i_(i),
+        rule_(rule),
+        values_(values),
+        mesh_(values.mesh()),
+        wanted_(values.Assigned(i)),
+        kept_(KeptParts(i, values, wanted_)) {}
 
   const std::vector<Spec>& wanted() const { return wanted_; }
+  const Axes& kept() const { return kept_; }
 
   FactorAxes Run() {
     std::vector<FactorAxes> candidates = {FactorAxes(rule_.factors.size())};
@@ -79,13 +86,14 @@ class Chooser {
     if (i_.op() == Op::Scatter) return out;
     for (size_t f = 0; f < out.size(); ++f) {
       if (rule_.factors[f].kind != FactorKind::Reduction) continue;
-      bool all = true;
+      bool all = true, first = true;
       for (int64_t k = 0; k < i_.operand_count(); ++k) {
         for (size_t d = 0; d < rule_.operands[k].size(); ++d) {
           const auto& factors = rule_.operands[k][d];
           if (factors.size() != 1 || factors[0] != static_cast<int16_t>(f)) continue;
           const Axes& axes = values_.Of(*i_.operand(k)).specs[0].dims[d];
-          if (out[f].empty()) out[f] = axes;
+          if (first) out[f] = axes;
+          first = false;
           all = all && out[f] == axes && !IsFree(*i_.operand(k));
         }
       }
@@ -96,7 +104,7 @@ class Chooser {
 
   bool Keeps(const FactorAxes& candidate, const FactorAxes& natural) const {
     for (size_t f = 0; f < natural.size(); ++f)
-      if (!natural[f].empty() && candidate[f].empty()) return false;
+      if ((!natural[f].empty() && candidate[f].empty()) || Overlap(candidate[f], kept_)) return false;
     return true;
   }
 
@@ -172,12 +180,13 @@ class Chooser {
     double bytes = 0;
     for (int64_t k = 0; k < i_.operand_count(); ++k) {
       if (!i_.operand(k)->shape().IsArray()) continue;
-      bytes += values_.BytesToRequire(*i_.operand(k), OperandSpec(i_, rule_, values_, k, axes));
+      const Spec spec = WithParts(OperandSpec(i_, rule_, values_, k, axes), i_, values_, k, kept_);
+      bytes += values_.BytesToRequire(*i_.operand(k), spec);
     }
     bytes += ExchangedBytes(i_, rule_, values_, axes) + BytesToJoin(i_, rule_, mesh_, axes);
     const std::vector<Shape> leaves = i_.shape().Leaves();
     for (size_t k = 0; k < leaves.size(); ++k)
-      bytes += ReshardBytes(mesh_, leaves[k], ResultSpec(mesh_, rule_, k, axes), wanted_[k]);
+      bytes += ReshardBytes(mesh_, leaves[k], WithParts(ResultSpec(mesh_, rule_, k, axes), kept_), wanted_[k]);
     double work = 1;
     for (size_t f = 0; f < axes.size(); ++f) {
       const int64_t pieces = mesh_.SizeOf(axes[f]);
@@ -191,6 +200,7 @@ class Chooser {
   const Values& values_;
   const Mesh& mesh_;
   const std::vector<Spec> wanted_;
+  const Axes kept_;  // along which the op works on parts
 };
 
 // The shard, of what the op makes.
@@ -208,7 +218,8 @@ Instruction* Shard(Builder& b, const LocalOp& op) {
 }
 
 // Brings the result, or each leaf of it, into the form that is wanted.
-Instruction* Settle(Builder& b, const LocalOp& op, const Shape& whole, const std::vector<Spec>& wanted) {
+Instruction* Settle(Builder& b, const LocalOp& op, const Shape& whole, const std::vector<Spec>& wanted,
+                    const Axes& kept) {
   Instruction& i = op.i;
   Values& values = op.values;
   const Mesh& mesh = values.mesh();
@@ -221,7 +232,8 @@ Instruction* Settle(Builder& b, const LocalOp& op, const Shape& whole, const std
       value = b.Make(Op::Select, {op.kept, value, b.Splat(whole.type(), 0, i.shape().dims())});
       if (!value) return nullptr;
     }
-    value = values.resharder().Reshard(b, value, whole, ResultSpec(mesh, rule, 0, axes), wanted[0], combiner);
+    const Spec made = WithParts(ResultSpec(mesh, rule, 0, axes), kept);
+    value = values.resharder().Reshard(b, value, whole, made, wanted[0], combiner);
     if (!value || !op.joined_after) return value;
     return b.Make(combiner, {value, b.Broadcast(op.joined_after, value->shape().dims(), {})});
   }
@@ -263,14 +275,16 @@ Result<bool> PartitionByFactors(Instruction& i, const Rule& rule, Values& values
     if (!leaf.IsArray()) return false;
   Chooser chooser(i, rule, values);
   const FactorAxes axes = chooser.Run();
-  if (std::all_of(axes.begin(), axes.end(), [](const Axes& a) { return a.empty(); })) return false;
+  const Axes& kept = chooser.kept();
+  if (kept.empty() && std::all_of(axes.begin(), axes.end(), [](const Axes& a) { return a.empty(); })) return false;
   const Mesh& mesh = values.mesh();
   const Shape whole = i.shape();
   Builder b = Before(i);
   LocalOp local{i, rule, axes, values, b, {}, {}};
   for (int64_t k = 0; k < i.operand_count(); ++k) {
     local.wholes.push_back(values.Of(*i.operand(k)).whole);
-    local.operands.push_back(values.Require(b, *i.operand(k), OperandSpec(i, rule, values, k, axes)));
+    const Spec spec = WithParts(OperandSpec(i, rule, values, k, axes), i, values, k, kept);
+    local.operands.push_back(values.Require(b, *i.operand(k), spec));
     if (!local.operands.back()) return b.status();
   }
   std::vector<Spec> specs;
@@ -290,7 +304,7 @@ Result<bool> PartitionByFactors(Instruction& i, const Rule& rule, Values& values
   Builder after(i.parent());
   after.set_insert_before(i.next());
   after.set_metadata(i.shared_metadata());
-  Instruction* value = Settle(after, local, whole, wanted);
+  Instruction* value = Settle(after, local, whole, wanted, kept);
   STROP_TRY(after.status());
   values.Set(i, value, whole, wanted);
   return true;

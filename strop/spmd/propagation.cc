@@ -445,6 +445,29 @@ class Propagation {
       Close(n);
       nodes_[n].source = at;
     }
+    while (CarryParts()) {}
+  }
+
+  // What a loop begins with in parts, and each trip leaves so, is carried in parts. Returns whether a carry became so,
+  // which one of a loop around it may follow.
+  bool CarryParts() {
+    bool changed = false;
+    for (const auto& [i, carry] : Sorted()) {
+      if (i->op() != Op::While || manual_.Has(*i)) continue;
+      const std::vector<int>&init = NodesOf(*i->operand(0)), &next = NodesOf(*i->body()->root());
+      for (size_t k = 0; k < carry.size(); ++k) {
+        if (carry[k] < 0 || next[k] < 0 || nodes_[carry[k]].stated) continue;
+        Spec& spec = nodes_[carry[k]].spec;
+        for (uint8_t axis : nodes_[next[k]].spec.unreduced) {
+          const bool begins = init[k] < 0 || Contains(nodes_[init[k]].spec.unreduced, axis);
+          if (!begins || spec.Uses(axis)) continue;
+          spec.unreduced.push_back(axis);
+          nodes_[carry[k]].source = i;
+          changed = true;
+        }
+      }
+    }
+    return changed;
   }
 
   // Values in the order of their ids.
@@ -637,10 +660,12 @@ class Propagation {
   }
 
   // ---- writing
-  static bool Divides(const Mesh& mesh, const Node& node) {
+  // The spec with as many axes of each dimension as cut it into even pieces: callers take no others.
+  Spec Even(const Node& node) const {
+    Spec spec = node.spec;
     for (int64_t d = 0; d < node.shape.rank(); ++d)
-      if (node.shape.dim(d) % mesh.SizeOf(node.spec.dims[d]) != 0) return false;
-    return true;
+      while (node.shape.dim(d) % mesh_.SizeOf(spec.dims[d]) != 0) spec.dims[d].pop_back();
+    return spec;
   }
 
   int64_t Write(const Reason& reason) {
@@ -687,8 +712,9 @@ class Propagation {
     for (size_t k = 0; k < results_.size(); ++k) {
       const Node* node = results_[k] < 0 ? nullptr : &nodes_[results_[k]];
       const Sharding* given = Leaf(root->sharding(), static_cast<int64_t>(k));
-      if (node && (!node->stated || node->source)) {
-        all.elements.push_back(Divides(mesh_, *node) ? mesh_.Write(mesh_.OfNamedAxes(node->spec)) : Sharding{});
+      const bool allowed = Allows(module_.config().allow_spmd_sharding_propagation_to_output, static_cast<int64_t>(k));
+      if (node && (!node->stated || node->source || (allowed && Even(*node) != node->spec))) {
+        all.elements.push_back(mesh_.Write(mesh_.OfNamedAxes(Even(*node))));
       } else {
         all.elements.push_back(given ? *given : Sharding{});
       }
