@@ -161,18 +161,30 @@ Mesh Mesh::Of(const Module& module) {
   return mesh;
 }
 
-// Of {mesh = #sdy.mesh<["a"=4, "b"=2]>, ...}: the sizes, which are those of a grid in row-major order.
+// Of {mesh = #sdy.mesh<["a"=4, "b"=2]>, ...}: names and sizes, which are those of a grid in row-major order.
 void Mesh::ReadNamed(const std::string& meshes) {
-  for (size_t at = meshes.find("<["); at != std::string::npos; at = meshes.find("<[", at + 1)) {
-    const size_t end = meshes.find(']', at);
-    std::vector<int64_t> sizes;
-    for (size_t k = meshes.find("\"=", at); k < end; k = meshes.find("\"=", k + 1))
-      sizes.push_back(std::max<int64_t>(1, std::strtoll(meshes.c_str() + k + 2, nullptr, 10)));
+  constexpr std::string_view kMesh = " = #sdy.mesh<[";
+  for (size_t at = meshes.find(kMesh); at != std::string::npos; at = meshes.find(kMesh, at + 1)) {
+    const size_t before = meshes.find_last_of("{, ", at == 0 ? 0 : at - 1);
+    const size_t begin = before == std::string::npos ? 0 : before + 1, end = meshes.find(']', at);
+    const std::string mesh = begin <= at ? meshes.substr(begin, at - begin) : std::string();
+    std::vector<std::pair<std::string, int64_t>> sizes;
+    for (size_t k = meshes.find("\"=", at); k < end; k = meshes.find("\"=", k + 1)) {
+      const size_t quote = meshes.rfind('"', k - 1);
+      sizes.emplace_back(meshes.substr(quote + 1, k - quote - 1),
+                         std::max<int64_t>(1, std::strtoll(meshes.c_str() + k + 2, nullptr, 10)));
+    }
     int64_t stride = 1;
-    for (size_t k = sizes.size(); k-- > 0 && stride <= num_devices_ / sizes[k]; stride *= sizes[k])
-      if (std::optional<Axes> axes = AxesOf({sizes[k], stride}); axes && !axes->empty())
-        named_.push_back(*std::move(axes));
+    for (size_t k = sizes.size(); k-- > 0 && stride <= num_devices_ / sizes[k].second; stride *= sizes[k].second)
+      if (std::optional<Axes> axes = AxesOf({sizes[k].second, stride}); axes && !axes->empty())
+        named_.push_back({mesh, sizes[k].first, *std::move(axes)});
   }
+}
+
+Axes Mesh::Named(std::string_view mesh, std::string_view name) const {
+  for (const NamedAxis& axis : named_)
+    if (axis.mesh == mesh && axis.name == name) return axis.axes;
+  return {};
 }
 
 Spec Mesh::OfNamedAxes(Spec spec) const {
@@ -181,9 +193,10 @@ Spec Mesh::OfNamedAxes(Spec spec) const {
     size_t whole = 0;
     for (bool found = true; found && whole < axes.size();) {
       const Axes rest(axes.begin() + whole, axes.end());
-      const auto axis = std::find_if(named_.begin(), named_.end(), [&](const Axes& a) { return IsPrefix(a, rest); });
+      const auto axis =
+          std::find_if(named_.begin(), named_.end(), [&](const NamedAxis& a) { return IsPrefix(a.axes, rest); });
       found = axis != named_.end();
-      if (found) whole += axis->size();
+      if (found) whole += axis->axes.size();
     }
     axes.resize(whole);
   }

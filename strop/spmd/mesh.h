@@ -58,6 +58,8 @@ class Mesh {
   // The spec without axes that are only part of an axis of the program's own meshes, which such programs cannot name.
   // As it is where the program has no named meshes.
   Spec OfNamedAxes(Spec spec) const;
+  // The axes of the grid that are axis `name` of the program's mesh of that name; empty if it has none.
+  Axes Named(std::string_view mesh, std::string_view name) const;
 
   // The shape of one shard: sizes are divided and rounded up. Without a layout.
   Shape ShardShape(const Shape& whole, const Spec& spec) const;
@@ -82,7 +84,11 @@ class Mesh {
   int64_t num_devices_ = 1;
   std::vector<Axis> axes_;
   std::vector<int64_t> order_, place_of_;
-  std::vector<Axes> named_;  // the program's own
+  struct NamedAxis {
+    std::string mesh, name;
+    Axes axes;
+  };
+  std::vector<NamedAxis> named_;  // the program's own
 };
 
 }  // namespace strop::spmd

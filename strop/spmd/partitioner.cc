@@ -66,6 +66,8 @@ class Partitioner {
           if (const std::optional<Rotation> rotation = RotationOf(*i)) rotations_.emplace(i, *rotation);
         }
         if (IsMark(*i)) marks_.insert(i);
+        // What is had in any piece has no sharding later on.
+        if (IsMark(*i) && IsFree(*i->operand(0))) free_.emplace(i, values_.Assigned(*i->operand(0)));
         if (!IsWayIn(*i)) continue;
         for (const Instruction* operand : i->operands())
           if (operand->sharding()) stated_[operand] = std::make_shared<const Sharding>(*operand->sharding());
@@ -346,7 +348,8 @@ class Partitioner {
 
   Status Inspect(const Instruction& call, const Parted& operand) {
     if (!owners_ || !operand.whole.IsArray()) return OkStatus();
-    Sharding sharding = mesh_.Write(mesh_.OfNamedAxes(operand.specs[0]));
+    const auto free = free_.find(&call);
+    Sharding sharding = mesh_.Write(mesh_.OfNamedAxes(free == free_.end() ? operand.specs[0] : free->second[0]));
     if (values_.manual().Has(*call.operand(0))) sharding = {.kind = ShardingKind::Manual};
     Status told = owners_->Inspect(call.attrs<CustomCallAttrs>().opaque, sharding);
     return told.ok() ? OkStatus() : std::move(told).At(call.Where());
@@ -555,9 +558,10 @@ class Partitioner {
   std::unordered_map<const Instruction*, Rotation> rotations_;  // looked up only
   // Of what comes into manual regions.
   std::unordered_map<const Instruction*, std::shared_ptr<const Sharding>> stated_;
-  std::shared_ptr<const Sharding> root_sharding_;  // how the program returns its result
-  std::set<const Instruction*> marks_;             // looked up only
-  std::set<const Instruction*> batches_;           // calls that work on batches; looked up only
+  std::shared_ptr<const Sharding> root_sharding_;                   // how the program returns its result
+  std::set<const Instruction*> marks_;                              // looked up only
+  std::unordered_map<const Instruction*, std::vector<Spec>> free_;  // by mark, of what it is of; looked up only
+  std::set<const Instruction*> batches_;                            // calls that work on batches; looked up only
   std::vector<Instruction*> groups_;
   std::vector<Computation*> sorted_later_;
 };

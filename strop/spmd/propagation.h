@@ -6,10 +6,11 @@
 //   ROOT %s = f32[4,8] add(%t, %y)
 //
 // Written once over the factors of ops (rule.h), in both directions, until nothing changes. The order in which
-// conflicts are decided is Shardy's: what the program states is never changed, but for dimensions that it leaves open;
-// then elementwise ops, transposes and reshapes whose operands have one use, those with more, factors that pass through
-// any op, all factors, and broadcasts forward last. Within an op the factor of the largest tensor comes first. A
-// dimension is cut into even pieces only, unless the program says otherwise.
+// conflicts are decided is Shardy's: what the program states is never changed, but for dimensions that it leaves open,
+// and those not along axes that it says to replicate over; dimensions of the first priority, then those of later ones;
+// in each, elementwise ops, transposes and reshapes whose operands have one use, those with more, factors that pass
+// through any op, all factors, and broadcasts forward last. Within an op the factor of the largest tensor comes first.
+// A dimension is cut into even pieces only, unless the program says otherwise.
 //
 // Values that cost nothing to have in any piece (constants, iotas, broadcasts of scalars) have no sharding of their
 // own. Needs calls inlined: what is in a call that stands is whole.
