@@ -8,27 +8,39 @@ namespace strop::interp {
 
 namespace {
 
-// Operand offsets (elements) that the window meets along one dimension, by output position.
-std::vector<std::vector<int64_t>> OffsetsAlong(const WindowDim& w, int64_t operand_size, int64_t output_size,
-                                               int64_t stride) {
-  std::vector<std::vector<int64_t>> out(static_cast<size_t>(output_size));
-  for (int64_t y = 0; y < output_size; ++y)
-    for (int64_t k = 0; k < w.size; ++k) {
-      const int64_t dilated = y * w.stride + (w.reversal ? w.size - 1 - k : k) * w.window_dilation - w.pad_low;
-      if (dilated < 0 || dilated % w.base_dilation != 0 || dilated / w.base_dilation >= operand_size) continue;
-      out[static_cast<size_t>(y)].push_back(dilated / w.base_dilation * stride);
+// Operand offsets (elements) that the window meets along one dimension, for one output position after the other: of all
+// positions they may be more than memory holds.
+class OffsetsAlong {
+ public:
+  OffsetsAlong(const WindowDim& w, int64_t operand_size, int64_t stride)
+      : w_(w), operand_size_(operand_size), stride_(stride) {}
+
+  const std::vector<int64_t>& At(int64_t y) {
+    if (y == y_) return offsets_;
+    y_ = y;
+    offsets_.clear();
+    for (int64_t k = 0; k < w_.size; ++k) {
+      const int64_t dilated = y * w_.stride + (w_.reversal ? w_.size - 1 - k : k) * w_.window_dilation - w_.pad_low;
+      if (dilated < 0 || dilated % w_.base_dilation != 0 || dilated / w_.base_dilation >= operand_size_) continue;
+      offsets_.push_back(dilated / w_.base_dilation * stride_);
     }
-  return out;
-}
+    return offsets_;
+  }
+
+ private:
+  WindowDim w_;
+  int64_t operand_size_, stride_, y_ = -1;
+  std::vector<int64_t> offsets_;  // of position y_
+};
 
 // Calls f(offsets) with the operand offsets under each window, windows in row-major order, offsets too.
 template <class F>
 Status ForEachWindow(OpCall& call, const Window& window, const Shape& operand, const Int64Vector& output_dims, F&& f) {
   const Int64Vector strides = RowMajorStrides(operand.dims());
-  std::vector<std::vector<std::vector<int64_t>>> along;
+  std::vector<OffsetsAlong> along;
   for (size_t d = 0; d < output_dims.size(); ++d)
-    along.push_back(OffsetsAlong(d < window.dims.size() ? window.dims[d] : WindowDim{},
-                                 operand.dim(static_cast<int64_t>(d)), output_dims[d], strides[d]));
+    along.emplace_back(d < window.dims.size() ? window.dims[d] : WindowDim{}, operand.dim(static_cast<int64_t>(d)),
+                       strides[d]);
   std::vector<int64_t> offsets, next;
   for (IndexWalk y(output_dims); !y.done(); y.Next()) {
     if (y.count() % 1024 == 0) STROP_TRY(call.evaluator.Poll());
@@ -36,7 +48,7 @@ Status ForEachWindow(OpCall& call, const Window& window, const Shape& operand, c
     for (size_t d = 0; d < along.size(); ++d) {
       next.clear();
       for (int64_t base : offsets)
-        for (int64_t offset : along[d][static_cast<size_t>(y.index()[d])]) next.push_back(base + offset);
+        for (int64_t offset : along[d].At(y.index()[d])) next.push_back(base + offset);
       offsets.swap(next);
     }
     STROP_TRY(f(y.count(), offsets));
