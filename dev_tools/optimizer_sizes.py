@@ -8,7 +8,7 @@ than a multiple. Whether the text is still a program is for the verifier to say.
 import re
 
 # (divisor, least number that is cut): the least change first; small dimensions are cut only where large ones alone do not do.
-CUTS = [(8, 1024), (8, 32), (16, 64), (64, 256), (4, 8), (1024, 2048), (65536, 65536)]
+CUTS = [(8, 1024), (8, 32), (16, 64), (64, 256), (4, 8), (1000, 1000), (1024, 2048), (65536, 65536)]
 
 SHAPE = re.compile(r"\b(?:pred|token|[su](?:1|2|4|8|16|32|64)|f(?:16|32|64)|bf16|f[468]e\w+|c64|c128)\[[^\]]*\]")
 ATTRIBUTE = re.compile(r"\b(?:window|slice|slice_sizes|dynamic_slice_sizes|padding)=(?:\{[^}]*\}|[\dx_-]+)")
