@@ -14,6 +14,8 @@ namespace {
 // a fast core, and of the same order for accelerators and their links.
 constexpr double kWorkPerByte = 64;
 
+bool IsPointwise(const Instruction& i) { return i.shape().IsArray() && (IsElementwise(i.op()) || i.op() == Op::Copy); }
+
 class Chooser {
  public:
   Chooser(const Instruction& i, const Rule& rule, const Values& values)
@@ -22,10 +24,14 @@ class Chooser {
         values_(values),
         mesh_(values.mesh()),
         wanted_(values.Assigned(i)),
-        kept_(KeptParts(i, values, wanted_)) {}
+        kept_(KeptParts(i, values, wanted_)),
+        settled_(i.sharding() || !IsPointwise(i)) {}
 
   const std::vector<Spec>& wanted() const { return wanted_; }
   const Axes& kept() const { return kept_; }
+  // False: nobody said how the result lies. It stays as it is made, so that what is made of it is, too, and those who
+  // read it see to the rest: the sum of two values in pieces is gathered, not both of them.
+  bool settled() const { return settled_; }
 
   FactorAxes Run() {
     std::vector<FactorAxes> candidates = {FactorAxes(rule_.factors.size())};
@@ -185,7 +191,7 @@ class Chooser {
     }
     bytes += ExchangedBytes(i_, rule_, values_, axes) + BytesToJoin(i_, rule_, mesh_, axes);
     const std::vector<Shape> leaves = i_.shape().Leaves();
-    for (size_t k = 0; k < leaves.size(); ++k)
+    for (size_t k = 0; settled_ && k < leaves.size(); ++k)
       bytes += ReshardBytes(mesh_, leaves[k], WithParts(ResultSpec(mesh_, rule_, k, axes), kept_), wanted_[k]);
     double work = 1;
     for (size_t f = 0; f < axes.size(); ++f) {
@@ -200,7 +206,8 @@ class Chooser {
   const Values& values_;
   const Mesh& mesh_;
   const std::vector<Spec> wanted_;
-  const Axes kept_;  // along which the op works on parts
+  const Axes kept_;     // along which the op works on parts
+  const bool settled_;  // does it matter how the result lies?
 };
 
 // The shard, of what the op makes.
@@ -289,7 +296,7 @@ Result<bool> PartitionByFactors(Instruction& i, const Rule& rule, Values& values
   }
   std::vector<Spec> specs;
   for (size_t k = 0; k < rule.results.size(); ++k) specs.push_back(ResultSpec(mesh, rule, k, axes));
-  const std::vector<Spec> wanted = chooser.wanted();
+  const std::vector<Spec> wanted = chooser.settled() ? chooser.wanted() : specs;
   STROP_TRY(MakeLocal(local));
   STROP_TRY(b.status());
   for (int64_t k = 0; k < i.operand_count(); ++k) i.SetOperand(k, local.operands[k]);

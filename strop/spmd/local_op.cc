@@ -346,10 +346,11 @@ bool CanCut(const Instruction& i, const Rule& rule, const Values& values, int64_
       if (!Has(a.collapsed_slice_dims, d) && a.slice_sizes[d] != array.dim(d)) return false;
   }
   if (f.size % pieces == 0) return true;
-  if (f.size < pieces) return false;
+  const bool pointwise = IsElementwise(i.op()) || i.op() == Op::Copy;
+  if (f.size < pieces && !pointwise) return false;
   // Padding must not reach what is not padding: that is seen to for these.
-  const bool masked = IsElementwise(i.op()) || i.op() == Op::Copy || i.op() == Op::Broadcast ||
-                      i.op() == Op::Transpose || i.op() == Op::Dot || i.op() == Op::Reduce;
+  const bool masked =
+      pointwise || i.op() == Op::Broadcast || i.op() == Op::Transpose || i.op() == Op::Dot || i.op() == Op::Reduce;
   if (!masked) return false;
   auto alone = [&](const std::vector<TensorFactors>& tensors) {
     for (const TensorFactors& dims : tensors)
