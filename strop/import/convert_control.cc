@@ -196,9 +196,9 @@ Status CustomCallConfig(const OpImport& op, CustomCallAttrs& attrs) {
   attrs.api_version = static_cast<ApiVersion>(api);
   // XLA puts a dictionary there where the format cannot hold one as backend_config.
   const MlirAttr* config = op.attr("mhlo.backend_config");
+  const bool wants_text = !config && api >= 1 && api <= 3;
   if (!config) config = op.attr("backend_config");
   if (!config) return OkStatus();
-  bool wants_text = api >= 1 && api <= 3 && op.attr("backend_config");
   if (config->kind == MlirAttrKind::String) {
     attrs.opaque = std::string(config->text);
   } else if (wants_text) {

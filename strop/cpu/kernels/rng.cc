@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "strop/cpu/kernels/isa.h"
+#include "strop/base/isa.h"
 #include "strop/cpu/kernels/parallel.h"
 
 namespace strop::cpu {

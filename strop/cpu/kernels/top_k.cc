@@ -6,7 +6,7 @@
 #include <new>
 #include <vector>
 
-#include "strop/cpu/kernels/isa.h"
+#include "strop/base/isa.h"
 #include "strop/cpu/kernels/parallel.h"
 #include "strop/cpu/kernels/sort_key.h"
 

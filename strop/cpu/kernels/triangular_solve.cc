@@ -4,7 +4,7 @@
 #include <atomic>
 
 #include "strop/cpu/kernels/eigen_kernels.h"
-#include "strop/cpu/kernels/isa.h"
+#include "strop/base/isa.h"
 #include "strop/cpu/kernels/parallel.h"
 #include "strop/cpu/kernels/scratch.h"
 #include "strop/cpu/kernels/small_systems.h"

@@ -35,14 +35,19 @@ void Call::RunEmpty(const CustomCallFrame& frame) const {
 
 void Call::RunMatrices(const CustomCallFrame& frame, int64_t begin, int64_t end, const Scratch& scratch) const {
   Library::OneThread one(library_);
-  for (int64_t matrix = begin; matrix < end; ++matrix) {
+  const int64_t together = batch_ > 1 ? routine_->together_ : 1;
+  for (int64_t matrix = begin; matrix < end; matrix += together) {
+    const int64_t count = std::min(together, end - matrix);
     for (const Routine::Carried& carried : routine_->carried_) {
       char* to = static_cast<char*>(frame.results[carried.result]);
       const char* from = static_cast<const char*>(frame.operands[carried.operand]);
       const int64_t offset = matrix * carried.bytes;
-      if (to != from) std::memcpy(to + offset, from + offset, static_cast<size_t>(carried.bytes));
+      if (to != from) std::memcpy(to + offset, from + offset, static_cast<size_t>(count * carried.bytes));
     }
-    routine_->Solve(matrix, frame, scratch);
+    if (together > 1)
+      routine_->SolveTogether(matrix, count, frame, scratch);
+    else
+      routine_->Solve(matrix, frame, scratch);
   }
 }
 
@@ -63,7 +68,8 @@ Status Call::Run(const CustomCallFrame& frame) {
     else
       no_memory = true;
   } else {
-    const int64_t per_task = std::max<int64_t>(1, static_cast<int64_t>(kFlopsPerTask / flops));
+    int64_t per_task = std::max<int64_t>(1, static_cast<int64_t>(kFlopsPerTask / flops));
+    per_task = (per_task + routine_->together_ - 1) / routine_->together_ * routine_->together_;
     std::vector<Scratch> scratches(static_cast<size_t>(pool->num_threads()));
     pool->ParallelForRuns((batch_ + per_task - 1) / per_task, [&](int64_t begin, int64_t end, int participant) {
       Scratch& scratch = scratches[static_cast<size_t>(participant)];

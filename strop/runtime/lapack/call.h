@@ -40,6 +40,8 @@ class Routine {
   virtual Status Bind(Site& site) = 0;
   // Computes one matrix of the batch. The operands that Carry() names are in their results already.
   virtual void Solve(int64_t matrix, const CustomCallFrame& frame, const Scratch& scratch) const = 0;
+  // Computes up to `together_` matrices, where that is more than one.
+  virtual void SolveTogether(int64_t, int64_t, const CustomCallFrame&, const Scratch&) const {}
   // Results of matrices without elements, which are zeros but for the operands carried: what else they are.
   virtual void SolveEmpty(const CustomCallFrame&) const {}
 
@@ -64,6 +66,7 @@ class Routine {
 
   bool empty_ = false;  // no matrix has elements that the library could compute with
   double flops_ = 0;    // about, for one matrix
+  int64_t together_ = 1;
 
  private:
   struct Carried {

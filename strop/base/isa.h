@@ -5,7 +5,7 @@
 // roundings on every instruction set.
 #pragma once
 
-namespace strop::cpu {
+namespace strop {
 
 #if defined(__x86_64__)
 inline bool HasAvx2() {
@@ -34,4 +34,4 @@ void WithVectors(F&& f) {
 }
 #endif
 
-}  // namespace strop::cpu
+}  // namespace strop
