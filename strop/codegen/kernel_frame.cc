@@ -17,6 +17,7 @@ constexpr int64_t kMaxTasks = 4096;
 // Kernels that read and write so much find little of it in the caches the next time. (Copies on a machine of 32 MiB of
 // last cache: 2x16 MiB take as long either way, 2x24 MiB 1.4 times as long through the caches.)
 constexpr int64_t kStreamedBytes = int64_t{40} << 20;
+constexpr int64_t kStreamedBackwards = int64_t{32} << 20;  // lines that are written from their ends are fetched late
 constexpr int64_t kLeastStreamedResult = int64_t{4} << 20;
 constexpr int kLine = 64;  // buffers begin at one
 
@@ -98,7 +99,9 @@ void KernelFrame::Bind(ElementalEmitter& e) const {
   for (size_t k = 0; k < inputs_.size(); ++k) e.BindBuffer(body_.inputs[k], inputs_[k]);
 }
 
-bool KernelFrame::PaysToStream(const KernelCost& cost) { return cost.bytes >= kStreamedBytes; }
+bool KernelFrame::PaysToStream(const KernelCost& cost, bool backwards) {
+  return cost.bytes >= (backwards ? kStreamedBackwards : kStreamedBytes);
+}
 
 void KernelFrame::StreamResults(std::span<const int> in_place) {
   if (whole_) return;
@@ -172,7 +175,8 @@ ElementalEmitter& KernelFrame::Emitter(int lanes) {
   return at->second;
 }
 
-void KernelFrame::AlongRow(int lanes, V begin, V end, bool whole, int64_t multiple, const ElementFn& body) {
+void KernelFrame::AlongRow(int lanes, V begin, V end, bool whole, int64_t multiple, const ElementFn& body,
+                           bool backwards) {
   IrBuilder& ir = b_.ir();
   if (whole_ && !whole && lanes > 1 && b_.target().masked_memory) {
     // A short row is one vector, masked.
@@ -196,7 +200,9 @@ void KernelFrame::AlongRow(int lanes, V begin, V end, bool whole, int64_t multip
     vector_end = ir.CreateAdd(begin, ir.CreateAnd(length, b_.I64(-static_cast<int64_t>(lanes))));
   }
   const auto vector = [&](V i) { body(e, e.indices().Counter(i, scopes_.current(), 1, multiple)); };
-  scopes_.Loop("vectors", begin, vector_end, lanes, vector);
+  scopes_.Loop("vectors", begin, vector_end, lanes, [&](V i) {
+    vector(backwards ? ir.CreateSub(ir.CreateAdd(begin, ir.CreateSub(vector_end, b_.I64(lanes))), i) : i);
+  });
   if (whole) return;
   if (b_.target().masked_memory) {
     scopes_.Loop("rest", vector_end, end, lanes, [&](V i) {
@@ -253,8 +259,10 @@ void KernelFrame::Segments(const LoopSpace& space, V first, V row_end, bool whol
   const size_t digit = space.row_sizes.size();
   const int64_t size = space.row_size;
   const auto walk = [&](V begin, V end, int64_t low, int64_t high, bool whole, int64_t multiple) {
-    AlongRow(space.lanes, begin, end, whole, multiple,
-             [&](ElementalEmitter& e, const LaneIndex& i) { element(e, AsDigit(i, digit, low, high - 1)); });
+    AlongRow(
+        space.lanes, begin, end, whole, multiple,
+        [&](ElementalEmitter& e, const LaneIndex& i) { element(e, AsDigit(i, digit, low, high - 1)); },
+        space.backwards);
   };
   if (digit >= space.splits.size() || space.splits[digit].empty())
     return walk(first, row_end, 0, size, size % space.lanes == 0, space.lanes);

@@ -42,7 +42,7 @@ class KernelFrame {
   // there in any case. For a function of the kernel's own.
   void StreamResults(std::span<const int> in_place);
   // Does so little of what the kernel reads and writes stay in the caches that it pays?
-  static bool PaysToStream(const KernelCost& cost);
+  static bool PaysToStream(const KernelCost& cost, bool backwards = false);
 
   // A point of the space, one per lane: where results go and are computed.
   using PointFn = std::function<Status(ElementalEmitter& e, const ArrayIndex& at)>;
@@ -65,7 +65,7 @@ class KernelFrame {
   // body(e, i) for i in [begin, end): vectors of `lanes`, then the rest by a mask or one by one. `begin` is a multiple
   // of `multiple`, the length one of the lanes if `whole`.
   using ElementFn = std::function<void(ElementalEmitter& e, const LaneIndex& i)>;
-  void AlongRow(int lanes, V begin, V end, bool whole, int64_t multiple, const ElementFn& body);
+  void AlongRow(int lanes, V begin, V end, bool whole, int64_t multiple, const ElementFn& body, bool backwards = false);
   // Emitters made from now on note where conditions change.
   void NoteSplits(ElementalEmitter::Splits* splits) { splits_ = splits; }
   // The emitter for a number of lanes, with the inputs bound.

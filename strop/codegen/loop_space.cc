@@ -201,6 +201,20 @@ void VectorizeRows(LoopSpace& space, Int64Vector& sizes, bool wide) {
   space.lanes = std::min(space.lanes, std::max(1, RoundDownToPowerOfTwo(sizes.back())));
 }
 
+// Is the one large input reversed along its rows?
+bool ReadsBackwards(const KernelBody& body) {
+  const int64_t elements = body.ElementsOf(0);
+  const auto is_large = [&](const Instruction* i) {
+    return i->shape().IsArray() && i->shape().num_elements() >= elements;
+  };
+  if (body.roots.size() != 1 || std::count_if(body.inputs.begin(), body.inputs.end(), is_large) != 1) return false;
+  const std::vector<const Instruction*> computed = body.Computed();
+  return std::any_of(computed.begin(), computed.end(), [](const Instruction* i) {
+    const Dims& dims = i->op() == Op::Reverse ? i->dimensions() : Dims();
+    return std::find(dims.begin(), dims.end(), i->shape().rank() - 1) != dims.end();
+  });
+}
+
 // Several vectors at a time, where rows consist of them.
 void WidenForLongChains(const KernelBody& body, int vector_bytes, int64_t row_size, LoopSpace& space) {
   constexpr int64_t kLeastIterations = 16;
@@ -253,6 +267,7 @@ LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes) {
     if ((!columns && !trips) || groups) Interleave(body, space, sizes);
     if (space.interleaved == 1 && !columns && !space.whole_rows)
       WidenForLongChains(body, vector_bytes, sizes.back(), space);
+    space.backwards = space.interleaved == 1 && !columns && !space.whole_rows && ReadsBackwards(body);
     VectorizeRows(space, sizes, (columns && space.interleaved == 1) || trips);
   }
   SetRows(space, sizes);

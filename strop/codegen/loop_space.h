@@ -19,6 +19,9 @@ struct LoopSpace {
   // the walk; at each point of the walk all its elements are computed and stored interleaved.
   int64_t interleaved = 1;
   bool whole_rows = false;  // something is computed once a row: rows are not cut into pieces
+  // Rows are walked from their ends: what they read is reversed, and memory is fetched ahead best where it is read
+  // forwards.
+  bool backwards = false;
   // Per digit, the row itself last: where conditions of the kernel change. What lies between is walked by code of its
   // own, in which they are decided. Empty: nowhere.
   std::vector<Int64Vector> splits;

@@ -66,7 +66,7 @@ Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
   }
   space = ChooseLoopSpace(body, vector_bytes);
   order = OrderRows(body, cost, space);
-  if (KernelFrame::PaysToStream(cost) || !order.empty()) frame.StreamResults(spec.in_place);
+  if (KernelFrame::PaysToStream(cost, space.backwards) || !order.empty()) frame.StreamResults(spec.in_place);
   if (order.empty()) return EmitCut(frame, spec, space, KernelFrame::CutIntoTasks(space, cost), point);
   const KernelFrame::Cut cut = CutOrderedRows(space, cost);
   ChooseSplits(frame.b(), body, spec.in_place, cut, space);

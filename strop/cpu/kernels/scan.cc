@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "strop/cpu/kernels/gemm.h"
 #include "strop/base/isa.h"
+#include "strop/cpu/kernels/gemm.h"
 #include "strop/cpu/kernels/parallel.h"
 #include "strop/cpu/kernels/scan_vector.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <atomic>
 
-#include "strop/cpu/kernels/eigen_kernels.h"
 #include "strop/base/isa.h"
+#include "strop/cpu/kernels/eigen_kernels.h"
 #include "strop/cpu/kernels/parallel.h"
 #include "strop/cpu/kernels/scratch.h"
 #include "strop/cpu/kernels/small_systems.h"

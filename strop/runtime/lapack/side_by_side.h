@@ -99,7 +99,8 @@ class SideBySide {
  private:
   typedef T Unaligned __attribute__((vector_size(32), aligned(sizeof(T)), may_alias));
 
-  // Lane l of vector e becomes lane e of vector l: the halves of the vectors zipped, once for each bit of a lane's number.
+  // Lane l of vector e becomes lane e of vector l: the halves of the vectors zipped, once for each bit of a lane's
+  // number.
   static void Transpose(Vec* v) {
     constexpr int kHalf = kLanes / 2;
     Mask low, high;
