@@ -35,7 +35,7 @@ void Call::RunEmpty(const CustomCallFrame& frame) const {
 
 void Call::RunMatrices(const CustomCallFrame& frame, int64_t begin, int64_t end, const Scratch& scratch) const {
   Library::OneThread one(library_);
-  const int64_t together = batch_ > 1 ? routine_->together_ : 1;
+  const int64_t together = routine_->together_;
   for (int64_t matrix = begin; matrix < end; matrix += together) {
     const int64_t count = std::min(together, end - matrix);
     for (const Routine::Carried& carried : routine_->carried_) {

@@ -276,6 +276,41 @@ TYPED_TEST(LapackTest, Cholesky) {
     EXPECT_LT(Distance(Adjoint(u) * u, Of(a, 0)), this->tolerance_ * static_cast<double>(n));
     EXPECT_EQ(info(0, 0, 0), 0);
     EXPECT_GT(info(1, 0, 0), 0);  // said, not an error
+    Batch<T> lower = a;
+    ASSERT_TRUE(this->Runs("potrf", "{uplo = 76 : ui8}", {this->Arg(a)}, {this->Arg(lower), this->Num(info)}));
+    Matrix l = Adjoint(Upper(Adjoint(Of(lower, 0))));
+    EXPECT_LT(Distance(l * Adjoint(l), Of(a, 0)), this->tolerance_ * static_cast<double>(n));
+  }
+}
+
+// Small matrices are factored side by side: the same bits wherever one stands in its batch, and alone.
+TYPED_TEST(LapackTest, PlaceInTheBatchDoesNotChangeBits) {
+  using T = TypeParam;
+  for (int64_t n : {1, 2, 3, 6, 17, 32}) {
+    constexpr int64_t kCount = 21;
+    Batch<T> one = this->Hermitian(1, n);
+    for (int64_t i = 0; i < n; ++i) one(0, i, i) += T(static_cast<Real<T>>(n));
+    Batch<T> many = RandomBatch<T>(kCount, n, n);
+    for (int64_t place = 0; place < kCount; place += 5)
+      for (int64_t e = 0; e < n * n; ++e)
+        many.data[static_cast<size_t>(place * n * n + e)] = one.data[static_cast<size_t>(e)];
+    const auto factor = [&](const std::string& routine, Batch<T> a, int64_t count) {
+      Batch<T> result = a;
+      Batch<int32_t> pivots(count, n, 1), info(count, 1, 1);
+      if (routine == "getrf")
+        EXPECT_TRUE(this->Runs(routine, "", {this->Arg(a)}, {this->Arg(result), this->Vec(pivots), this->Num(info)}));
+      else
+        EXPECT_TRUE(this->Runs(routine, "{uplo = 76 : ui8}", {this->Arg(a)}, {this->Arg(result), this->Num(info)}));
+      return result;
+    };
+    for (const char* routine : {"getrf", "potrf"}) {
+      const Batch<T> alone = factor(routine, one, 1), among = factor(routine, many, kCount);
+      for (int64_t place = 0; place < kCount; place += 5)
+        EXPECT_EQ(std::memcmp(alone.data.data(), &among.data[static_cast<size_t>(place * n * n)],
+                              static_cast<size_t>(n * n) * sizeof(T)),
+                  0)
+            << routine << " " << n << " at " << place;
+    }
   }
 }
 
