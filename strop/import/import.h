@@ -53,6 +53,10 @@ Result<std::string> MlirToGenericText(std::span<const uint8_t> bytes_or_text, st
 Result<std::string> WritePortableArtifact(std::span<const uint8_t> bytes_or_text, std::string_view target = "",
                                           std::string_view file_name = "");
 
+// Straight-line HLO as StableHLO text (stablehlo_writer.cc); Unimplemented, at its line, for an op that it does not
+// write.
+Result<std::string> WriteStableHlo(const Module& module);
+
 // The chunks of a text between lines `// -----`, each with the number of its first line.
 struct MlirChunk {
   std::string_view text;

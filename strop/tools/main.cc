@@ -88,7 +88,9 @@ constexpr Flag kReplayFlags[] = {
 };
 constexpr Flag kTranslateFlags[] = {
     {"-o", "OUT", "The file to write; without --to its ending tells the format."},
-    {"--to", "FORMAT", "hlo, mlir or portable (artifact; both of a program that came as MLIR), proto, dot or svg."},
+    {"--to", "FORMAT",
+     "hlo, stablehlo (of straight-line HLO), mlir or portable (artifact; both of a program that came as MLIR), proto, "
+     "dot or svg."},
     {"--short", "", "HLO text without % and signatures."},
     {"--print-operand-shapes", "", "HLO text with the shape of each operand."},
     {"--no-metadata", "", "HLO text without metadata."},

@@ -1,7 +1,7 @@
 // strop translate: a program in any form that is read, written as HLO text (in either of XLA's styles), HloModuleProto
-// or a picture; one that came as MLIR also as MLIR text in its generic form (portable artifacts as StableHLO) or as a
-// portable artifact. Of MLIR with several functions and no @main, --function names the one to translate. With --query,
-// one value out of it. Nothing is verified or changed on the way.
+// or a picture; straight-line HLO also as StableHLO; one that came as MLIR also as MLIR text in its generic form
+// (portable artifacts as StableHLO) or as a portable artifact. Of MLIR with several functions and no @main, --function
+// names the one to translate. With --query, one value out of it. Nothing is verified or changed on the way.
 #include <cstdio>
 
 #include "strop/driver/load.h"
@@ -60,12 +60,14 @@ Result<std::string> Query(const Module& module, std::string_view path) {
 
 Result<std::string> Convert(const Module& module, const std::string& to, const PrintOptions& style) {
   if (to == "hlo") return PrintModule(module, style);
+  if (to == "stablehlo") return WriteStableHlo(module);
   if (to == "proto") return SerializeModuleProto(module);
   if (to == "dot") return picture::ModuleToDot(module);
   if (to == "svg") return picture::DotToSvg(picture::ModuleToDot(module));
-  const std::string_view near = Nearest(to, {"hlo", "mlir", "portable", "proto", "dot", "svg"});
+  const std::string_view near = Nearest(to, {"hlo", "stablehlo", "mlir", "portable", "proto", "dot", "svg"});
   return InvalidArgument("no format \"", to, "\"; ",
-                         near.empty() ? "there are: hlo, mlir, portable, proto, dot, svg" : "did you mean ", near);
+                         near.empty() ? "there are: hlo, stablehlo, mlir, portable, proto, dot, svg" : "did you mean ",
+                         near);
 }
 
 std::span<const uint8_t> BytesOf(const std::string& bytes) {
