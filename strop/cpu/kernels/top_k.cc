@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <vector>
@@ -17,6 +19,7 @@ constexpr int64_t kTaskElements = 1 << 15;
 
 constexpr int64_t kPiece = 1 << 16;  // of a long row: selected apart, the winners together
 constexpr int64_t kGlance = 512;     // elements that are looked at together for any that counts
+constexpr int64_t kFirstGlance = 8;  // at first, when many do
 
 // Keys for total order, without branches: the bits of a float, those below the sign turned over if it is set, are an
 // integer in its order; all are turned over where the largest come first.
@@ -55,11 +58,30 @@ bool AnyBelow(const RankKey<K>& make_key, const K* row, K limit) {
   return any;
 }
 
+// Of `count` <= kGlance elements, a multiple of 8: 1 where the key is below the limit, else 0.
+template <class K>
+void NoteBelow(const RankKey<K>& make_key, const K* row, int64_t count, K limit, uint8_t* below) {
+  WithVectors([=, &make_key] {
+    // Bytes that are stored could be those of anything that is not a local value.
+    const RankKey<K> key = make_key;
+    const K highest = limit;
+    const int64_t n = count;
+    const K* __restrict from = row;
+    uint8_t* __restrict to = below;
+    for (int64_t i = 0; i < n; ++i) to[i] = key(from[i]) < highest;
+  });
+}
+
+// A key above which nothing of a long row counts: what any of its pieces has found k elements not above.
+template <class K>
+using SharedLimit = std::atomic<K>;
+
 // The k smallest items (of descending keys: the largest elements) of row[begin, end), sorted, into best. `best` has
-// room for max(2k, 1) items, or for 2(end - begin) where everything is sorted. Returns how many there are.
+// room for max(2k, 1) items, or for 2(end - begin) where everything is sorted. Returns how many there are, which may be
+// fewer if `shared` says that others are not needed.
 template <class K>
 int64_t Select(const RankKey<K>& make_key, const K* row, int64_t begin, int64_t end, int64_t k,
-               typename ItemTraits<K>::Positioned* best) {
+               typename ItemTraits<K>::Positioned* best, SharedLimit<K>* shared = nullptr) {
   using Traits = ItemTraits<K>;
   const int64_t n = end - begin;
   if (k > n / 4) {
@@ -67,23 +89,44 @@ int64_t Select(const RankKey<K>& make_key, const K* row, int64_t begin, int64_t 
     SortItems(best, best + n, n, sizeof(K) <= 4 ? 32 : 0, static_cast<int>(sizeof(K)));
     return std::min(k, n);
   }
+  constexpr K kHighest = static_cast<K>(~K{0});
+  const int64_t most = k + std::min(k, std::max<int64_t>(k / 2, 8));
   int64_t held = 0;
-  K limit = static_cast<K>(~K{0});  // keys above it cannot be among the best; ties lose to earlier elements once full
-  bool full = false;
+  K limit = kHighest;  // keys from here on are not among the best: of equal ones the earlier wins
+  const auto prune = [&] {
+    std::nth_element(best, best + (k - 1), best + held);
+    held = k;
+    limit = std::min(limit, make_key(row[Traits::Position(best[k - 1])]));
+    if (!shared) return;
+    K known = shared->load(std::memory_order_relaxed);
+    while (limit < known && !shared->compare_exchange_weak(known, limit, std::memory_order_relaxed)) continue;
+    if (known < limit) limit = static_cast<K>(known + 1);  // the others' may be equal
+  };
   const auto take = [&](int64_t i) {
     const K key = make_key(row[i]);
-    if (full && key >= limit) return;
+    if (key >= limit) return;
     best[held++] = Traits::Pack(key, i);
-    if (held < 2 * k) return;
-    std::nth_element(best, best + (k - 1), best + held);
-    limit = make_key(row[Traits::Position(best[k - 1])]);
-    full = true;
-    held = k;
+    if (held == most) prune();
   };
   int64_t i = begin;
-  for (; i + kGlance <= end; i += kGlance) {
-    if (full && !AnyBelow(make_key, row + i, limit)) continue;
-    for (int64_t v = 0; v < kGlance; ++v) take(i + v);
+  for (; i < begin + k; ++i) best[held++] = Traits::Pack(make_key(row[i]), i);
+  prune();
+  uint8_t below[kGlance];
+  int64_t glance = kFirstGlance;
+  while (i + glance <= end) {
+    const bool growing = i - begin < 2 * kGlance;
+    if (growing || AnyBelow(make_key, row + i, limit)) {
+      NoteBelow(make_key, row + i, glance, limit, below);
+      for (int64_t g = 0; g < glance; g += 8) {
+        uint64_t eight;
+        std::memcpy(&eight, below + g, 8);
+        for (; eight != 0; eight &= eight - 1) take(i + g + std::countr_zero(eight) / 8);
+      }
+      if (growing && held > k) prune();
+    }
+    i += glance;
+    // As much again as was seen: as many count in each.
+    while (2 * glance <= std::min(kGlance, i - begin)) glance *= 2;
   }
   for (; i < end; ++i) take(i);
   std::sort(best, best + held);
@@ -118,11 +161,13 @@ bool SelectLongRow(const RankKey<K>& make_key, int64_t n, int64_t k, const K* ro
                    ThreadPool* pool) {
   using Item = typename ItemTraits<K>::Positioned;
   const int64_t pieces = (n + kPiece - 1) / kPiece;
-  std::unique_ptr<Item[]> best(new (std::nothrow) Item[pieces * 2 * k]);
+  // The last piece may be so short that it is sorted whole: fewer than 4k items, and as many to spare.
+  std::unique_ptr<Item[]> best(new (std::nothrow) Item[(pieces - 1) * 2 * k + 8 * k]);
   if (!best) return false;
   std::vector<int64_t> held(pieces);
+  SharedLimit<K> shared{static_cast<K>(~K{0})};
   ForEachTask(pool, pieces, [&](int64_t p) {
-    held[p] = Select(make_key, row, p * kPiece, std::min(n, (p + 1) * kPiece), k, best.get() + p * 2 * k);
+    held[p] = Select(make_key, row, p * kPiece, std::min(n, (p + 1) * kPiece), k, best.get() + p * 2 * k, &shared);
   });
   int64_t all = 0;
   for (int64_t p = 0; p < pieces; ++p)

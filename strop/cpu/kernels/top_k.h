@@ -2,9 +2,9 @@
 // order; equal elements by ascending index.
 //
 // Floats are compared in total order, as HLO's topk does: -NaN < -inf < ... < -0 < +0 < ... < inf < NaN. Rows are
-// [outer][n]; values and indices [outer][k]. One pass keeps a buffer of 2k candidates and prunes it to k when full
-// (expected O(n + k log k log(n/k))); for large k the row is sorted. InvalidArgument unless 0 <= k <= n < 2^31;
-// Unimplemented for types without an order.
+// [outer][n]; values and indices [outer][k]. One pass compares with the worst of the best so far and keeps a buffer of
+// up to 2k candidates (expected O(n + k log k log(n/k))); for large k the row is sorted. InvalidArgument unless 0 <= k
+// <= n < 2^31; Unimplemented for types without an order.
 #pragma once
 #include <cstdint>
 
