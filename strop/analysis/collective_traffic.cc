@@ -43,7 +43,8 @@ bool Fill(const Instruction& i, const ModuleConfig& config, CollectiveTraffic& o
   if (i.op() == Op::CollectivePermute || i.op() == Op::CollectivePermuteStart) {
     out.group = 2;
     out.hops = 1;
-    out.bytes = ShareOfSenders(i.attrs<PermuteAttrs>(), config) * static_cast<double>(BytesOfOperands(i));
+    out.operand_bytes = static_cast<double>(BytesOfOperands(i));
+    out.bytes = ShareOfSenders(i.attrs<PermuteAttrs>(), config) * out.operand_bytes;
     return true;
   }
   switch (i.op()) {
@@ -59,7 +60,7 @@ bool Fill(const Instruction& i, const ModuleConfig& config, CollectiveTraffic& o
   }
   out.group = GroupSize(i.attrs<CollectiveAttrs>(), config);
   const auto n = static_cast<double>(out.group);
-  const double of_operands = static_cast<double>(BytesOfOperands(i));
+  const double of_operands = out.operand_bytes = static_cast<double>(BytesOfOperands(i));
   out.hops = out.group - 1;
   switch (i.op()) {
     case Op::AllGather:

@@ -16,7 +16,8 @@ struct CollectiveTraffic {
   int64_t times = 1;
   int64_t group = 1;  // devices that meet
   double bytes = 0;   // that leave a device, each time
-  int64_t hops = 0;   // messages one after the other
+  double operand_bytes = 0;
+  int64_t hops = 0;  // messages one after the other
 };
 
 // In the order of the program, those in loops and branches after what calls them.

@@ -60,7 +60,7 @@ Result<Groups> LogicalGroups(const Instruction& i, int64_t replicas, int64_t par
 }
 
 // Without a channel replicas permute, with one partitions do.
-void FillPairs(const Instruction& i, int64_t replicas, int64_t partitions, CollectiveStep& step) {
+void FillPairs(const Instruction& i, int64_t replicas, int64_t partitions, Meeting& out) {
   const auto& attrs = i.attrs<PermuteAttrs>();
   const bool across_partitions = attrs.channel_id != 0;
   for (int64_t copy = 0; copy < (across_partitions ? replicas : partitions); ++copy)
@@ -68,7 +68,7 @@ void FillPairs(const Instruction& i, int64_t replicas, int64_t partitions, Colle
       auto logical = [&](int64_t k) {
         return static_cast<int32_t>(across_partitions ? copy * partitions + k : k * partitions + copy);
       };
-      step.source_target.push_back({logical(source), logical(target)});
+      out.source_target.push_back({logical(source), logical(target)});
     }
 }
 
@@ -143,6 +143,16 @@ bool IsCollective(Op op) {
   }
 }
 
+Result<Meeting> MeetingOf(const Instruction& i, const ModuleConfig& config) {
+  Meeting out;
+  if (i.op() == Op::CollectivePermute || i.op() == Op::CollectivePermuteStart) {
+    FillPairs(i, config.replica_count, config.num_partitions, out);
+    return out;
+  }
+  STROP_ASSIGN(out.groups, LogicalGroups(i, config.replica_count, config.num_partitions));
+  return out;
+}
+
 Result<CollectiveStep> MakeCollectiveStep(const Instruction& i, const ModuleConfig& config) {
   CollectiveStep step;
   const bool permute = i.op() == Op::CollectivePermute;
@@ -150,13 +160,14 @@ Result<CollectiveStep> MakeCollectiveStep(const Instruction& i, const ModuleConf
     if (!i.attrs<PermuteAttrs>().slice_sizes.empty())
       return Unimplemented("collective-permute of slices, in place").At(i.Where());
     step.kind = CollectiveKind::kPermute;
-    FillPairs(i, config.replica_count, config.num_partitions, step);
   } else {
     if (i.op() == Op::RaggedAllToAll) return Unimplemented("ragged-all-to-all on several devices").At(i.Where());
     const auto& attrs = i.attrs<CollectiveAttrs>();
     if (attrs.has_dynamic_root) return Unimplemented(Name(i.op()), " with a dynamic root").At(i.Where());
-    STROP_ASSIGN(step.groups, LogicalGroups(i, config.replica_count, config.num_partitions));
   }
+  STROP_ASSIGN(Meeting meeting, MeetingOf(i, config));
+  step.groups = std::move(meeting.groups);
+  step.source_target = std::move(meeting.source_target);
   switch (i.op()) {
     case Op::CollectivePermute: break;
     case Op::AllGather: step.kind = CollectiveKind::kAllGather; break;

@@ -25,6 +25,7 @@ struct ExplainSettings {
   int64_t runs = 0;    // 0: not run
   MachinePeaks peaks;  // given by the user
   LinkModel link;
+  Topology topology;
 };
 
 // Two positive numbers, "A,B".
@@ -50,12 +51,32 @@ Result<MachinePeaks> ParsePeaks(const std::string& text) {
   return peaks;
 }
 
-// "--link=US,GBPS"
-Result<LinkModel> ParseLink(const std::string& text) {
+// "--link=US,GBPS", "--network=US,GBPS"
+Status TakeLink(Arguments& arguments, const std::string& flag, LinkModel& link) {
+  STROP_ASSIGN(const std::string text, arguments.TakeValue(flag));
+  if (text.empty()) return OkStatus();
   const auto pair = ParsePair(text);
   if (!pair)
-    return InvalidArgument("--link=", text, " is not accepted: expected microseconds and GB/s, as in --link=1,50");
-  return LinkModel{pair->first * 1e-6, pair->second * 1e9};
+    return InvalidArgument(flag, "=", text, " is not accepted: expected microseconds and GB/s, as in ", flag, "=1,50");
+  link = {pair->first * 1e-6, pair->second * 1e9};
+  return OkStatus();
+}
+
+Status TakeTopology(Arguments& arguments, ExplainSettings& s) {
+  LinkModel network = kNetwork;
+  STROP_TRY(TakeLink(arguments, "--link", s.link));
+  STROP_TRY(TakeLink(arguments, "--network", network));
+  STROP_ASSIGN(const std::string topology, arguments.TakeValue("--topology"));
+  if (topology.empty()) return OkStatus();
+  STROP_ASSIGN(s.topology, ParseTopology(topology, s.link, network));
+  return OkStatus();
+}
+
+Status CheckDevices(const Topology& topology, const ModuleConfig& config) {
+  const int64_t devices = config.num_partitions * config.replica_count;
+  if (topology.name.empty() || topology.devices() == devices) return OkStatus();
+  return InvalidArgument("--topology=", topology.name, " has ", topology.devices(), " devices, the program is for ",
+                         devices);
 }
 
 Result<ExplainSettings> TakeSettings(Arguments& arguments) {
@@ -70,10 +91,7 @@ Result<ExplainSettings> TakeSettings(Arguments& arguments) {
   if (!peaks.empty()) {
     STROP_ASSIGN(s.peaks, ParsePeaks(peaks));
   }
-  STROP_ASSIGN(const std::string link, arguments.TakeValue("--link"));
-  if (!link.empty()) {
-    STROP_ASSIGN(s.link, ParseLink(link));
-  }
+  STROP_TRY(TakeTopology(arguments, s));
   if (json && html) return InvalidArgument("--json and --html are two formats; give one");
   const auto ends_with = [&](std::string_view ending) {
     return s.out.size() >= ending.size() && s.out.compare(s.out.size() - ending.size(), ending.size(), ending) == 0;
@@ -135,6 +153,7 @@ Status RunExplain(Arguments& arguments) {
   STROP_ASSIGN(std::vector<std::string> files, arguments.Files(1, 1));
   STROP_ASSIGN(const Backend* backend, FindBackend(arguments.options().backend));
   STROP_ASSIGN(std::unique_ptr<Module> module, LoadFile(files[0]));
+  STROP_TRY(CheckDevices(s.topology, module->config()));
   STROP_TRY(ExtractedChecks::From(*module));  // what they compare are results like others
   const int64_t before = module->instruction_count();
   CompileSettings settings = SettingsFrom(arguments.options());
@@ -150,7 +169,8 @@ Status RunExplain(Arguments& arguments) {
     STROP_ASSIGN(compiled, Compile(std::move(module), *backend, settings));
   }
   const ExplainReport report =
-      MakeReport(*compiled, *backend, before, s.peaks.how.empty() ? backend->MeasurePeaks() : s.peaks, profile, s.link);
+      MakeReport(*compiled, *backend, before, s.peaks.how.empty() ? backend->MeasurePeaks() : s.peaks, profile, s.link,
+                 s.topology);
   switch (s.format) {
     case Format::kJson: return WriteFile(s.out, ReportJson(report));
     case Format::kHtml: return WriteFile(s.out, ReportHtml(report));

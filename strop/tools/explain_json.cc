@@ -60,9 +60,15 @@ Json MemoryJson(const ExplainReport& r) {
           {"timeline", std::move(timeline)}};
 }
 
-Json CollectiveJson(const ExplainedCollective& c) {
-  return {{"name", c.name},   {"op", c.op},       {"shape", c.shape}, {"source", c.source},  {"count", c.count},
-          {"times", c.times}, {"group", c.group}, {"bytes", c.bytes}, {"seconds", c.seconds}};
+Json CollectiveJson(const ExplainedCollective& c, const Topology& topology) {
+  Json out = {{"name", c.name},   {"op", c.op},       {"shape", c.shape}, {"source", c.source},  {"count", c.count},
+              {"times", c.times}, {"group", c.group}, {"bytes", c.bytes}, {"seconds", c.seconds}};
+  for (const LinkUse& use : c.over)
+    out["over"].push_back({{"links", topology.dimensions[use.dimension].name},
+                           {"members", use.members},
+                           {"bytes", use.bytes},
+                           {"seconds", use.seconds}});
+  return out;
 }
 
 Json ToJson(const ExplainReport& r) {
@@ -91,7 +97,8 @@ Json ToJson(const ExplainReport& r) {
   if (r.devices > 1) {
     out["devices"] = r.devices;
     out["collectives"] = Json::array();
-    for (const ExplainedCollective& c : r.collectives) out["collectives"].push_back(CollectiveJson(c));
+    for (const ExplainedCollective& c : r.collectives) out["collectives"].push_back(CollectiveJson(c, r.topology));
+    if (!r.topology.name.empty()) out["topology"] = r.topology.name;
   }
   if (r.measured > 0) {
     out["measured_seconds"] = r.measured;

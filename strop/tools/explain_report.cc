@@ -16,7 +16,7 @@ constexpr double kFlopsOfTranscendental = 20;  // of exp and its like, in polyno
 class Reporter {
  public:
   Reporter(const CompiledProgram& program, const Backend& backend, int64_t instructions, MachinePeaks peaks,
-           const RunProfile& profile, const LinkModel& link)
+           const RunProfile& profile, const LinkModel& link, const Topology& topology)
       : program_(program), spec_(program.executable->spec()), profile_(profile) {
     r_.name = program.executable->name();
     r_.backend = std::string(backend.name());
@@ -24,6 +24,7 @@ class Reporter {
     r_.instructions = instructions;
     r_.peaks = std::move(peaks);
     r_.link = link;
+    r_.topology = topology;
   }
 
   ExplainReport Make() {
@@ -187,8 +188,12 @@ class Reporter {
       const auto times = static_cast<double>(c.times);
       one.bytes = times * c.bytes;
       one.seconds = times * static_cast<double>(c.hops) * r_.link.seconds + one.bytes / r_.link.bytes_per_second;
-      const auto [at, is_new] =
-          known.try_emplace(StrCat(one.op, '|', one.shape, '|', one.source, '|', one.group), r_.collectives.size());
+      std::string key = StrCat(one.op, '|', one.shape, '|', one.source, '|', one.group);
+      if (!r_.topology.name.empty()) {
+        PutOnLinks(c, (*module)->config(), one);
+        for (const LinkUse& use : one.over) StrAppend(key, '|', use.dimension, ':', use.members);
+      }
+      const auto [at, is_new] = known.try_emplace(std::move(key), r_.collectives.size());
       if (is_new) {
         r_.collectives.push_back(std::move(one));
         continue;
@@ -198,9 +203,25 @@ class Reporter {
       all.times += one.times;
       all.bytes += one.bytes;
       all.seconds += one.seconds;
+      for (size_t n = 0; n < one.over.size(); ++n) {
+        all.over[n].bytes += one.over[n].bytes;
+        all.over[n].seconds += one.over[n].seconds;
+      }
     }
     std::stable_sort(r_.collectives.begin(), r_.collectives.end(),
                      [](const ExplainedCollective& a, const ExplainedCollective& b) { return a.seconds > b.seconds; });
+  }
+
+  void PutOnLinks(const CollectiveTraffic& c, const ModuleConfig& config, ExplainedCollective& one) const {
+    Result<std::vector<LinkUse>> over = LinksOf(c, config, r_.topology);
+    if (!over.ok()) return;  // compiling has refused it before
+    one.over = *std::move(over);
+    one.seconds = 0;
+    for (LinkUse& use : one.over) {
+      use.bytes *= static_cast<double>(c.times);
+      use.seconds *= static_cast<double>(c.times);
+      one.seconds += use.seconds;
+    }
   }
 
   void AddMemory() {
@@ -231,8 +252,9 @@ class Reporter {
 }  // namespace
 
 ExplainReport MakeReport(const CompiledProgram& program, const Backend& backend, int64_t instructions,
-                         MachinePeaks peaks, const RunProfile& profile, const LinkModel& link) {
-  return Reporter(program, backend, instructions, std::move(peaks), profile, link).Make();
+                         MachinePeaks peaks, const RunProfile& profile, const LinkModel& link,
+                         const Topology& topology) {
+  return Reporter(program, backend, instructions, std::move(peaks), profile, link, topology).Make();
 }
 
 }  // namespace strop::tools

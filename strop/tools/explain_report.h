@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "strop/driver/compile.h"
+#include "strop/tools/topology.h"
 
 namespace strop::tools {
 
@@ -57,11 +58,7 @@ struct ExplainedCollective {
   int64_t group = 1;             // devices that meet
   double bytes = 0;              // that leave a device, all together
   double seconds = 0;            // all together
-};
-
-// What a message between two devices costs: seconds + bytes / bytes_per_second.
-struct LinkModel {
-  double seconds = 1e-6, bytes_per_second = 50e9;
+  std::vector<LinkUse> over;     // links, all together; of a report with a topology
 };
 
 struct ExplainReport {
@@ -76,6 +73,7 @@ struct ExplainReport {
   std::vector<ExplainedCopy> copies;     // the largest first
   int64_t devices = 1;                   // that the program is for; all else is what one of them does
   LinkModel link;
+  Topology topology;                             // one that is given; predictions are for rings of `link` otherwise
   std::vector<ExplainedCollective> collectives;  // the most expensive first
   std::vector<ExplainedRule> rules;              // by what they cost in bytes
   std::vector<std::string> interpreted, recomputed;
@@ -100,7 +98,8 @@ struct RunProfile {
 };
 
 ExplainReport MakeReport(const CompiledProgram& program, const Backend& backend, int64_t instructions,
-                         MachinePeaks peaks, const RunProfile& profile, const LinkModel& link);
+                         MachinePeaks peaks, const RunProfile& profile, const LinkModel& link,
+                         const Topology& topology);
 
 struct TextStyle {
   size_t most = 12;     // rows of a list

@@ -107,6 +107,34 @@ std::string OperandsText(const ExplainedKernel& k) {
   return out;
 }
 
+// A line for each dimension of the topology.
+std::string LinksText(const ExplainReport& r) {
+  std::string out;
+  for (size_t d = 0; d < r.topology.dimensions.size(); ++d) {
+    const TopologyDimension& dimension = r.topology.dimensions[d];
+    double bytes = 0, seconds = 0;
+    for (const ExplainedCollective& c : r.collectives)
+      for (const LinkUse& use : c.over) {
+        if (use.dimension != d) continue;
+        bytes += use.bytes;
+        seconds += use.seconds;
+      }
+    StrAppend(out, "\n  links      ", dimension.name, " (", dimension.size,
+              "): ", BytesText(static_cast<int64_t>(bytes)), " over each, ", TimeText(seconds), " with ",
+              TimeText(dimension.link.seconds), " a message and ", Scaled(dimension.link.bytes_per_second), "B/s");
+  }
+  return out;
+}
+
+// "64 hosts 16.1 kB, 8 devices 2.02 kB": the places that take part, and what goes over the busiest link between them.
+std::string OverText(const ExplainedCollective& c, const Topology& topology) {
+  std::string out;
+  for (const LinkUse& use : c.over)
+    StrAppend(out, out.empty() ? "" : ", ", use.members, " ", topology.dimensions[use.dimension].name, " ",
+              BytesText(static_cast<int64_t>(use.bytes)));
+  return out;
+}
+
 std::string DevicesText(const ExplainReport& r) {
   double bytes = 0, seconds = 0;
   int64_t times = 0;
@@ -115,8 +143,12 @@ std::string DevicesText(const ExplainReport& r) {
     seconds += c.seconds;
     times += c.times;
   }
-  return StrCat(r.devices, ", each of which does what is said here and sends ", BytesText(static_cast<int64_t>(bytes)),
-                " in ", times, " collectives: ", TimeText(seconds), " on rings of links with ",
+  const std::string sent =
+      StrCat(BytesText(static_cast<int64_t>(bytes)), " in ", times, " collectives: ", TimeText(seconds));
+  if (!r.topology.name.empty())
+    return StrCat(r.devices, " as ", r.topology.name, ", each of which does what is said here and sends ", sent,
+                  LinksText(r));
+  return StrCat(r.devices, ", each of which does what is said here and sends ", sent, " on rings of links with ",
                 TimeText(r.link.seconds), " a message and ", Scaled(r.link.bytes_per_second), "B/s");
 }
 
@@ -124,12 +156,22 @@ std::string CollectivesText(const ExplainReport& r, size_t most) {
   if (r.devices <= 1) return "";
   std::string out =
       StrCat("\ncollectives, equal ones of a line together, by predicted time: ", r.collectives.size(), "\n");
-  Table table({"time", "sent", "runs", "devices", "collective", "shape", "where"}, 4);
+  const bool placed = !r.topology.name.empty();
+  std::vector<std::string> head = {"time", "sent", "runs", "devices", "collective", "shape", "where"};
+  if (placed) head.insert(head.begin() + 4, "over links");
+  Table table(std::move(head), 4);
   const size_t shown = std::min(most, r.collectives.size());
   for (size_t n = 0; n < shown; ++n) {
     const ExplainedCollective& c = r.collectives[n];
-    table.Add({TimeText(c.seconds), BytesText(static_cast<int64_t>(c.bytes)), StrCat(c.times), StrCat(c.group),
-               StrCat(c.count > 1 ? StrCat(c.count, " x ") : "", "%", c.name), c.shape, c.source});
+    std::vector<std::string> row = {TimeText(c.seconds),
+                                    BytesText(static_cast<int64_t>(c.bytes)),
+                                    StrCat(c.times),
+                                    StrCat(c.group),
+                                    StrCat(c.count > 1 ? StrCat(c.count, " x ") : "", "%", c.name),
+                                    c.shape,
+                                    c.source};
+    if (placed) row.insert(row.begin() + 4, OverText(c, r.topology));
+    table.Add(std::move(row));
   }
   return out + table.ToString() + More(r.collectives.size(), shown);
 }

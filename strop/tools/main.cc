@@ -25,6 +25,11 @@ constexpr Flag kExplainFlags[] = {
     {"--profile", "N", "Runs it so often with random arguments, and tells the time of each kernel in the best run."},
     {"--peak", "GFLOPS,GBPS", "What the machine can do at best; without it that is measured."},
     {"--link", "US,GBPS", "What a message between two devices takes: so long, and its bytes at this rate (1,50)."},
+    {"--topology", "NAME",
+     "Where the program's devices sit: ring:8, torus:16x16, mesh:16x16, switch:64 or hosts:512x8 (hosts and the "
+     "devices "
+     "of each)."},
+    {"--network", "US,GBPS", "With hosts: the same as --link of a host's link to the others (10,25)."},
     {"--json", "", "Everything as JSON (docs/explain.md)."},
     {"--html", "", "Everything as a page that needs nothing but a browser."},
     {"-o", "OUT", "The file to write; .json and .html tell the format."},
