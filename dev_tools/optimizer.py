@@ -113,7 +113,6 @@ def idempotence(options, files):
 DIFFERENT = "the passes change what the program computes"
 # Without the pass that rounds less on purpose, that which gives rng its generator, and what makes shards of arguments.
 WITHOUT = "--disable-pass=product-widening,rng-expander,sharding-propagation,spmd-partitioner"
-CUT_TIMEOUT = 60
 
 
 def compare(path, timeout):
@@ -125,6 +124,12 @@ def compare(path, timeout):
         return str(reason)
 
 
+def different(text, other, said):
+    """Rounding is what f64 does not show."""
+    other.write_text(sizes.in_f64(text))
+    return ("rounding" if compare(other, TIMEOUT) is None else "different"), said
+
+
 def outcome(path, place):
     """(same | cut | rounding | different | without, what was said) of a file that the passes take."""
     said = compare(path, TIMEOUT)
@@ -132,15 +137,14 @@ def outcome(path, place):
         return "same", ""
     text, other = path.read_text(), place / "other.hlo"
     if DIFFERENT in said:
-        other.write_text(sizes.in_f64(text))
-        return ("rounding" if compare(other, TIMEOUT) is None else "different"), said
+        return different(text, other, said)
     for how, smaller in sizes.smaller(text):
         other.write_text(smaller)
-        again = compare(other, CUT_TIMEOUT)
+        again = compare(other, TIMEOUT)
         if again is None:
             return "cut", f"{how}; as it stands: {said}"
         if DIFFERENT in again:
-            return "different", f"{how}: {again}"
+            return different(smaller, other, f"{how}: {again}")
     return "without", said
 
 

@@ -45,6 +45,10 @@ Result<Literal> RandomLiteral(const Shape& shape, RandomWords& words) {
     if (shape.is_unbounded(d))
       return InvalidArgument("--random-inputs cannot choose the sizes of ", shape, ": give the arguments with --in");
   STROP_ASSIGN(Literal out, Literal::Zeros(shape.WithoutLayout()));
+  if (shape.type() == ElementType::U8 || shape.type() == ElementType::S8) {  // scratch memory has a billion of them
+    for (uint8_t& byte : out.mutable_bytes()) byte = words.Next() & 7;
+    return out;
+  }
   for (int64_t i = 0; i < out.num_elements(); ++i) {
     const ElementType t = shape.type();
     if (IsComplex(t)) {

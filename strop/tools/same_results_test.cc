@@ -38,6 +38,76 @@ TEST(SameResultsTest, UnknownCallsDependOnTheirOperands) {
   EXPECT_EQ(Compare(kCall, kOtherCall).code(), StatusCode::kFailedPrecondition);
 }
 
+// A call of two vectors, one without elements and integers; `made` are instructions before it.
+std::string Mixes(std::string_view made, std::string_view operands) {
+  return StrCat(R"(HloModule m
+ENTRY main {
+  x = f32[64] parameter(0)
+  y = f32[64] parameter(1)
+  n = s32[3] parameter(2)
+  none = f32[0] constant({})
+)",
+                made, R"(
+  c = (f32[5,64], f32[], bf16[64], c64[2], s32[2]) custom-call()",
+                operands, R"(), custom_call_target="unheard_of"
+  a = f32[5,64] get-tuple-element(c), index=0
+  b = f32[] get-tuple-element(c), index=1
+  d = bf16[64] get-tuple-element(c), index=2
+  ROOT t = (f32[5,64], f32[], bf16[64]) tuple(a, b, d)
+})");
+}
+
+TEST(SameResultsTest, UnknownCallsAreContinuous) {
+  const std::string as_is = Mixes("", "x, y, none, n");
+  // (x * 3) / 3 is x but for the last bits.
+  const Status rounded = Compare(as_is, Mixes(R"(
+  three = f32[] constant(3)
+  threes = f32[64] broadcast(three), dimensions={}
+  more = f32[64] multiply(x, threes)
+  less = f32[64] divide(more, threes))",
+                                              "less, y, none, n"));
+  EXPECT_TRUE(rounded.ok()) << rounded.ToString();
+}
+
+TEST(SameResultsTest, WrongOperandsOfUnknownCallsAreFound) {
+  const std::string as_is = Mixes("", "x, y, none, n");
+  const std::pair<std::string_view, std::string_view> wrong[] = {
+      {"", "y, x, none, n"},                                                 // swapped
+      {"", "x, x, none, n"},                                                 // the wrong one
+      {"", "x, y, n"},                                                       // left out
+      {"", "x, none, n"},                                                    // and one with values
+      {"z = f32[64] reverse(x), dimensions={0}", "z, y, none, n"},           // in another order
+      {"k = f32[] constant(1.1)\nv = f32[64] broadcast(k), dimensions={}\n"  //
+       "z = f32[64] multiply(x, v)",                                         //
+       "z, y, none, n"},                                                     // a little larger
+      {"k = f32[1] constant({0})\ni = s32[] constant(17)\n"                  //
+       "z = f32[64] dynamic-update-slice(x, k, i)",                          //
+       "z, y, none, n"},                                                     // one element of 64
+      {"k = s32[] constant(1)\nv = s32[3] broadcast(k), dimensions={}\nz = s32[3] add(n, v)", "x, y, none, z"},
+  };
+  for (const auto& [made, operands] : wrong)
+    EXPECT_EQ(Compare(as_is, Mixes(made, operands)).code(), StatusCode::kFailedPrecondition) << operands << "\n"
+                                                                                             << made;
+}
+
+TEST(SameResultsTest, LargeOperandsAreSeenAsWell) {
+  const auto call = [](std::string_view factor) {
+    return StrCat(R"(HloModule m
+ENTRY main {
+  x = f32[4] parameter(0)
+  k = f32[] constant()",
+                  factor, R"()
+  v = f32[4] broadcast(k), dimensions={}
+  z = f32[4] multiply(x, v)
+  ROOT c = f32[4] custom-call(z), custom_call_target="unheard_of"
+})");
+  };
+  EXPECT_TRUE(Compare(call("1e30"), call("1e30")).ok());
+  EXPECT_EQ(Compare(call("1e30"), call("2e30")).code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Compare(call("1e30"), call("inf")).code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Compare(call("inf"), call("nan")).code(), StatusCode::kFailedPrecondition);
+}
+
 // A shard of what another device would hold; a collective of a group that is not here.
 std::string Shards(std::string_view shard_of) {
   return StrCat(R"(HloModule m

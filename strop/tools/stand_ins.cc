@@ -1,5 +1,8 @@
 #include "strop/tools/stand_ins.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "strop/base/hash.h"
 #include "strop/tools/inputs.h"
 #include "strop/tools/same_results.h"
@@ -12,6 +15,96 @@ uint64_t HashOf(std::string_view text) {
   hash.Add(text);
   return hash.value();
 }
+
+// The last steps of SplitMix64, for one of many numbers that belong to `seed`.
+uint64_t Mixed(uint64_t seed, uint64_t number) {
+  uint64_t x = seed + (number + 1) * 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+// 0.5 to 1 with a sign: no element goes unseen, and two that are swapped change the sum.
+double Weight(uint64_t seed, int64_t element) {
+  const uint64_t word = Mixed(seed, element);
+  const double size = 0.5 + static_cast<double>(word >> 12) * 0x1p-53;
+  return word & 1 ? size : -size;
+}
+
+// Grows slowly, and by no more than x does: a change of large values in proportion stays one, an error does not grow.
+double Softened(double x) {
+  constexpr double kInfinite = 1000;  // past that of every finite number, 710
+  if (std::isnan(x)) return -kInfinite / 2;
+  if (std::isinf(x)) return std::copysign(kInfinite, x);
+  return std::copysign(std::log1p(std::abs(x)), x);
+}
+
+// Adds each element of one operand to at least one of the sums, and to each sum at least one element.
+void AddWeighted(const Literal& operand, uint64_t seed, double scale, std::vector<double>& sums) {
+  const int64_t count = operand.num_elements(), results = std::ssize(sums);
+  if (count == 0 || results == 0) return;
+  const bool complex = IsComplex(operand.type());
+  const double share = scale / std::sqrt(static_cast<double>((count + results - 1) / results));
+  for (int64_t n = 0; n < std::max(count, results); ++n) {
+    double value = Softened(operand.GetDouble(n % count)) * Weight(seed, n);
+    if (complex) value += Softened(operand.GetImag(n % count)) * Weight(~seed, n);
+    sums[n % results] += share * value;
+  }
+}
+
+// Adds what the operands make of each element to `answer`, an array of floats or of complex numbers.
+void AddOperands(std::span<const Literal> operands, uint64_t seed, Literal& answer) {
+  const int64_t count = answer.num_elements();
+  std::vector<double> sums(IsComplex(answer.type()) ? 2 * count : count);
+  const double scale = 1 / std::sqrt(static_cast<double>(std::max<size_t>(operands.size(), 1)));
+  for (size_t k = 0; k < operands.size(); ++k) AddWeighted(operands[k], Mixed(seed, k), scale, sums);
+  for (int64_t n = 0; n < count; ++n) {
+    if (IsComplex(answer.type())) {
+      answer.SetComplex(n, answer.GetComplex(n) + std::complex<double>(sums[2 * n], sums[2 * n + 1]));
+    } else {
+      answer.SetDouble(n, answer.GetDouble(n) + sums[n]);
+    }
+  }
+}
+
+// What a call answers. Floats are continuous in the operands' floats and change with each of their elements; they and
+// integers, which cannot be continuous, change wholly with any other operand, integers with floats as well.
+class Answer {
+ public:
+  Answer(std::string what, std::span<const Literal> operands) : call_(std::move(what)) {
+    for (const Literal& operand : operands)
+      for (Literal& array : ArraysOf(operand)) {
+        const bool is_float = IsFloat(array.type()) || IsComplex(array.type());
+        StrAppend(call_, ";", array.shape().WithoutLayout());
+        StrAppend(values_, ";", array.Hash());
+        if (!is_float) StrAppend(call_, ";", array.Hash());
+        if (is_float) floats_.push_back(std::move(array));
+      }
+  }
+
+  Result<Literal> Of(const Shape& shape) const {
+    if (shape.IsTuple()) {
+      std::vector<Literal> elements;
+      for (const Shape& element : shape.elements()) {
+        STROP_ASSIGN(Literal value, Answer(*this, elements.size()).Of(element));
+        elements.push_back(std::move(value));
+      }
+      return Literal::Tuple(std::move(elements));
+    }
+    const bool is_float = shape.IsArray() && (IsFloat(shape.type()) || IsComplex(shape.type()));
+    const uint64_t seed = HashOf(is_float ? call_ : StrCat(call_, values_));
+    STROP_ASSIGN(Literal value, RandomValue(shape, seed));
+    if (is_float) AddOperands(floats_, seed, value);
+    return value;
+  }
+
+ private:
+  // An element of a tuple's.
+  Answer(const Answer& whole, size_t element) : Answer(whole) { StrAppend(call_, "/", element); }
+
+  std::string call_, values_;
+  std::vector<Literal> floats_;
+};
 
 }  // namespace
 
@@ -40,18 +133,15 @@ void StandIns::AddTo(InterpretOptions& options) {
 Status StandIns::CustomCall(const Instruction& i, std::span<const Literal> operands, Literal* result) {
   const auto& attrs = i.attrs<CustomCallAttrs>();
   if (attrs.has_side_effect) Leave(StrCat("custom call ", attrs.target), operands);
-  std::string call = StrCat(attrs.target, ";", attrs.opaque);
-  for (const Literal& operand : operands) StrAppend(call, ";", operand.Hash());
-  STROP_ASSIGN(*result, RandomValue(i.shape(), HashOf(call)));
+  STROP_ASSIGN(*result, Answer(StrCat(attrs.target, ";", attrs.opaque), operands).Of(i.shape()));
   return OkStatus();
 }
 
 // Of a collective that starts the answer is what its end gives: passes make the two one.
 Status StandIns::AbsentOthers(const Instruction& i, std::span<const Literal> operands, Literal* result) {
   const bool starts = i.op() == Op::AllGatherStart || i.op() == Op::CollectivePermuteStart;
-  std::string call = "others";
-  for (const Literal& operand : operands) StrAppend(call, ";", operand.Hash());
-  STROP_ASSIGN(*result, RandomValue(starts && i.shape().IsTuple() ? i.shape().element(1) : i.shape(), HashOf(call)));
+  const Shape& shape = starts && i.shape().IsTuple() ? i.shape().element(1) : i.shape();
+  STROP_ASSIGN(*result, Answer("others", operands).Of(shape));
   return OkStatus();
 }
 

@@ -1,7 +1,7 @@
 // What stands for the world outside of a program while two versions of it are compared: custom calls that nobody knows,
 // feeds, channels, other devices and random numbers. Its answers depend on what it is asked alone (the target, the
-// operands, how often the channel was read), so both versions get the same ones; what leaves a program is kept, to be
-// compared as well.
+// operands, how often the channel was read), so both versions get the same ones; floats of an answer are continuous in
+// the operands' floats, as the two versions round differently. What leaves a program is kept, to be compared as well.
 #pragma once
 #include <map>
 #include <string>
