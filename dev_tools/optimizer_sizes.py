@@ -85,4 +85,4 @@ def smaller(text):
 
 
 def in_f64(text):
-    return re.sub(r"\b(?:f32|bf16|f16)\[", "f64[", text)
+    return re.sub(r"\b(?:f32|bf16|f16|f8e\w+)\[", "f64[", text)
