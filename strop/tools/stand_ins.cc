@@ -67,14 +67,17 @@ void AddOperands(std::span<const Literal> operands, uint64_t seed, Literal& answ
   }
 }
 
-// What a call answers. Floats are continuous in the operands' floats and change with each of their elements; they and
-// integers, which cannot be continuous, change wholly with any other operand, integers with floats as well.
+bool HasFloats(const Shape& shape) { return shape.IsArray() && (IsFloat(shape.type()) || IsComplex(shape.type())); }
+
+// What a call answers. Floats are continuous in the operands' floats and change with each of their elements; everything
+// changes wholly with any other operand. Integers cannot be continuous: with floats they change, wholly too, only where
+// the call answers no floats that would.
 class Answer {
  public:
   Answer(std::string what, std::span<const Literal> operands) : call_(std::move(what)) {
     for (const Literal& operand : operands)
       for (Literal& array : ArraysOf(operand)) {
-        const bool is_float = IsFloat(array.type()) || IsComplex(array.type());
+        const bool is_float = HasFloats(array.shape());
         StrAppend(call_, ";", array.shape().WithoutLayout());
         StrAppend(values_, ";", array.Hash());
         if (!is_float) StrAppend(call_, ";", array.Hash());
@@ -83,24 +86,28 @@ class Answer {
   }
 
   Result<Literal> Of(const Shape& shape) const {
-    if (shape.IsTuple()) {
-      std::vector<Literal> elements;
-      for (const Shape& element : shape.elements()) {
-        STROP_ASSIGN(Literal value, Answer(*this, elements.size()).Of(element));
-        elements.push_back(std::move(value));
-      }
-      return Literal::Tuple(std::move(elements));
-    }
-    const bool is_float = shape.IsArray() && (IsFloat(shape.type()) || IsComplex(shape.type()));
-    const uint64_t seed = HashOf(is_float ? call_ : StrCat(call_, values_));
-    STROP_ASSIGN(Literal value, RandomValue(shape, seed));
-    if (is_float) AddOperands(floats_, seed, value);
-    return value;
+    const std::vector<Shape> leaves = shape.Leaves();
+    return Of(shape, std::any_of(leaves.begin(), leaves.end(), HasFloats));
   }
 
  private:
   // An element of a tuple's.
   Answer(const Answer& whole, size_t element) : Answer(whole) { StrAppend(call_, "/", element); }
+
+  Result<Literal> Of(const Shape& shape, bool floats_show_it) const {
+    if (shape.IsTuple()) {
+      std::vector<Literal> elements;
+      for (const Shape& element : shape.elements()) {
+        STROP_ASSIGN(Literal value, Answer(*this, elements.size()).Of(element, floats_show_it));
+        elements.push_back(std::move(value));
+      }
+      return Literal::Tuple(std::move(elements));
+    }
+    const uint64_t seed = HashOf(floats_show_it ? call_ : StrCat(call_, values_));
+    STROP_ASSIGN(Literal value, RandomValue(shape, seed));
+    if (HasFloats(shape)) AddOperands(floats_, seed, value);
+    return value;
+  }
 
   std::string call_, values_;
   std::vector<Literal> floats_;
