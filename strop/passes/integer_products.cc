@@ -19,6 +19,7 @@ namespace strop {
 namespace {
 
 constexpr int64_t kExactF32 = int64_t{1} << 24;  // integers up to here are floats
+constexpr int64_t kExactBf16 = int64_t{1} << 8;
 constexpr int64_t kExactS32 = (int64_t{1} << 31) - 1;
 constexpr int kMostExponent = 40;                     // of a scale: no product leaves the normal numbers
 constexpr int64_t kLeastProducts = int64_t{1} << 15;  // below, the library has loops of its own for floats
@@ -63,15 +64,17 @@ Instruction* WithoutZero(Instruction* x, Factor& factor) {
   return x->operand(0);
 }
 
-// Is every small integer a number of this type, and every product of it with a scale?
-bool HoldsFactors(ElementType type) {
-  return type == ElementType::F32 || type == ElementType::F64 || type == ElementType::BF16;
+// Up to which magnitude every integer is a number of this type, and every product of it with a scale; 0: none.
+int64_t ExactIn(ElementType type) {
+  if (type == ElementType::BF16) return kExactBf16;
+  return type == ElementType::F32 || type == ElementType::F64 ? kExactF32 : 0;
 }
 
 std::optional<Factor> FactorOf(Instruction* x) {
   Factor factor;
+  const ElementType type = x->shape().type();
   if (!IsByte(*x)) {
-    if (!HoldsFactors(x->shape().type())) return std::nullopt;
+    if (ExactIn(type) == 0) return std::nullopt;
     x = WithoutZero(WithoutScale(x, factor), factor);
     if (x->op() != Op::Convert) return std::nullopt;
     x = x->operand(0);
@@ -89,6 +92,7 @@ std::optional<Factor> FactorOf(Instruction* x) {
   const int64_t high = is_signed ? -low - 1 : (int64_t{1} << bits) - 1;
   factor.source = x;
   factor.bound = std::max(std::abs(low - factor.zero), std::abs(high - factor.zero));
+  if (IsFloat(type) && factor.bound > ExactIn(type)) return std::nullopt;  // rounded where the zero point was taken off
   return factor;
 }
 

@@ -1,8 +1,8 @@
 // Small matrices of a batch factored side by side, one in each lane of a vector: LU and Cholesky of real numbers.
 //
 // A matrix of order 16 is too short for vectors along its columns, and a call of the library costs more than its
-// arithmetic. Each lane computes what SmallLu (small_lu.h) and LAPACK's unblocked potf2 do, in their order, so a
-// matrix's bits do not depend on its neighbours.
+// arithmetic. Each lane computes what LAPACK's unblocked getf2 and potf2 do, in their order, so a matrix's
+// bits do not depend on its neighbours.
 #pragma once
 #include <algorithm>
 #include <cstdint>

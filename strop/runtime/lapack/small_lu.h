@@ -1,9 +1,9 @@
-// LU factorisation of a small matrix, for which a call of the library costs more than the arithmetic: 6 x 6 in f32, of
-// which programs have thousands, takes half of the time.
+// LU factorisation of a small complex matrix, for which a call of the library costs more than the arithmetic (real
+// ones: side_by_side.h).
 //
-// As LAPACK's unblocked getf2 has it: column by column, the pivot is the first of the largest |x| (complex: |re| +
-// |im|), a column whose pivot is zero is left and the first such is told in info. Orders that are common are compiled
-// for themselves, which unrolls the loops.
+// As LAPACK's unblocked getf2 has it: column by column, the pivot is the first of the largest |re| + |im|, a column
+// whose pivot is zero is left and the first such is told in info. Orders that are common are compiled for themselves,
+// which unrolls the loops.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -13,26 +13,19 @@
 
 namespace strop::lapack {
 
-// Up to this many rows and columns the loops here beat the library's (measured: 16 in f32 take half of its time, 24 two
-// thirds; 32 in c64, and 24 in c128, are slower).
+// Up to this many rows and columns the loops here beat the library's (measured: 32 in c64, and 24 in c128, are slower).
 template <class T>
 inline constexpr Int kSmallLu = sizeof(T) == 16 ? 12 : 24;
 
 template <class T>
 Real<T> Magnitude(T x) {
-  if constexpr (kIsComplex<T>)
-    return std::abs(x.real()) + std::abs(x.imag());
-  else
-    return std::abs(x);
+  return std::abs(x.real()) + std::abs(x.imag());
 }
 
 // Complex products without the library's treatment of infinities, as LAPACK has them.
 template <class T>
 T Times(T a, T b) {
-  if constexpr (kIsComplex<T>)
-    return T(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
-  else
-    return a * b;
+  return T(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
 }
 
 // kRows and kColumns are the sizes, or 0 where `m` and `n` tell them. Columns lie in a row, m elements each.
