@@ -75,26 +75,9 @@ TEST_F(Pjrt, CustomPartitioner) {
   EXPECT_EQ(owner.asked, 1u);
   EXPECT_EQ(owner.cleaned, 1u);
   EXPECT_EQ(owner.config, "some bytes");
-  PJRT_Buffer *first = Floats({1, 2}), *second = Floats({3, 4});
-  auto move = MakeArgs<PJRT_Buffer_CopyToDevice_Args>();
-  move.buffer = second;
-  move.dst_device = device[1];
-  EXPECT_OK(Api().Buffer_CopyToDevice(&move));
-  PJRT_Buffer *in0[] = {first}, *in1[] = {move.dst_buffer}, *out0[] = {nullptr}, *out1[] = {nullptr};
-  PJRT_Buffer* const* arguments[] = {in0, in1};
-  PJRT_Buffer** outputs[] = {out0, out1};
-  options = MakeArgs<PJRT_ExecuteOptions>();
-  auto execute = MakeArgs<PJRT_LoadedExecutable_Execute_Args>();
-  execute.executable = executable;
-  execute.options = &options;
-  execute.argument_lists = arguments;
-  execute.output_lists = outputs;
-  execute.num_devices = 2;
-  execute.num_args = 1;
-  EXPECT_OK(Api().LoadedExecutable_Execute(&execute));
-  EXPECT_EQ(Read(out0[0], 2), (std::vector<float>{2, 4}));
-  EXPECT_EQ(Read(out1[0], 2), (std::vector<float>{6, 8}));
-  for (PJRT_Buffer* b : {first, second, move.dst_buffer, out0[0], out1[0]}) Destroy(b);
+  const std::vector<std::vector<float>> results = RunOnBoth(executable, {1, 2}, {3, 4});
+  EXPECT_EQ(results[0], (std::vector<float>{2, 4}));
+  EXPECT_EQ(results[1], (std::vector<float>{6, 8}));
   Free(executable);
 }
 

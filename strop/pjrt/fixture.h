@@ -105,6 +105,30 @@ class Pjrt : public testing::Test {
     Await(args.done_with_host_buffer);
     return args.buffer;
   }
+  // A program of two partitions, each with one operand: what either gives, as long as its operand.
+  std::vector<std::vector<float>> RunOnBoth(PJRT_LoadedExecutable* executable, const std::vector<float>& a,
+                                            const std::vector<float>& b) {
+    PJRT_Buffer *first = Floats(a), *second = Floats(b);
+    auto move = MakeArgs<PJRT_Buffer_CopyToDevice_Args>();
+    move.buffer = second;
+    move.dst_device = device[1];
+    EXPECT_OK(Api().Buffer_CopyToDevice(&move));
+    PJRT_Buffer *in0[] = {first}, *in1[] = {move.dst_buffer}, *out0[] = {nullptr}, *out1[] = {nullptr};
+    PJRT_Buffer* const* arguments[] = {in0, in1};
+    PJRT_Buffer** outputs[] = {out0, out1};
+    options = MakeArgs<PJRT_ExecuteOptions>();
+    auto execute = MakeArgs<PJRT_LoadedExecutable_Execute_Args>();
+    execute.executable = executable;
+    execute.options = &options;
+    execute.argument_lists = arguments;
+    execute.output_lists = outputs;
+    execute.num_devices = 2;
+    execute.num_args = 1;
+    EXPECT_OK(Api().LoadedExecutable_Execute(&execute));
+    std::vector<std::vector<float>> results = {Read(out0[0], a.size()), Read(out1[0], b.size())};
+    for (PJRT_Buffer* buffer : {first, second, move.dst_buffer, out0[0], out1[0]}) Destroy(buffer);
+    return results;
+  }
   Error Await(PJRT_Event* event) {
     auto await = MakeArgs<PJRT_Event_Await_Args>();
     await.event = event;

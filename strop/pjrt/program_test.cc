@@ -521,26 +521,9 @@ func.func public @main(%a: tensor<4xf32> {mhlo.sharding = "{devices=[2]<=[2]}"})
 }})";
   PJRT_LoadedExecutable* executable = nullptr;
   ASSERT_EQ(Compile("mlir", kReverse, &executable, std::string("\x1a\x04\x20\x01\x28\x02", 6)).message, "");
-  PJRT_Buffer *first = Floats({1, 2}), *second = Floats({3, 4});
-  auto move = MakeArgs<PJRT_Buffer_CopyToDevice_Args>();
-  move.buffer = second;
-  move.dst_device = device[1];
-  EXPECT_OK(Api().Buffer_CopyToDevice(&move));
-  PJRT_Buffer *in0[] = {first}, *in1[] = {move.dst_buffer}, *out0[] = {nullptr}, *out1[] = {nullptr};
-  PJRT_Buffer* const* arguments[] = {in0, in1};
-  PJRT_Buffer** outputs[] = {out0, out1};
-  options = MakeArgs<PJRT_ExecuteOptions>();
-  auto execute = MakeArgs<PJRT_LoadedExecutable_Execute_Args>();
-  execute.executable = executable;
-  execute.options = &options;
-  execute.argument_lists = arguments;
-  execute.output_lists = outputs;
-  execute.num_devices = 2;
-  execute.num_args = 1;
-  EXPECT_OK(Api().LoadedExecutable_Execute(&execute));
-  EXPECT_EQ(Read(out0[0], 2), (std::vector<float>{2, 1}));  // partition 0 holds the second tile
-  EXPECT_EQ(Read(out1[0], 2), (std::vector<float>{4, 3}));
-  for (PJRT_Buffer* b : {first, second, move.dst_buffer, out0[0], out1[0]}) Destroy(b);
+  const std::vector<std::vector<float>> results = RunOnBoth(executable, {1, 2}, {3, 4});
+  EXPECT_EQ(results[0], (std::vector<float>{2, 1}));  // partition 0 holds the second tile
+  EXPECT_EQ(results[1], (std::vector<float>{4, 3}));
   Free(executable);
 }
 
