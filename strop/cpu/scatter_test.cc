@@ -172,6 +172,16 @@ TEST(Scatter, SelectAndScatter) {
       {{40, 7}, {42, 5}, {{.size = 2, .pad_low = 2, .pad_high = 1}, {.size = 3}}},                   // overlap, padding
       {{33}, {17}, {{.size = 3, .stride = 2, .pad_low = 1, .pad_high = 1}}},
       {{9, 20}, {8, 20}, {{.size = 4, .stride = 2, .pad_low = 1, .base_dilation = 2, .reversal = true}, {}}},
+      // Windows side by side, some of them partly outside.
+      {{3, 9, 83},
+       {3, 5, 42},
+       {{},
+        {.size = 3, .stride = 2, .pad_low = 1, .pad_high = 1},
+        {.size = 3, .stride = 2, .pad_low = 1, .pad_high = 1}}},
+      {{2, 250}, {2, 25}, {{}, {.size = 20, .stride = 10, .pad_low = 7, .pad_high = 3, .reversal = true}}},
+      {{2, 70}, {2, 22}, {{}, {.size = 3, .stride = 3, .window_dilation = 3}}},
+      {{2, 6, 40}, {2, 1, 20}, {{}, {.size = 5, .stride = 9, .pad_low = 1}, {.size = 2, .stride = 2}}},
+      {{6, 7, 20}, {4, 5, 20}, {{.size = 5, .pad_low = 1, .pad_high = 1}, {.size = 5, .pad_low = 2}, {}}},
   };
   for (auto& c : cases) {
     for (ElementType type : {ElementType::F32, ElementType::S16}) {

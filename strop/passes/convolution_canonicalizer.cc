@@ -1,6 +1,7 @@
 // Convolutions in the form that the library takes: any order of dimensions, real numbers.
 //
 //   conv(transpose(x), k), dim_labels=b01f_01io->b01f     conv(x, k) with the labels where x has those dimensions
+//   conv(x, reverse(k)), along its window                 conv(x, k) whose window is reversed
 //   transpose(conv(x, k))                                 conv with the output's labels permuted
 //   conv of complex numbers                               four real ones: (a + ib)(c + id) = (ac - bd) + i(ad + bc)
 #include <algorithm>
@@ -18,18 +19,40 @@ void Relabel(int64_t& batch, int64_t& feature, Dims& spatial, const Dims& to) {
   for (int64_t& d : spatial) d = to[d];
 }
 
+// The operands of which only the order of elements is changed are read as they were.
+bool FoldTranspose(const Instruction* operand, bool kernel, ConvDimLabels& l) {
+  if (operand->op() != Op::Transpose) return false;
+  if (kernel)
+    Relabel(l.kernel_input_feature, l.kernel_output_feature, l.kernel_spatial, operand->dimensions());
+  else
+    Relabel(l.input_batch, l.input_feature, l.input_spatial, operand->dimensions());
+  return true;
+}
+
+bool FoldReverse(const Instruction* operand, ConvolutionAttrs& attrs) {
+  if (operand->op() != Op::Reverse) return false;
+  const Dims& spatial = attrs.dim_labels.kernel_spatial;
+  if (attrs.window.dims.size() != spatial.size()) return false;
+  std::vector<bool> reversed(spatial.size());
+  for (int64_t d : operand->dimensions()) {
+    const auto at = std::ranges::find(spatial, d);
+    if (at == spatial.end()) return false;
+    reversed[static_cast<size_t>(at - spatial.begin())] = true;
+  }
+  for (size_t d = 0; d < spatial.size(); ++d)
+    if (reversed[d]) attrs.window.dims[d].reversal = !attrs.window.dims[d].reversal;
+  return true;
+}
+
 bool FoldOperands(Instruction* conv) {
   ConvolutionAttrs attrs = conv->attrs<ConvolutionAttrs>();
-  ConvDimLabels& l = attrs.dim_labels;
   bool folded = false;
   for (int64_t k = 0; k < 2; ++k) {
-    Instruction* t = conv->operand(k);
-    if (t->op() != Op::Transpose) continue;
-    if (k == 0)
-      Relabel(l.input_batch, l.input_feature, l.input_spatial, t->dimensions());
-    else
-      Relabel(l.kernel_input_feature, l.kernel_output_feature, l.kernel_spatial, t->dimensions());
-    conv->SetOperand(k, t->operand(0));
+    Instruction* from = conv->operand(k);
+    while (FoldTranspose(from, k == 1, attrs.dim_labels) || (k == 1 && FoldReverse(from, attrs)))
+      from = from->operand(0);
+    if (from == conv->operand(k)) continue;
+    conv->SetOperand(k, from);
     folded = true;
   }
   if (folded) conv->set_attrs(std::move(attrs));
@@ -90,7 +113,7 @@ struct ConvolutionCanonicalizer final : Pass {
         ++complex;
       }
     }
-    context.Count("convolution-canonicalizer.folded-transposes", folded);
+    context.Count("convolution-canonicalizer.folded", folded);
     context.Count("convolution-canonicalizer.complex", complex);
     return folded + complex > 0;
   }

@@ -167,6 +167,7 @@ class GemmConv final : public Conv {
   static constexpr int64_t kFewPositions = 200;
   static constexpr int64_t kSpreadElements = 1 << 13;  // that are turned at once
   static constexpr int64_t kColumnPanels = 9;          // of positions, a task
+  static constexpr int64_t kEnoughColumns = 16;        // tasks, without cutting positions
   using Position = int64_t[10];                        // by slot
 
   // The matrices of a group and of one of its outer positions: product group * outer_ + outer.
@@ -286,14 +287,16 @@ class GemmConv final : public Conv {
   // kernel it reads where it lies, or packs for itself if features are not contiguous, a few taps at a time.
   void LayByColumns() {
     zeros_.resize(static_cast<size_t>(p_.in_features));
-    const int64_t panels = CeilDiv(positions_, micro_.mr);
-    block_rows_ = CeilDiv(panels, CeilDiv(panels, kColumnPanels)) * micro_.mr;
-    down_ = CeilDiv(positions_, block_rows_);
-    across_ = CeilDiv(features_, micro_.nr);
-    num_tasks_ = groups_ * down_ * across_;
     in_place_ = p_.kernel_type == ElementTypeOf<T>() && p_.kernel_out_stride == 1;
     for (int64_t tap = 0; tap < taps_.count; ++tap)
       in_place_ &= taps_.kernel_offset[tap] == tap * p_.in_features * p_.kernel_in_stride;
+    const int64_t panels = CeilDiv(positions_, micro_.mr);
+    across_ = CeilDiv(features_, micro_.nr);
+    // What is packed should serve all positions.
+    const bool whole = !in_place_ && groups_ * across_ >= kEnoughColumns;
+    block_rows_ = CeilDiv(panels, whole ? 1 : CeilDiv(panels, kColumnPanels)) * micro_.mr;
+    down_ = CeilDiv(positions_, block_rows_);
+    num_tasks_ = groups_ * down_ * across_;
     scratch_bytes_ = 4 * kCarverSlack + block_rows_ * static_cast<int64_t>(sizeof(int64_t)) +
                      block_rows_ * taps_.count * static_cast<int64_t>(sizeof(T*)) +
                      (PackedTaps() * p_.in_features + block_rows_) * micro_.nr * static_cast<int64_t>(sizeof(T));
@@ -558,13 +561,15 @@ class GemmConv final : public Conv {
                          T* dst) const {
     const T* from = reinterpret_cast<const T*>(kernel) + base;
     if (p_.kernel_in_stride == taps_.count) return TurnWeights(pack, from, count, width, dst);
-    for (int64_t i = 0; i < p_.in_features; ++i, from += p_.kernel_in_stride)
-      for (int64_t tap = 0; tap < taps_.count; ++tap) {
-        const T* at = from + taps_.kernel_offset[tap];
-        T* to = dst + (tap * p_.in_features + i) * width;
-        for (int64_t v = 0; v < count; ++v) to[v] = at[v * taps_.count];
-        std::fill(to + count, to + width, T(0));
-      }
+    constexpr int64_t kAhead = 8;  // a feature's kernels lie far from the next one's
+    alignas(64) T turned[kSpreadElements + kPanelSlack];
+    for (int64_t i = 0; i < p_.in_features; ++i, from += p_.kernel_in_stride) {
+      if (i + kAhead < p_.in_features) FetchRows<false>(from + kAhead * p_.kernel_in_stride, 0, 1, taps_.count * count);
+      pack(from, taps_.count, 1, count, taps_.count, width, turned);
+      for (int64_t tap = 0; tap < taps_.count; ++tap)
+        std::memcpy(dst + (tap * p_.in_features + i) * width, turned + taps_.kernel_offset[tap] * width,
+                    width * sizeof(T));
+    }
   }
   // Of OIHW: pieces that are contiguous along features and taps are turned, and their rows dealt out.
   void TurnWeights(PackPanel<T> pack, const T* from, int64_t count, int64_t width, T* dst) const {
@@ -633,6 +638,7 @@ Result<std::shared_ptr<const Conv>> Conv::Create(const ConvProblem& p, const Gem
   }
   if (SumsOverImages(p)) return MakeKernelGradientConv(p, isa);
   if (std::shared_ptr<const Conv> conv = MakePlanarSums(p, isa)) return conv;
+  if (std::shared_ptr<const Conv> conv = MakeGradientPanels(p, isa)) return conv;
   if (std::shared_ptr<const Conv> conv = MakeChannelsLastConv(p, isa)) return conv;
   if (std::shared_ptr<const Conv> conv = MakePlanarConv(p, isa)) return conv;
   switch (GemmAccumulator(p.input_type, p.kernel_type, p.output_type)) {

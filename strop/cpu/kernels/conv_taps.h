@@ -79,6 +79,9 @@ bool SumsOverImages(const ConvProblem& problem);
 // Of a problem for which SumsOverImages().
 Result<std::shared_ptr<const Conv>> MakeKernelGradientConv(const ConvProblem& problem, const GemmIsa& isa);
 
+// The same where channels are few, or lie apart (conv_gradient_panels.cc): null where that does not suit.
+std::shared_ptr<const Conv> MakeGradientPanels(const ConvProblem& problem, const GemmIsa& isa);
+
 // Depthwise, with contiguous channels and of the sums' own type everywhere.
 bool IsDepthwiseByRows(const ConvProblem& problem);
 Result<std::shared_ptr<const Conv>> MakeDepthwiseRowsConv(const ConvProblem& problem, const GemmIsa& isa);

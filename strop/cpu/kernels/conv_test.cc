@@ -31,7 +31,15 @@ Literal Random(ElementType type, int64_t n, std::mt19937& rng) {
   return l;
 }
 
-enum class Order { ChannelsFirst, ChannelsLast, BatchLast, KernelGradient, InputGradient, InputGradientFirst };
+enum class Order {
+  ChannelsFirst,
+  ChannelsLast,
+  BatchLast,
+  KernelGradient,
+  KernelGradientFirst,
+  InputGradient,
+  InputGradientFirst
+};
 
 void Check(const Case& t, Order order) {
   const bool channels_last = order == Order::ChannelsLast || order == Order::InputGradient,
@@ -76,6 +84,11 @@ void Check(const Case& t, Order order) {
     p.input_batch_stride = p.output_feature_stride = p.kernel_out_stride = 1;
     p.output_batch_stride = t.out;
     p.input_feature_stride = t.batch * input_n, p.kernel_in_stride = t.out * kernel_n;
+  }
+  if (order == Order::KernelGradientFirst) {
+    p.input_batch_stride = input_n, p.input_feature_stride = t.batch * input_n;
+    p.kernel_in_stride = t.out * kernel_n, p.kernel_out_stride = kernel_n;
+    p.output_batch_stride = output_n, p.output_feature_stride = t.batch * output_n;
   }
   if (order == Order::InputGradient) p.kernel_in_stride = 1, p.kernel_out_stride = p.in_features;
   if (order == Order::InputGradientFirst) p.kernel_in_stride = kernel_n * t.out, p.kernel_out_stride = kernel_n;
@@ -194,6 +207,27 @@ TEST(Conv, KernelGradients) {
     for (ElementType type : {ElementType::F32, ElementType::F64, ElementType::BF16}) {
       c.type = c.result = type;
       Check(c, Order::KernelGradient);
+    }
+}
+
+// The same of images whose channels lie apart, or are fewer than rows of registers, which taps are merged with.
+TEST(Conv, KernelGradientsFromPanels) {
+  for (Case c : std::vector<Case>{{40, 3, 70, 1, 1, {{10, 10, 1, 1, 1}, {20, 20, 1, 1, 1}}},
+                                  {64, 4, 64, 1, 1, {{7, 7, 1, 1, 1}, {7, 7, 1, 1, 1}}},
+                                  {13, 2, 32, 1, 1, {{17, 9, 1, 0, 1, 1, 2}, {21, 11, 1, 1, 1, 1, 2}}},
+                                  {3, 2, 40, 1, 1, {{61, 31, 1, 3, 3, 1, 2}, {63, 32, 1, 3, 3, 1, 2}}},
+                                  {1, 3, 33, 1, 1, {{30, 30, 1, 1, 1}, {28, 28, 1, 5, 5}}},
+                                  {3, 2, 32, 1, 1, {{20, 18}, {20, 9, 1, -1, -1, 1, 2}}},
+                                  {13, 2, 33, 1, 1, {{3, 3, 1, 1, 1}, {500, 499, 1, 1, 1}}},
+                                  {30, 2, 35, 1, 1, {{9, 9, 1, 9, 0}, {10, 10, 1, 9, 1}}},
+                                  {24, 3, 33, 1, 1, {{14, 7, 1, 0, -1, 1, 2}, {14, 7, 1, 0, -1, 1, 2}}},
+                                  {16, 4, 40, 1, 1, {{4, 3, 1, 1, 1}, {5, 4, 2, 1, 1}, {6, 5, 1, 1, 1}}},
+                                  {5, 3, 36, 1, 1, {{400, 395, 1, 1, 1}}}})
+    for (auto [type, order] : {std::pair{ElementType::F32, Order::KernelGradientFirst},
+                               {ElementType::F32, Order::ChannelsLast},
+                               {ElementType::F64, Order::ChannelsFirst}}) {
+      c.type = c.result = type;
+      Check(c, order);
     }
 }
 
