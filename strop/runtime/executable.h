@@ -283,7 +283,7 @@ struct ExecutableSpec {
   int64_t temp_bytes = 0;   // size of the arena
   std::string temp_origin;  // of a large arena, for errors: "64 GiB f32[131072,131072] of sort (model.py:12), ..."
   bool run_inline = false;  // cheap enough for the caller's thread
-  bool time_runs = false;   // what it costs is seen when it runs (loops): on the caller's thread while runs are brief
+  bool time_runs = false;   // what it costs is seen when it runs: on the caller's thread while runs are brief
   int64_t code_bytes = 0;
   std::shared_ptr<const void> code;  // keeps the machine code alive
   // Where that code comes from, for those who write the program down: what recipes name by number.

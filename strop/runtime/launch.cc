@@ -71,6 +71,8 @@ class Execution {
   const Status& poison() const { return poison_; }
   // What must be ready before the run.
   const std::vector<EventRef>& dependencies() const { return dependencies_; }
+  // Of the memory that was asked for the results.
+  int64_t output_bytes() const { return output_bytes_; }
 
   // The output buffers, defined by `done`.
   std::vector<Buffer> MakeOutputs(const EventRef& done) {
@@ -216,6 +218,7 @@ class Execution {
                                                      shape.ToString(), origin.empty() ? "" : " of ", origin));
     }
     outputs_[i] = *std::move(storage);
+    output_bytes_ += outputs_[i]->size();
     return OkStatus();
   }
 
@@ -266,6 +269,7 @@ class Execution {
   std::vector<std::shared_ptr<Int64Vector>> dims_cells_;
   std::vector<std::shared_ptr<Int64Vector>> input_dims_cells_;  // empty if no parameter is of bounded size
   Status poison_;
+  int64_t output_bytes_ = 0;
   bool dynamic_ = false;
 };
 
@@ -276,17 +280,23 @@ Launched LaunchAsync(Execution prepared, const LaunchArgs& args) {
   Launched launched{execution->MakeOutputs(done), done};
   execution->RegisterUses(done);
   EventRef inputs_ready = Event::WhenAll(execution->dependencies());
-  auto run = [execution = std::move(execution), done, collectives = args.collectives](const Status& inputs) mutable {
+  LaunchQueue& queue = args.device->queue();
+  const int64_t bytes = execution->output_bytes();
+  queue.Began(bytes);
+  auto run = [execution = std::move(execution), done, collectives = args.collectives, &queue,
+              bytes](const Status& inputs) mutable {
     Status status = inputs.ok() ? execution->Run() : inputs;
     if (!inputs.ok() && collectives) collectives->Abort(inputs);
     execution = nullptr;  // lets go of the inputs before anybody hears of the end
+    queue.Ended(bytes);
     // Callbacks of the event may wait for the host (a Python lock, for one).
     LaunchQueue::BlockingScope blocking;
     done->Set(std::move(status));
   };
-  inputs_ready->OnReady([&queue = args.device->queue(), run = std::move(run)](const Status& inputs) mutable {
+  inputs_ready->OnReady([&queue, run = std::move(run)](const Status& inputs) mutable {
     queue.Enqueue([run = std::move(run), inputs]() mutable { run(inputs); });
   });
+  queue.AwaitRoom();
   return launched;
 }
 

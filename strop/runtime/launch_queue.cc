@@ -12,16 +12,28 @@
 #include "strop/base/lookout.h"
 
 namespace strop {
+namespace {
+
+// How far a caller runs ahead of a queue: a burst of small programs is taken at once; of large ones two are enough for
+// the queue never to wait for the caller, and what their results take stays in the caches.
+constexpr int kMostUnderWay = 32;
+constexpr int kEnoughUnderWay = 2;
+constexpr int64_t kMostBytesUnderWay = int64_t{16} << 20;
+
+}  // namespace
 
 struct LaunchQueue::Impl : std::enable_shared_from_this<LaunchQueue::Impl> {
   std::mutex mutex;
-  std::condition_variable work_came, idle;
+  std::condition_variable work_came, idle, room;
   std::deque<std::function<void()>> ready;
   std::vector<std::thread> threads;
-  int active = 0;    // threads that run a launch and are not blocked
-  int blocked = 0;   // threads inside a BlockingScope
-  int sleeping = 0;  // threads waiting for work_came
-  int waking = 0;    // sleeping threads that were notified for a launch
+  int active = 0;     // threads that run a launch and are not blocked
+  int blocked = 0;    // threads inside a BlockingScope
+  int sleeping = 0;   // threads waiting for work_came
+  int waking = 0;     // sleeping threads that were notified for a launch
+  int under_way = 0;  // executions that have begun and not ended
+  int64_t bytes_under_way = 0;
+  int waiting_for_room = 0;
   bool stopping = false;
   const bool looks_out = UsableCpus() > 1;
   std::atomic<int64_t> calls{0};  // times that a thread was notified: a change is worth a look
@@ -47,6 +59,14 @@ struct LaunchQueue::Impl : std::enable_shared_from_this<LaunchQueue::Impl> {
     }
   }
 
+  bool HasRoom(int most) const {
+    const bool stands_still = active + waking == 0;  // what it waits for may be the caller
+    return stands_still || under_way <= kEnoughUnderWay || (under_way <= most && bytes_under_way <= kMostBytesUnderWay);
+  }
+  void TellOfRoom() {
+    if (waiting_for_room > 0) room.notify_all();
+  }
+
   void RunNext(std::unique_lock<std::mutex>& lock) {
     std::function<void()> launch = std::move(ready.front());
     ready.pop_front();
@@ -62,6 +82,7 @@ struct LaunchQueue::Impl : std::enable_shared_from_this<LaunchQueue::Impl> {
     t_depth = depth;
     lock.lock();
     --active;
+    TellOfRoom();
     if (ready.empty() && active == 0 && blocked == 0) idle.notify_all();
   }
 
@@ -115,6 +136,29 @@ void LaunchQueue::Enqueue(std::function<void()> launch) {
   impl_->Dispatch(lock);
 }
 
+void LaunchQueue::Began(int64_t bytes) {
+  std::lock_guard<std::mutex> lock(impl_->mutex);
+  ++impl_->under_way;
+  impl_->bytes_under_way += bytes;
+}
+
+void LaunchQueue::Ended(int64_t bytes) {
+  std::lock_guard<std::mutex> lock(impl_->mutex);
+  --impl_->under_way;
+  impl_->bytes_under_way -= bytes;
+  impl_->TellOfRoom();
+}
+
+void LaunchQueue::AwaitRoom() {
+  if (OnLaunchThread()) return;
+  std::unique_lock<std::mutex> lock(impl_->mutex);
+  if (impl_->HasRoom(kMostUnderWay)) return;
+  ++impl_->waiting_for_room;
+  // Half of it, so that a caller who is much faster is not woken for every single one.
+  impl_->room.wait(lock, [&] { return impl_->HasRoom(kMostUnderWay / 2); });
+  --impl_->waiting_for_room;
+}
+
 void LaunchQueue::Drain() {
   if (Impl::t_current == impl_.get()) return;  // from inside a launch this would wait for itself
   BlockingScope blocking;
@@ -131,6 +175,7 @@ LaunchQueue::BlockingScope::BlockingScope() : impl_(Impl::t_current) {
   --impl->active;
   ++impl->blocked;
   impl->Dispatch(lock);
+  impl->TellOfRoom();
 }
 
 LaunchQueue::BlockingScope::~BlockingScope() {

@@ -6,7 +6,11 @@
 // another thread. Nothing ever waits while it holds the queue, so a callback that launches on its own device cannot
 // deadlock. Threads are made when needed and stay idle otherwise: 1 + the largest number of launches blocked at the
 // same time.
+//
+// A caller may run ahead of the queue, but not without end: every execution that waits holds the memory of its results,
+// and memory that is not used again soon has to be asked from the system and is cold. AwaitRoom holds the caller up.
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -20,6 +24,13 @@ class LaunchQueue {
   LaunchQueue& operator=(const LaunchQueue&) = delete;
 
   void Enqueue(std::function<void()> launch);
+  // Counts an execution that will be enqueued when its inputs are there, and the bytes that its results take; Ended
+  // takes both off again.
+  void Began(int64_t bytes);
+  void Ended(int64_t bytes);
+  // Returns when few enough executions are under way, or at once when none of them is running (the queue waits for
+  // others, perhaps for this caller) or on a thread of a queue.
+  void AwaitRoom();
   // Returns when nothing is queued or running.
   void Drain();
 

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 #include "strop/runtime/event.h"
@@ -80,6 +82,50 @@ TEST(LaunchQueue, ManyCallersWithBlockingLaunches) {
   for (std::thread& caller : callers) caller.join();
   queue.Drain();
   EXPECT_EQ(ran, 200);
+}
+
+// Launches `count` executions of `bytes` that take a moment each; returns the most that were under way at once.
+int MostUnderWay(int count, int64_t bytes) {
+  LaunchQueue queue;
+  std::atomic<int> under_way{0};
+  int most = 0;
+  for (int i = 0; i < count; ++i) {
+    queue.Began(bytes);
+    most = std::max(most, ++under_way);
+    queue.Enqueue([&] {
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+      --under_way;
+      queue.Ended(bytes);
+    });
+    queue.AwaitRoom();
+  }
+  queue.Drain();
+  return most;
+}
+
+TEST(LaunchQueue, CallersDoNotRunAheadWithoutEnd) {
+  EXPECT_LE(MostUnderWay(200, 0), 33);
+  EXPECT_LE(MostUnderWay(50, int64_t{1} << 30), 3);
+}
+
+// What is under way may wait for what this caller has not done yet.
+TEST(LaunchQueue, RoomIsNotAwaitedOfWhatStandsStill) {
+  LaunchQueue queue;
+  for (int i = 0; i < 100; ++i) {  // their inputs are not there
+    queue.Began(int64_t{1} << 30);
+    queue.AwaitRoom();
+  }
+  EventRef from_caller = Make<Event>();
+  for (int i = 0; i < 40; ++i) {
+    queue.Began(0);
+    queue.Enqueue([&] {
+      EXPECT_TRUE(from_caller->Await().ok());
+      queue.Ended(0);
+    });
+    queue.AwaitRoom();
+  }
+  from_caller->Set(OkStatus());
+  queue.Drain();
 }
 
 TEST(TransferQueue, ChecksSizesAndCloses) {

@@ -16,7 +16,7 @@ namespace strop {
 namespace {
 
 // A few times what waking another thread and hearing of its end costs.
-constexpr std::chrono::microseconds kBriefRun{50};
+constexpr std::chrono::microseconds kBriefRun{100};
 constexpr int64_t kCopyTaskBytes = 1 << 20;  // large copies are spread over the pool in pieces of this size
 
 void CopyBytes(void* to, const void* from, int64_t bytes, ThreadPool* pool) {
