@@ -80,6 +80,7 @@ class Assembler {
     step.info.op = proto.region ? "region" : std::string(Name(i.op()));
     step.info.op_name = i.metadata().op_name;
     step.info.source = SourceLine(i);
+    step.scratch = proto.scratch;
     if (proto.is_kernel || proto.is_custom_call || proto.region) {
       step.info.flops = Flops(i);
       step.info.bytes = BytesAccessed(i);

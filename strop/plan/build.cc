@@ -92,6 +92,7 @@ class PlanBuilder {
     BindOutputs(g_, plan_);
     FormRegions(g_, target_);
     plan_.spec.temp_bytes = AssignArena(g_, target_.buffer_alignment);
+    FindScratch(g_);
     plan_.spec.temp_origin = LargestTemporaries(g_, plan_.spec.temp_bytes);
     if (profile_memory) plan_.memory = ProfileMemory(g_, plan_);
     Assemble(g_, target_, plan_);

@@ -80,6 +80,7 @@ struct ProtoStep {
   int32_t num_operands = 0;              // leading args
   std::shared_ptr<const Region> region;  // body comes from the backend
   CopyFor copy_for = CopyFor::kNothing;
+  ScratchRoom scratch;
 };
 
 // Two values that may share memory although one ends where the other begins: an operand overwritten in place, a copy.
@@ -133,6 +134,8 @@ void Coalesce(Graph& graph);
 void FormRegions(Graph& graph, const TargetInfo& target);
 // Puts groups without a base into the arena; returns its size.
 int64_t AssignArena(Graph& graph, int64_t alignment);
+// Where each kernel may have scratch memory in it.
+void FindScratch(Graph& graph);
 
 // Where a slice lies in what it is cut from, if that is one piece of memory, aligned; its starts are operands of
 // `slice`, which may be a fusion around it.

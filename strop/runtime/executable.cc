@@ -25,6 +25,10 @@ void NumberCollectives(ExecutableSpec& spec) {
       if (CollectiveStep* collective = std::get_if<CollectiveStep>(&step.body)) collective->op = next++;
 }
 
+int64_t Aligned(int64_t bytes) {
+  return SaturatingAdd(bytes, kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+}
+
 }  // namespace
 
 Executable::Executable(ExecutableSpec spec) : spec_(std::move(spec)) { NumberCollectives(spec_); }
@@ -52,14 +56,19 @@ void Executable::Flatten() {
         flat.library = kernel->library.get();
         flat.num_tasks = kernel->num_tasks;
         flat.prepares = kernel->prepare_tasks > 0 || kernel->rounds != 1;
-        max_scratch_ = std::max(max_scratch_, kernel->scratch_bytes);
-        max_shared_ = std::max(max_shared_, kernel->shared_bytes);
+        flat.shared_bytes = Aligned(kernel->shared_bytes);
+        flat.scratch_bytes = Aligned(kernel->scratch_bytes);
+        flat.participants = std::max<int64_t>({1, kernel->num_tasks, kernel->prepare_tasks});
       }
       if (const RegionStep* region = std::get_if<RegionStep>(&step.body)) {
         for (const KernelStep& call : region->calls) {
-          max_scratch_ = std::max(max_scratch_, call.scratch_bytes);
-          max_shared_ = std::max(max_shared_, call.shared_bytes);
+          flat.shared_bytes = std::max(flat.shared_bytes, Aligned(call.shared_bytes));
+          flat.scratch_bytes = std::max(flat.scratch_bytes, Aligned(call.scratch_bytes));
         }
+      }
+      if (flat.shared_bytes + flat.scratch_bytes > 0) {
+        PlaceScratch(flat);
+        packing_.push_back(static_cast<int32_t>(flat_.size()));
       }
       if (const HostStep* host = std::get_if<HostStep>(&step.body)) num_interpreted_ += host->interpreted;
       may_block_ |=
@@ -75,15 +84,27 @@ void Executable::Flatten() {
       }
     }
   }
-  constexpr int64_t kLine = kBufferAlignment;
-  max_scratch_ = (max_scratch_ + kLine - 1) / kLine * kLine;
-  max_shared_ = (max_shared_ + kLine - 1) / kLine * kLine;
+}
+
+void Executable::PlaceScratch(FlatStep& flat) const {
+  flat.room = flat.step->scratch;
+  if (flat.room.behind < 0) flat.room.behind = spec_.temp_bytes;
+  flat.room.behind = Aligned(flat.room.behind);
+  const int64_t unaligned = Aligned(flat.room.gap_at) - flat.room.gap_at;
+  flat.room.gap_at += unaligned;
+  flat.room.gap_bytes -= unaligned;
+}
+
+int64_t Executable::FlatStep::ScratchBytes(int threads) const {
+  const int64_t with_own = std::clamp<int64_t>(threads, 1, participants);
+  return SaturatingAdd(shared_bytes, SaturatingMultiply(scratch_bytes, with_own));
 }
 
 int64_t Executable::arena_bytes(int threads) const {
-  constexpr int64_t kLine = kBufferAlignment;
-  int64_t temps = SaturatingAdd(spec_.temp_bytes, kLine - 1) / kLine * kLine;
-  return SaturatingAdd(temps, SaturatingAdd(max_shared_, SaturatingMultiply(max_scratch_, std::max(1, threads))));
+  int64_t bytes = Aligned(spec_.temp_bytes);
+  for (int32_t n : packing_)
+    bytes = std::max(bytes, SaturatingAdd(flat_[n].ScratchAt(threads), flat_[n].ScratchBytes(threads)));
+  return bytes;
 }
 
 std::string Executable::ToString() const {

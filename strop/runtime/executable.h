@@ -217,12 +217,19 @@ struct StepInfo {
   int64_t bytes = 0;  // memory traffic
 };
 
+// Where in the arena scratch memory may lie: in a gap between what is alive while the step runs, or behind all that.
+struct ScratchRoom {
+  int64_t behind = -1;  // -1: not known, behind all temporaries
+  int64_t gap_at = 0, gap_bytes = 0;
+};
+
 struct Step {
   StepBody body;
   std::vector<StepArg> args;
   StepInfo info;
   // What the backend makes `body` from, of kernels, regions and host steps; empty: it cannot be written down.
   std::string recipe = {};
+  ScratchRoom scratch = {};  // of kernels and regions
 
   StepKind kind() const { return static_cast<StepKind>(body.index()); }
 };
@@ -346,7 +353,7 @@ class Executable {
   bool may_block() const { return may_block_; }
   // Did the last run that has ended take so little time that handing the next one to another thread would cost more?
   bool runs_briefly() const { return runs_briefly_.load(std::memory_order_relaxed); }
-  // Bytes of the arena with `threads` participants, kernel scratch included.
+  // Bytes of the arena with `threads` participants, what kernels pack into and share included.
   int64_t arena_bytes(int threads) const;
 
   // The error of a failed step names the step and carries the user's line.
@@ -357,7 +364,7 @@ class Executable {
 
  private:
   friend class Runner;
-  // What the run loop reads of a step: one cache line, without the strings and the variant.
+  // What the run loop reads of a step, close together: without the strings and the variant.
   struct FlatStep {
     const Step* step = nullptr;
     KernelFn fn = nullptr;
@@ -366,6 +373,11 @@ class Executable {
     int32_t first_arg = 0, num_args = 0;  // in arg_slots_
     StepKind kind = StepKind::kKernel;
     bool prepares = false;  // a library kernel in rounds
+    // Of kernels and regions, in the arena: what participants share, then what each of them has. Multiples of a line.
+    int64_t shared_bytes = 0, scratch_bytes = 0, participants = 1;  // of those, at most
+    ScratchRoom room;
+    int64_t ScratchBytes(int threads) const;
+    int64_t ScratchAt(int threads) const { return ScratchBytes(threads) <= room.gap_bytes ? room.gap_at : room.behind; }
   };
   struct FlatProgram {
     int32_t first = 0, count = 0;  // in flat_
@@ -374,6 +386,7 @@ class Executable {
 
   explicit Executable(ExecutableSpec spec);
   void Flatten();
+  void PlaceScratch(FlatStep& flat) const;
 
   ExecutableSpec spec_;
   std::vector<FlatStep> flat_;
@@ -383,7 +396,7 @@ class Executable {
   std::unique_ptr<RngState> rng_;
   int64_t step_counts_[kNumStepKinds] = {};
   int64_t num_interpreted_ = 0;
-  int64_t max_scratch_ = 0, max_shared_ = 0;
+  std::vector<int32_t> packing_;  // in flat_: the steps with scratch memory
   bool may_block_ = false;
   mutable std::atomic<bool> runs_briefly_{false};
 };

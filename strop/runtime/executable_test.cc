@@ -59,6 +59,39 @@ TEST_F(ExecutableTest, ScratchBelongsToTheThread) {
   }
 }
 
+// In a gap if it is large enough for all threads, else behind what is in use; one task needs the memory of one thread.
+TEST_F(ExecutableTest, ScratchLiesWhereNothingIsAlive) {
+  ExecutableSpec spec = AddSpec();
+  spec.parameters.resize(1);
+  spec.temp_bytes = 8192;
+  spec.slots = {{SlotKind::kParameter, 0, 0, kBytes},
+                {SlotKind::kOutput, 0, 0, kBytes},
+                {SlotKind::kTemp, 0, 0, kBytes},
+                {SlotKind::kTemp, 0, 8192 - kBytes, kBytes}};
+  Step increment = Kernel("increment", Increment, {InOut(3)});
+  Step square = Kernel("square", SquareThroughScratch, {In(2), Out(3)}, 8, 1000);
+  square.scratch = {8192, 256, 8192 - 2 * kBytes};
+  Step again = Kernel("again", SquareThroughScratch, {In(3), Out(1)}, 8, 2000);
+  again.scratch = {8192, 0, 3000};
+  spec.programs[0].steps = {Step{CopyStep{}, {In(0), Out(2)}, {.name = "copy"}}, square, increment, again};
+  const std::shared_ptr<const Executable> executable = *Executable::Create(spec);
+  EXPECT_EQ(executable->arena_bytes(1), 8192);
+  EXPECT_EQ(executable->arena_bytes(2), 8192 + 2 * 2048);
+  EXPECT_EQ(executable->arena_bytes(1000), 8192 + 8 * 2048);
+  args_.pool = &pool_;
+  for (int round = 0; round < 20; ++round) {
+    std::vector<int32_t> a = Iota(), out(kLength);
+    ASSERT_TRUE(Run(spec, {a.data()}, {out.data()}).ok());
+    for (int i = 0; i < kLength; ++i) EXPECT_EQ(out[i], (i * i + 1) * (i * i + 1));
+  }
+  std::get<KernelStep>(spec.programs[0].steps[3].body).num_tasks = 1;
+  EXPECT_EQ((*Executable::Create(spec))->arena_bytes(4), 8192);
+  spec.programs[0].steps[3].scratch = {8193, 0, 0};
+  EXPECT_EQ(Executable::Create(spec).status().code(), StatusCode::kInvalidArgument);
+  spec.programs[0].steps[3].scratch = {0, 8000, 256};
+  EXPECT_EQ(Executable::Create(spec).status().code(), StatusCode::kInvalidArgument);
+}
+
 TEST_F(ExecutableTest, LoopsUpdateInPlace) {
   std::vector<int32_t> x = Iota();
   ASSERT_TRUE(Run(LoopSpec(), {x.data()}, {x.data()}).ok());  // donated

@@ -81,12 +81,14 @@ class Arena {
 class Runner {
  public:
   Runner(const Executable& executable, const RunArgs& args)
-      : e_(executable), a_(args), arena_(args.device->allocator()) {}
+      : e_(executable),
+        a_(args),
+        threads_(args.pool ? args.pool->num_threads() : 1),
+        arena_(args.device->allocator()) {}
 
   Status Run() {
     const ExecutableSpec& spec = e_.spec_;
-    int threads = a_.pool ? a_.pool->num_threads() : 1;
-    int64_t arena_bytes = e_.arena_bytes(threads);
+    int64_t arena_bytes = e_.arena_bytes(threads_);
     int64_t table_bytes = static_cast<int64_t>(e_.arg_slots_.size() * sizeof(void*));
     void* small_table[kSmallTable];
     bool small = e_.arg_slots_.size() <= kSmallTable;
@@ -99,9 +101,6 @@ class Runner {
       }
     }
     table_ = small ? small_table : reinterpret_cast<void**>(arena_.data() + arena_bytes);
-    // temps, scratch of every thread, what threads share
-    shared_ = arena_.data() + arena_bytes - e_.max_shared_;
-    scratch_ = e_.max_scratch_ > 0 ? shared_ - e_.max_scratch_ * threads : nullptr;
     STROP_TRY(Resolve());
     WriteDynamicDims();
     STROP_TRY(RunProgram(spec.entry));
@@ -215,15 +214,22 @@ class Runner {
 
   void RunKernel(const Executable::FlatStep& step) {
     void* const* args = table_ + step.first_arg;
-    if (step.prepares) return RunRounds(std::get<KernelStep>(step.step->body), args);
+    if (step.prepares) return RunRounds(step, std::get<KernelStep>(step.step->body), args);
     if (step.num_tasks == 1 || !a_.pool) {
-      RunTasks(step, args, 0, step.num_tasks, scratch_);
+      RunTasks(step, args, 0, step.num_tasks, ScratchOf(step, 0));
       return;
     }
     a_.pool->ParallelForRuns(step.num_tasks, [&](int64_t begin, int64_t end, int participant) {
-      RunTasks(step, args, begin, end, scratch_ ? scratch_ + participant * e_.max_scratch_ : nullptr);
+      RunTasks(step, args, begin, end, ScratchOf(step, participant));
     });
   }
+
+  // A participant's; null if the step wants none.
+  char* ScratchOf(const Executable::FlatStep& step, int participant) const {
+    return step.scratch_bytes > 0 ? SharedBy(step) + step.shared_bytes + participant * step.scratch_bytes : nullptr;
+  }
+
+  char* SharedBy(const Executable::FlatStep& step) const { return arena_.data() + step.ScratchAt(threads_); }
 
   static void RunTasks(const Executable::FlatStep& step, void* const* args, int64_t begin, int64_t end, void* scratch) {
     if (step.fn)
@@ -232,20 +238,19 @@ class Runner {
       step.library->Run({args}, begin, end, scratch);
   }
 
-  void RunRounds(const KernelStep& kernel, void* const* args) {
-    for (TaskCall call{args, 0, shared_}; call.round < kernel.rounds; ++call.round) {
+  void RunRounds(const Executable::FlatStep& step, const KernelStep& kernel, void* const* args) {
+    for (TaskCall call{args, 0, SharedBy(step)}; call.round < kernel.rounds; ++call.round) {
       if (!a_.pool) {
         kernel.library->Prepare(call, 0, kernel.prepare_tasks);
-        kernel.library->Run(call, 0, kernel.num_tasks, scratch_);
+        kernel.library->Run(call, 0, kernel.num_tasks, ScratchOf(step, 0));
         continue;
       }
       // One job for both, so that workers wake up once: each takes tasks that prepare, then others.
       Round round(*kernel.library, call, kernel.prepare_tasks, kernel.num_tasks, a_.pool->num_threads());
       const int64_t threads =
           std::min<int64_t>(a_.pool->num_threads(), std::max(kernel.prepare_tasks, kernel.num_tasks));
-      a_.pool->ParallelForRuns(threads, [&](int64_t, int64_t, int participant) {
-        round.Work(scratch_ ? scratch_ + participant * e_.max_scratch_ : nullptr);
-      });
+      a_.pool->ParallelForRuns(threads,
+                               [&](int64_t, int64_t, int participant) { round.Work(ScratchOf(step, participant)); });
     }
   }
 
@@ -272,7 +277,7 @@ class Runner {
         return OkStatus();
       case StepKind::kInfeed: return RunInfeed(flat, args);
       case StepKind::kOutfeed: return RunOutfeed(flat, args);
-      case StepKind::kRegion: return RunRegion(std::get<RegionStep>(step.body), args);
+      case StepKind::kRegion: return RunRegion(flat, std::get<RegionStep>(step.body), args);
       case StepKind::kView: PlaceView(std::get<ViewStep>(step.body), step.args.back().slot, args); return OkStatus();
       case StepKind::kCollective: return RunCollective(std::get<CollectiveStep>(step.body), a_, args);
     }
@@ -325,12 +330,12 @@ class Runner {
     }
   }
 
-  Status RunRegion(const RegionStep& step, std::span<void* const> args) {
+  Status RunRegion(const Executable::FlatStep& flat, const RegionStep& step, std::span<void* const> args) {
     static constexpr std::atomic<bool> kNever{false};
     RegionContext context{.cancelled = a_.cancelled ? a_.cancelled : &kNever,
                           .calls = step.calls.data(),
-                          .scratch = scratch_,
-                          .shared = shared_};
+                          .scratch = ScratchOf(flat, 0),
+                          .shared = SharedBy(flat)};
     const bool ended = step.fn(args.data(), &context);
     if (a_.stats) a_.stats->trips += context.trips;
     return ended ? OkStatus() : MakeError(StatusCode::kCancelled, e_.name(), " was cancelled");
@@ -369,10 +374,9 @@ class Runner {
 
   const Executable& e_;
   const RunArgs& a_;
+  const int threads_;
   Arena arena_;
   void** table_ = nullptr;
-  char* scratch_ = nullptr;
-  char* shared_ = nullptr;                   // by all threads
   std::vector<int32_t> alias_of_parameter_;  // output that stands for a parameter; empty if none does (the usual case)
 };
 

@@ -69,6 +69,10 @@ void Fields(Archive& a, StepInfo& s) {
   a(s.name, s.op, s.op_name, s.source, s.flops, s.bytes);
 }
 template <class Archive>
+void Fields(Archive& a, ScratchRoom& s) {
+  a(s.behind, s.gap_at, s.gap_bytes);
+}
+template <class Archive>
 void Fields(Archive& a, DynamicDim& d) {
   a(d.dim, d.slot);
 }
@@ -232,7 +236,7 @@ Status ReadPrograms(ByteReader& in, const SpecMakers& makers, const StepMaker& c
       Step step;
       StepKind kind = StepKind::kKernel;
       in.Enum(kind, StepKind::kView);
-      in(step.args, step.info);
+      in(step.args, step.info, step.scratch);
       if (in.failed()) break;
       Result<StepBody> body = ReadBody(kind, in, makers, code, step.recipe);
       if (!body.ok()) return std::move(body).status().Note(StrCat("step ", step.info.name));
@@ -265,7 +269,7 @@ Status WriteSpec(const ExecutableSpec& spec, ArtifactWriter& out) {
     tables(program.name, static_cast<uint32_t>(program.steps.size()));
     for (const Step& step : program.steps) {
       tables.Enum(step.kind(), StepKind::kView);
-      tables(step.args, step.info);
+      tables(step.args, step.info, const_cast<ScratchRoom&>(step.scratch));
       STROP_TRY(WriteBody(step, tables));
     }
   }

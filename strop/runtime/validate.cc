@@ -148,6 +148,10 @@ class Validator {
   int64_t ArgSize(const Step& step, size_t i) const { return spec_.slots[step.args[i].slot].size; }
 
   Status CheckStep(const Step& step) const {
+    const auto& [behind, gap_at, gap_bytes] = step.scratch;
+    if (behind < -1 || behind > spec_.temp_bytes || gap_at < 0 || gap_bytes < 0 || gap_at > spec_.temp_bytes ||
+        gap_bytes > spec_.temp_bytes - gap_at)
+      return InvalidArgument("scratch memory outside of the arena of ", spec_.temp_bytes, " bytes");
     for (const StepArg& arg : step.args) {
       if (!InRange(arg.slot, spec_.slots.size())) return InvalidArgument("slot ", arg.slot, " does not exist");
       const Slot& slot = spec_.slots[arg.slot];

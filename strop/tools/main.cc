@@ -17,6 +17,7 @@ constexpr Flag kCompileFlags[] = {
     {"--target-cpu", "NAME",
      "The machine that it is for, which may be another one: x86-64-v3, skylake-avx512, znver4 and so on, or sm_90 of "
      "backend gpu."},
+    {"--memory-report", "", "Says what memory a run of it needs; -o may then be left out."},
 };
 constexpr Flag kExplainFlags[] = {
     {"--all", "", "Lists in full."},

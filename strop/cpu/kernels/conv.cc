@@ -22,6 +22,7 @@ namespace {
 // Sums of offsets with a kOutside among them stay negative.
 constexpr int64_t kOutside = -(int64_t{1} << 56);
 constexpr int64_t kLargestTable = int64_t{1} << 20;
+constexpr int64_t kSumElements = 256;  // summed in registers before they are added to what was before
 
 class DimOffsets {
  public:
@@ -254,7 +255,7 @@ class GemmConv final : public Conv {
     const auto [product, m0, rows, n0, cols] = panels_->PartOf(call.round, task);
     if (rows == 0) return;
     const int64_t mr = micro_.mr, nr = micro_.nr, features = p_.in_features;
-    const int64_t taps_at_once = std::max<int64_t>(Panels<T>::kSumUnits / features, 1);
+    const int64_t taps_at_once = std::max<int64_t>(kSumElements / features, 1);
     T* tile = reinterpret_cast<T*>((reinterpret_cast<uintptr_t>(scratch) + 63) / 64 * 64);
     const T** table = reinterpret_cast<const T**>(reinterpret_cast<uint8_t*>(tile) + TileBytes());
     const StoreTarget c = operands.Target(product, m0, rows, static_cast<uint8_t*>(scratch) + TableBytes());
@@ -303,7 +304,7 @@ class GemmConv final : public Conv {
     StrAppend(tiles_, "patches where they lie, ", in_place_ ? "and the kernel, " : "", block_rows_, "x", micro_.nr,
               " a task, ", micro_.mr, "x", micro_.nr, " in registers");
   }
-  int64_t TapsAtOnce() const { return std::max<int64_t>(Panels<T>::kSumUnits / p_.in_features, 1); }
+  int64_t TapsAtOnce() const { return std::max<int64_t>(kSumElements / p_.in_features, 1); }
   int64_t PackedTaps() const { return spread_taps_ ? taps_.count : TapsAtOnce(); }
 
   void RunColumns(const Operands& operands, const ConvCall& call, int64_t task, void* scratch) const {

@@ -14,6 +14,7 @@ constexpr int64_t kTasks = 32;                        // enough to be even among
 constexpr int64_t kPieces = 16;                       // of what is packed for all, at least where it is large
 constexpr int64_t kStripRows = 8;                     // along k: what the cache holds at distances of pages
 constexpr int64_t kBlockUnits = 2048;                 // along k
+constexpr int64_t kFetchedUnits = 256;                // along k, of what is fetched ahead
 constexpr int64_t kFewRows = 128;
 constexpr int64_t kFewRowsUnits = 128;  // along k, of columns that are fetched ahead for them
 constexpr int64_t kOwnBytes = 3 << 18;  // a task's panels: most of the second-level cache
@@ -51,7 +52,7 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   // ones are fetched meanwhile.
   const bool few = shares_a_ && p_.m <= kFewRows;
   fetches_ = p_.fetches && (few || (!shares_a_ && p_.a_across)) && HoldsSums<T>(p_.c) && !p_.whole_k;
-  const int64_t k_units = few && fetches_ ? kFewRowsUnits : fetches_ ? kSumUnits : kBlockUnits;
+  const int64_t k_units = few && fetches_ ? kFewRowsUnits : fetches_ ? kFetchedUnits : kBlockUnits;
   k_blocks_ = p_.whole_k ? 1 : CeilDiv(p_.k, k_units * group);
   kb_ = RoundUp(CeilDiv(p_.k, k_blocks_), 4 * group);
   k_blocks_ = CeilDiv(p_.k, kb_);

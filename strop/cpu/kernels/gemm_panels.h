@@ -74,7 +74,8 @@ class Panels {
   Part PartOf(int64_t round, int64_t task) const;
   // For callers that multiply by themselves, with whole_k: the shared panel of `vector`, counted from the part's first.
   const T* SharedPanel(const void* shared, int64_t task, int64_t vector) const;
-  static constexpr int64_t kSumUnits = 256;  // summed in registers before they are added to what was before
+  // Summed in registers before they are added to what was before: the order in which XLA:CPU sums up to here, too.
+  static constexpr int64_t kSumUnits = 512;
 
  private:
   // Vectors [begin, end) of the shared operand, in the batches from `batch` on.
