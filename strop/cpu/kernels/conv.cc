@@ -223,12 +223,14 @@ class GemmConv final : public Conv {
     return target;
   }
 
-  // Of the sums' own type, so that what is packed is what lies there.
-  bool SpreadsTaps() const {
+  // Of the sums' own type, so that what is packed is what lies there. The taps may be some of those that lie together.
+  bool SpreadsTaps() {
     if (micro_.group != 1 || p_.kernel_type != ElementTypeOf<T>() || taps_.count < 2) return false;
-    if (p_.kernel_in_stride != taps_.count && p_.kernel_out_stride != taps_.count) return false;
-    if (taps_.count * std::max(micro_.nr, micro_.mr) > kSpreadElements) return false;
-    return std::ranges::all_of(taps_.kernel_offset, [&](int64_t at) { return at >= 0 && at < taps_.count; });
+    const auto [low, high] = std::ranges::minmax(taps_.kernel_offset);
+    tap_low_ = low, tap_span_ = high - low + 1;
+    tap_stride_ = std::min(p_.kernel_in_stride, p_.kernel_out_stride);
+    return tap_stride_ > 1 && tap_span_ <= tap_stride_ &&
+           tap_stride_ * std::max(micro_.nr, micro_.mr) <= kSpreadElements;
   }
 
   void Block(const Operands& operands, int64_t product, int64_t down, int64_t across, void* scratch) const {
@@ -560,29 +562,30 @@ class GemmConv final : public Conv {
   // anything.
   void PackSpreadWeights(PackPanel<T> pack, const uint8_t* kernel, int64_t base, int64_t count, int64_t width,
                          T* dst) const {
-    const T* from = reinterpret_cast<const T*>(kernel) + base;
-    if (p_.kernel_in_stride == taps_.count) return TurnWeights(pack, from, count, width, dst);
+    const T* from = reinterpret_cast<const T*>(kernel) + base + tap_low_;
+    if (p_.kernel_in_stride == tap_stride_) return TurnWeights(pack, from, count, width, dst);
     constexpr int64_t kAhead = 8;  // a feature's kernels lie far from the next one's
     alignas(64) T turned[kSpreadElements + kPanelSlack];
     for (int64_t i = 0; i < p_.in_features; ++i, from += p_.kernel_in_stride) {
-      if (i + kAhead < p_.in_features) FetchRows<false>(from + kAhead * p_.kernel_in_stride, 0, 1, taps_.count * count);
-      pack(from, taps_.count, 1, count, taps_.count, width, turned);
+      if (i + kAhead < p_.in_features) FetchRows<false>(from + kAhead * p_.kernel_in_stride, 0, 1, tap_stride_ * count);
+      pack(from, tap_stride_, 1, count, tap_span_, width, turned);
       for (int64_t tap = 0; tap < taps_.count; ++tap)
-        std::memcpy(dst + (tap * p_.in_features + i) * width, turned + taps_.kernel_offset[tap] * width,
+        std::memcpy(dst + (tap * p_.in_features + i) * width, turned + (taps_.kernel_offset[tap] - tap_low_) * width,
                     width * sizeof(T));
     }
   }
   // Of OIHW: pieces that are contiguous along features and taps are turned, and their rows dealt out.
   void TurnWeights(PackPanel<T> pack, const T* from, int64_t count, int64_t width, T* dst) const {
     alignas(64) T turned[kSpreadElements + kPanelSlack];
-    const int64_t most = std::max<int64_t>(kSpreadElements / (taps_.count * width), 1);
+    const int64_t most = std::max<int64_t>(kSpreadElements / (tap_stride_ * width), 1);
     for (int64_t first = 0, n; first < p_.in_features; first += n) {
       n = std::min(most, p_.in_features - first);
-      pack(from + first * taps_.count, p_.kernel_out_stride, 1, count, n * taps_.count, width, turned);
+      pack(from + first * tap_stride_, p_.kernel_out_stride, 1, count, (n - 1) * tap_stride_ + tap_span_, width,
+           turned);
       for (int64_t i = 0; i < n; ++i)
         for (int64_t tap = 0; tap < taps_.count; ++tap)
           std::memcpy(dst + (tap * p_.in_features + first + i) * width,
-                      turned + (i * taps_.count + taps_.kernel_offset[tap]) * width, width * sizeof(T));
+                      turned + (i * tap_stride_ + taps_.kernel_offset[tap] - tap_low_) * width, width * sizeof(T));
     }
   }
 
@@ -599,8 +602,9 @@ class GemmConv final : public Conv {
   int64_t row_taps_ = 1, rows_bytes_ = 0;
   int64_t block_rows_ = 0;  // of a task by columns
   bool swapped_ = false, indirect_ = false, in_place_ = false;
-  bool spread_taps_ = false;  // the kernel's are what is contiguous in memory
-  std::vector<T> zeros_;      // what is outside, if indirect
+  bool spread_taps_ = false;                             // the kernel's are what is contiguous in memory
+  int64_t tap_stride_ = 0, tap_low_ = 0, tap_span_ = 0;  // then: of neighbouring features; the taps among them
+  std::vector<T> zeros_;                                 // what is outside, if indirect
 };
 
 // Four bytes at once; null if that does not suit.
@@ -624,12 +628,17 @@ std::shared_ptr<const Conv> Make(const ConvProblem& p, const GemmIsa& isa) {
 
 }  // namespace
 
-std::shared_ptr<const Conv> MakeProductConv(const ConvProblem& p, const GemmIsa& isa) { return Make<float>(p, isa); }
+Result<std::shared_ptr<const Conv>> MakeProductConv(const ConvProblem& p, const GemmIsa& isa) {
+  if (const int dilated = DilatedDim(p); dilated >= 0) return MakePhasedConv(p, dilated, isa, &MakeProductConv);
+  return Make<float>(p, isa);
+}
 
 Result<std::shared_ptr<const Conv>> Conv::Create(const ConvProblem& p, const GemmIsa& isa) {
   if (p.spatial.size() > 8)
     return Unimplemented("convolution with ", p.spatial.size(), " spatial dimensions; at most 8");
-  if (const int dilated = DilatedDim(p); dilated >= 0) return MakePhasedConv(p, dilated, isa);
+  if (std::shared_ptr<const Conv> conv = MakePointsConv(p, isa)) return conv;
+  if (std::shared_ptr<const Conv> conv = MakeChannelsLastConv(p, isa)) return conv;
+  if (const int dilated = DilatedDim(p); dilated >= 0) return MakePhasedConv(p, dilated, isa, &Conv::Create);
   if (IsDepthwiseByRows(p)) return MakeDepthwiseRowsConv(p, isa);
   if (IsDepthwiseGradient(p)) return MakeDepthwiseGradientConv(p, isa);
   if (IsDepthwise(p)) {
@@ -640,7 +649,6 @@ Result<std::shared_ptr<const Conv>> Conv::Create(const ConvProblem& p, const Gem
   if (SumsOverImages(p)) return MakeKernelGradientConv(p, isa);
   if (std::shared_ptr<const Conv> conv = MakePlanarSums(p, isa)) return conv;
   if (std::shared_ptr<const Conv> conv = MakeGradientPanels(p, isa)) return conv;
-  if (std::shared_ptr<const Conv> conv = MakeChannelsLastConv(p, isa)) return conv;
   if (std::shared_ptr<const Conv> conv = MakePlanarConv(p, isa)) return conv;
   switch (GemmAccumulator(p.input_type, p.kernel_type, p.output_type)) {
     case ElementType::F32: return Make<float>(p, isa);

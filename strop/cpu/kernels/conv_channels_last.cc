@@ -12,7 +12,9 @@
 namespace strop::cpu {
 namespace {
 
-constexpr int64_t kMostPositions = 1024;  // of all images
+constexpr int64_t kMostPositions = 4096;  // of all images
+constexpr int64_t kFewPositions = 1024;   // for which it pays whatever is multiplied
+constexpr int64_t kLeastWork = 256;       // multiplications
 constexpr int64_t kLeastFeatures = 32;
 constexpr int64_t kPixels = 64;  // that a task copies
 constexpr int64_t kWhole = 16;   // features: what follows a task's pixels is not written by it
@@ -29,13 +31,8 @@ int64_t PixelsOf(const ConvProblem& p) {
 
 class ChannelsLastConv final : public Conv {
  public:
-  ChannelsLastConv(const ConvProblem& p, const GemmIsa& isa, PackPanel<float> pack)
-      : p_(p), pack_(pack), pixels_(PixelsOf(p)) {
-    ConvProblem copied = p;
-    copied.input_feature_stride = 1;
-    copied.input_batch_stride = pixels_ * p.in_features;
-    for (ConvSpatialDim& d : copied.spatial) d.input_stride *= p.in_features;
-    product_ = MakeProductConv(copied, isa);
+  ChannelsLastConv(const ConvProblem& p, std::shared_ptr<const Conv> product, PackPanel<float> pack)
+      : p_(p), pack_(pack), product_(std::move(product)), pixels_(PixelsOf(p)) {
     pieces_ = CeilDiv(pixels_, kPixels);
     copy_tasks_ = p.batch * pieces_;
     copy_bytes_ = RoundUp(p.batch * pixels_ * p.in_features * static_cast<int64_t>(sizeof(float)) + kCarverSlack, 64);
@@ -80,15 +77,26 @@ std::shared_ptr<const Conv> MakeChannelsLastConv(const ConvProblem& p, const Gem
     return nullptr;
   if (p.spatial.empty() || p.feature_groups != 1 || p.batch_groups != 1 || p.input_feature_stride == 1) return nullptr;
   if (p.in_features < kLeastFeatures || p.out_features < kLeastFeatures || p.in_features % kWhole != 0) return nullptr;
-  int64_t positions = p.batch, taps = 1;
+  int64_t positions = p.batch, taps = 1, holes = 1;
   for (const ConvSpatialDim& d : p.spatial) {
-    if (d.base_dilation != 1) return nullptr;
     positions *= d.output;
     taps *= d.kernel;
+    holes *= d.base_dilation;
   }
-  if (positions == 0 || positions > kMostPositions || taps == 0 || PixelsOf(p) == 0) return nullptr;
+  const int64_t pixels = PixelsOf(p);
+  if (positions == 0 || positions > kMostPositions || taps == 0 || pixels == 0) return nullptr;
+  // Multiplications with each element that is copied, and for each that is stored.
+  const int64_t of_input = positions * taps * p.out_features / (holes * p.batch * pixels);
+  const int64_t of_output = taps * p.in_features / holes;
+  if (positions > kFewPositions && (of_input < kLeastWork || of_output < kLeastWork)) return nullptr;
   const PackPanel<float> pack = PackerOf(isa.f32, ElementType::F32);
-  return pack ? std::make_shared<ChannelsLastConv>(p, isa, pack) : nullptr;
+  if (!pack) return nullptr;
+  ConvProblem copied = p;
+  copied.input_feature_stride = 1;
+  copied.input_batch_stride = pixels * p.in_features;
+  for (ConvSpatialDim& d : copied.spatial) d.input_stride *= p.in_features;
+  Result<std::shared_ptr<const Conv>> product = MakeProductConv(copied, isa);
+  return product.ok() ? std::make_shared<ChannelsLastConv>(p, *std::move(product), pack) : nullptr;
 }
 
 }  // namespace strop::cpu

@@ -12,7 +12,7 @@ namespace {
 
 class PhasedConv final : public Conv {
  public:
-  static Result<std::shared_ptr<const Conv>> Create(const ConvProblem& p, int d, const GemmIsa& isa) {
+  static Result<std::shared_ptr<const Conv>> Create(const ConvProblem& p, int d, const GemmIsa& isa, MakeConv make) {
     auto phased = std::make_shared<PhasedConv>();
     for (int64_t r = 0; r < std::min(p.spatial[d].base_dilation, p.spatial[d].output); ++r) {
       ConvProblem phase = p;
@@ -33,7 +33,7 @@ class PhasedConv final : public Conv {
       s.output_stride *= dilation;
       s.pad_low = (s.pad_low - r - first) / dilation;  // exact
       s.base_dilation = 1;
-      STROP_ASSIGN(std::shared_ptr<const Conv> conv, Conv::Create(phase, isa));
+      STROP_ASSIGN(std::shared_ptr<const Conv> conv, make(phase, isa));
       const Part part{conv, s.kernel > 0 ? kernel_offset * Bytes(p.kernel_type) : 0,
                       output_offset * Bytes(p.output_type), phased->shared_bytes_};
       phased->num_tasks_ += conv->num_tasks();
@@ -97,8 +97,8 @@ int DilatedDim(const ConvProblem& p) {
   return -1;
 }
 
-Result<std::shared_ptr<const Conv>> MakePhasedConv(const ConvProblem& p, int d, const GemmIsa& isa) {
-  return PhasedConv::Create(p, d, isa);
+Result<std::shared_ptr<const Conv>> MakePhasedConv(const ConvProblem& p, int d, const GemmIsa& isa, MakeConv make) {
+  return PhasedConv::Create(p, d, isa, make);
 }
 
 }  // namespace strop::cpu

@@ -65,9 +65,12 @@ inline bool PositionsInside(const ConvProblem& p, const int64_t* at, int64_t lin
   return begin < end;
 }
 
-// The dimension whose dilated input can be taken apart (conv_phases.cc), or -1; and the convolution that does so.
+// The dimension whose dilated input can be taken apart (conv_phases.cc), or -1; and the convolution that does so, by
+// parts that `make` makes.
 int DilatedDim(const ConvProblem& problem);
-Result<std::shared_ptr<const Conv>> MakePhasedConv(const ConvProblem& problem, int dim, const GemmIsa& isa);
+using MakeConv = Result<std::shared_ptr<const Conv>> (*)(const ConvProblem& problem, const GemmIsa& isa);
+Result<std::shared_ptr<const Conv>> MakePhasedConv(const ConvProblem& problem, int dim, const GemmIsa& isa,
+                                                   MakeConv make);
 
 // One input feature and one output feature a group: no sum over features to block for.
 bool IsDepthwise(const ConvProblem& problem);
@@ -89,8 +92,11 @@ Result<std::shared_ptr<const Conv>> MakeDepthwiseRowsConv(const ConvProblem& pro
 bool IsDepthwiseGradient(const ConvProblem& problem);
 Result<std::shared_ptr<const Conv>> MakeDepthwiseGradientConv(const ConvProblem& problem, const GemmIsa& isa);
 
-// The implicit product of f32 (conv.cc), whose Prepare reads the kernel and not the input if features lie side by side.
-std::shared_ptr<const Conv> MakeProductConv(const ConvProblem& problem, const GemmIsa& isa);
+// The implicit product of f32 (conv.cc), whose Prepare reads the kernel and not the input if features lie side by side;
+// of a dilated input, in parts.
+Result<std::shared_ptr<const Conv>> MakeProductConv(const ConvProblem& problem, const GemmIsa& isa);
+// Windows of one element over planes (conv_points.cc): null where that does not suit.
+std::shared_ptr<const Conv> MakePointsConv(const ConvProblem& problem, const GemmIsa& isa);
 // Many features over few positions, copied side by side (conv_channels_last.cc): null where that does not suit.
 std::shared_ptr<const Conv> MakeChannelsLastConv(const ConvProblem& problem, const GemmIsa& isa);
 

@@ -306,8 +306,22 @@ TEST(Conv, CopiesFeaturesTogether) {
   for (Case c : std::vector<Case>{{2, 48, 40, 1, 1, {{9, 3, 1, 1, 1}, {7, 3, 2, 1, 1, 1, 1, true}}},
                                   {3, 32, 70, 1, 1, {{15, 3, 1, 1, 1}, {17, 3, 1, 1, 2}}},
                                   {2, 64, 33, 1, 1, {{18, 1, 2}, {17, 1, 2}}},
-                                  {1, 80, 36, 1, 1, {{70, 4, 1, 1, 2, 1, 2}}}})
+                                  {1, 80, 36, 1, 1, {{70, 4, 1, 1, 2, 1, 2}}},
+                                  {2, 32, 40, 1, 1, {{8, 3, 1, 1, 2, 2, 1, true}, {7, 3, 1, 1, 1, 2, 1, true}}},
+                                  {1, 48, 33, 1, 1, {{9, 1, 1, 0, 1, 2}, {5, 4, 1, 3, 2, 3, 1, true}}},
+                                  {1, 16, 520, 1, 1, {{9, 3, 1, 1, 1}, {8, 3, 1, 1, 1}}},
+                                  {4, 32, 64, 1, 1, {{22, 3, 1, 1, 1}, {20, 3, 1, 1, 1}}}})
     for (Order order : {Order::ChannelsFirst, Order::InputGradientFirst}) Check(c, order);
+}
+
+// One element a window: a product of matrices.
+TEST(Conv, Points) {
+  for (Case c : std::vector<Case>{{3, 20, 17, 1, 1, {{9, 1}, {7, 1}}}, {1, 130, 70, 1, 1, {{600, 1}}}})
+    for (ElementType type : {ElementType::F32, ElementType::F64})
+      for (Order order : {Order::ChannelsFirst, Order::InputGradientFirst, Order::ChannelsLast}) {
+        c.type = c.result = type;
+        Check(c, order);
+      }
 }
 
 TEST(Conv, RefusesComplex) {
