@@ -179,6 +179,7 @@ TEST(TriangularSolve, AllVariants) {
       CheckSolve(type, options, 19, 6, 1, &pool);  // small ones side by side, the last lanes empty
       CheckSolve(type, options, 3, 16, 16, nullptr);
       CheckSolve(type, options, 1, 1, 1, nullptr);
+      CheckSolve(type, options, 1, 6, 13, nullptr);  // a small one alone
     }
     CheckSolve(type, {}, 1, 200, 150, &pool);
   }
@@ -194,6 +195,27 @@ TEST(TriangularSolve, Panels) {
       TriangularOptions options{variant % 2 == 0, variant / 2 % 2 == 0, variant / 4 % 2 == 0,
                                 static_cast<TriangularTranspose>(1 + variant / 8)};
       CheckSolve(type, options, 1, options.left_side ? 523 : 20, options.left_side ? 20 : 523, &pool);
+    }
+  }
+}
+
+TEST(TriangularSolve, SmallOnesHaveTheSameBitsAloneAndSideBySide) {
+  for (ElementType type : {ElementType::F32, ElementType::F64}) {
+    for (int variant = 0; variant < 16; ++variant) {
+      const TriangularOptions options{variant % 2 == 0, variant / 2 % 2 == 0, variant / 4 % 2 == 0,
+                                      static_cast<TriangularTranspose>(1 + variant / 8)};
+      const int64_t n = 7, columns = 11, batch = 3;
+      const int64_t rows = options.left_side ? n : columns, across = options.left_side ? columns : n;
+      Array a = Random(type, batch * n * n, 3), b = Random(type, batch * n * columns, 4);
+      for (int64_t i = 0; i < batch * n * n; i += i % (n * n) == n * n - 1 ? 1 : n + 1) a.set(i, 3);
+      std::vector<uint8_t> alone(b.bytes.begin(), b.bytes.end());
+      const size_t matrix = a.bytes.size() / batch, system = alone.size() / batch;
+      for (size_t k = 0; k < batch; ++k)
+        ASSERT_TRUE(TriangularSolve(type, options, 1, rows, across, a.bytes.data() + k * matrix,
+                                    alone.data() + k * system, nullptr)
+                        .ok());
+      ASSERT_TRUE(TriangularSolve(type, options, batch, rows, across, a.bytes.data(), b.bytes.data(), nullptr).ok());
+      EXPECT_TRUE(std::equal(alone.begin(), alone.end(), b.bytes.begin())) << variant;
     }
   }
 }

@@ -1,5 +1,6 @@
-// SmallSystems: triangular systems that are small and many, one in each lane of a vector, for which packing and calling
-// a solver would cost more than the arithmetic. Substitution row by row, the triangle turned once for all columns.
+// SmallSystems: triangular systems that are small, for which packing and calling a solver would cost more than the
+// arithmetic. Many are solved side by side, one in each lane of a vector, the triangle turned once for all columns; one
+// alone has its columns in the lanes. Substitution row by row, with the same bits either way.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -11,6 +12,7 @@ template <class T>
 struct SmallSystems {
   static constexpr int kLanes = 32 / sizeof(T);
   static constexpr int64_t kMaxSize = 16;
+  static constexpr int64_t kMaxColumns = 16;  // of one system
   typedef T Vec __attribute__((vector_size(32)));
 
   int64_t size = 0, columns = 0;
@@ -48,6 +50,27 @@ struct SmallSystems {
       for (int64_t r = 0; r < size; ++r)
         for (int l = 0; l < count; ++l) at[vector[l] + r * b_row_stride] = x[r][l];
     }
+  }
+
+  // The first system.
+  inline void SolveOne(const T* triangle, T* b) const {
+    Vec x[kMaxSize][kMaxColumns / kLanes] = {};
+    const int64_t vectors = (columns + kLanes - 1) / kLanes;
+    for (int64_t r = 0; r < size; ++r)
+      for (int64_t c = 0; c < columns; ++c) x[r][c / kLanes][c % kLanes] = b[r * b_row_stride + c * b_column_stride];
+    for (int64_t i = 0; i < size; ++i) {
+      const int64_t r = lower ? i : size - 1 - i;
+      for (int64_t v = 0; v < vectors; ++v) {
+        Vec value = x[r][v];
+        for (int64_t k = 0; k < i; ++k) {
+          const int64_t c = lower ? k : size - 1 - k;
+          value -= triangle[r * row_stride + c * column_stride] * x[c][v];
+        }
+        x[r][v] = unit_diagonal ? value : value / triangle[r * row_stride + r * column_stride];
+      }
+    }
+    for (int64_t r = 0; r < size; ++r)
+      for (int64_t c = 0; c < columns; ++c) b[r * b_row_stride + c * b_column_stride] = x[r][c / kLanes][c % kLanes];
   }
 };
 

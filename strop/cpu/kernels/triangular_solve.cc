@@ -14,7 +14,7 @@ namespace strop::cpu {
 namespace {
 
 constexpr int64_t kColumns = 64;              // right-hand sides a task; enough to pay for packing the triangle
-constexpr int64_t kFewColumns = 16;           // of small systems that are solved side by side
+constexpr int64_t kFewColumns = 16;           // of a panel
 constexpr int64_t kTaskProducts = 1 << 15;    // small systems are grouped to about this many multiplications a task
 constexpr int64_t kCopiedElements = 1 << 20;  // of triangles that are read another way
 constexpr int64_t kFewestColumns = 4;         // of panels; packing and copying cost more than fewer gain
@@ -62,6 +62,7 @@ void SolveSmall(const TriangularSystem<T>& system, bool transposed, bool unit_di
   small.column_stride = transposed ? system.size : 1;
   small.b_row_stride = system.b_by_rows ? system.b_stride : 1;
   small.b_column_stride = system.b_by_rows ? 1 : system.b_stride;
+  if (batch == 1) return WithVectors([&] { small.SolveOne(triangles, b); });
   constexpr int64_t kLanes = SmallSystems<T>::kLanes;
   const int64_t work = system.size * (system.size + 2 * system.columns) * kLanes;
   ForEachPiece(pool, (batch + kLanes - 1) / kLanes, std::max<int64_t>(1, kTaskProducts / work),
@@ -173,7 +174,7 @@ Status Solve(const TriangularOptions& options, int64_t batch, int64_t m, int64_t
   const TriangularSystem<T> first = SystemOf<T>(options, transposed, m, n);
   const int64_t size = first.size * first.size;
   if constexpr (std::is_floating_point_v<T>) {
-    if (batch > 1 && first.size <= SmallSystems<T>::kMaxSize && first.columns <= kFewColumns) {
+    if (first.size <= SmallSystems<T>::kMaxSize && first.columns <= SmallSystems<T>::kMaxColumns) {
       SolveSmall(first, transposed, options.unit_diagonal, batch, static_cast<const T*>(a), static_cast<T*>(b), pool);
       return OkStatus();
     }

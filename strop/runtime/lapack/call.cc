@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <optional>
 
 #include "strop/base/thread_pool.h"
 #include "strop/runtime/executable.h"
@@ -34,8 +35,9 @@ void Call::RunEmpty(const CustomCallFrame& frame) const {
 }
 
 void Call::RunMatrices(const CustomCallFrame& frame, int64_t begin, int64_t end, const Scratch& scratch) const {
-  Library::OneThread one(library_);
   const int64_t together = routine_->together_;
+  std::optional<Library::OneThread> one;  // what is solved together does without the library
+  if (together == 1) one.emplace(library_);
   for (int64_t matrix = begin; matrix < end; matrix += together) {
     const int64_t count = std::min(together, end - matrix);
     for (const Routine::Carried& carried : routine_->carried_) {

@@ -38,12 +38,14 @@ class GetrfOf final : public Routine {
     T* a = At<T>(f.results[0], i, int64_t{m_} * n_);
     Int* pivots = At<Int>(f.results[1], i, k_);
     Int* info = At<Int>(f.results[2], i, 1);
-    if constexpr (kIsComplex<T>)  // small real ones are solved together
-      if (std::max(m_, n_) <= kSmallLu<T>) return SmallLu(m_, n_, a, pivots, info);
-    fn_(&m_, &n_, a, &m_, pivots, info);
+    if (std::max(m_, n_) <= kSmallLu<T>)
+      SmallLu(m_, n_, a, pivots, info);
+    else
+      fn_(&m_, &n_, a, &m_, pivots, info);
   }
 
   void SolveTogether(int64_t first, int64_t count, const CustomCallFrame& f, const Scratch& scratch) const override {
+    if (count == 1 && std::max(m_, n_) <= kSmallLu<T>) return Solve(first, f, scratch);
     if constexpr (!kIsComplex<T>)
       SideBySide<T>::Lu(m_, n_, count, At<T>(f.results[0], first, int64_t{m_} * n_), At<Int>(f.results[1], first, k_),
                         At<Int>(f.results[2], first, 1), scratch.At<T>(work_));

@@ -1,9 +1,9 @@
-// LU factorisation of a small complex matrix, for which a call of the library costs more than the arithmetic (real
-// ones: side_by_side.h).
+// LU factorisation of one small matrix, for which a call of the library costs more than the arithmetic (several real
+// ones: side_by_side.h, with the same bits).
 //
-// As LAPACK's unblocked getf2 has it: column by column, the pivot is the first of the largest |re| + |im|, a column
-// whose pivot is zero is left and the first such is told in info. Orders that are common are compiled for themselves,
-// which unrolls the loops.
+// As LAPACK's unblocked getf2 has it: column by column, the pivot is the first of the largest |x| (complex: |re| +
+// |im|), a column whose pivot is zero is left and the first such is told in info. Orders that are common are compiled
+// for themselves, which unrolls the loops.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -19,13 +19,19 @@ inline constexpr Int kSmallLu = sizeof(T) == 16 ? 12 : 24;
 
 template <class T>
 Real<T> Magnitude(T x) {
-  return std::abs(x.real()) + std::abs(x.imag());
+  if constexpr (kIsComplex<T>)
+    return std::abs(x.real()) + std::abs(x.imag());
+  else
+    return std::abs(x);
 }
 
 // Complex products without the library's treatment of infinities, as LAPACK has them.
 template <class T>
 T Times(T a, T b) {
-  return T(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
+  if constexpr (kIsComplex<T>)
+    return T(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
+  else
+    return a * b;
 }
 
 // kRows and kColumns are the sizes, or 0 where `m` and `n` tell them. Columns lie in a row, m elements each.
