@@ -9,6 +9,9 @@
 //   body: %x = f32[1,16,128] dynamic-slice(%xs, %i, 0, 0)        before the loop: %p = f32[200,16,512] dot(%xs, %w)
 //         %d = f32[16,512] dot(reshape(%x), %w)                  body: reshape(dynamic-slice(%p, %i, 0, 0))
 //
+// Collectives move where the loop certainly runs, as often on each device: the weights that every trip gathers are
+// gathered once, unless they are so large that memory asks for gathering them again.
+//
 // Otherwise it is worth it only for what costs something and holds no more than it is made from: the loop would carry
 // it. Sources (constants, iotas, broadcasts, reshapes) are cheaper to make again than to carry; they are cloned where
 // something that moves needs them. Only effect-free instructions move: a loop of no trips then computes something in
@@ -29,6 +32,7 @@ namespace {
 constexpr int64_t kMinElements = 16;  // fewer are not worth a place in the state
 constexpr int64_t kMostRows = 8;      // of a product; more are multiplied as well inside the loop
 constexpr int64_t kFewestProducts = 4096, kFewestSteps = 8;
+constexpr int64_t kMostGathered = int64_t{256} << 20;               // beyond what they are gathered from, in all
 constexpr int64_t kMostBytes = int64_t{16} << 20, kMostGrowth = 8;  // of all products, beside what they are made from
 
 bool IsCheap(const Instruction& i) {
@@ -52,7 +56,9 @@ bool ReadsElementsOnly(const Instruction& tuple) {
 class Mover {
  public:
   Mover(Instruction* loop, const Effects& effects)
-      : loop_(loop), body_(loop->body()), root_(loop->body()->root()), effects_(effects) {}
+      : loop_(loop), body_(loop->body()), root_(loop->body()->root()), effects_(effects) {
+    if (const std::optional<Counter> counter = FindCounter(*loop)) trips_ = counter->trips;
+  }
 
   // How many values moved; the loop is replaced if any.
   int64_t Run() {
@@ -68,14 +74,28 @@ class Mover {
 
  private:
   bool MayMove(const Instruction& i) const {
-    if (i.IsParameter() || effects_.Has(i) || Is(i.op(), kAsync | kSideEffect | kCollective)) return false;
+    if (i.IsParameter() || Is(i.op(), kAsync | kSideEffect)) return false;
+    if (Is(i.op(), kCollective) ? !MayCommunicateOnce(i) : effects_.Has(i)) return false;
     if (i.op() == Op::OptimizationBarrier || i.op() == Op::AfterAll || i.op() == Op::AddDependency) return false;
     return i.control_predecessors().empty() && i.control_successors().empty();
+  }
+
+  // Devices come to the loop equally often, or they could not meet in it; of a loop that may run no trips on some of
+  // them nothing is known in front of it.
+  bool MayCommunicateOnce(const Instruction& i) const {
+    return trips_ > 0 && i.shape().IsArray() && i.shape().IsStatic() && gathered_ + Growth(i) <= kMostGathered;
+  }
+
+  static int64_t Growth(const Instruction& i) {
+    int64_t growth = Is(i.op(), kCollective) ? i.shape().byte_size() : 0;
+    for (int64_t k = 0; growth > 0 && k < i.operand_count(); ++k) growth -= i.operand(k)->shape().byte_size();
+    return std::max<int64_t>(growth, 0);
   }
 
   // Instructions of the body whose value is the same in every trip.
   void FindInvariant() {
     invariant_.assign(body_->module()->id_bound(), false);
+    gathered_ = 0;
     for (const Instruction* i : body_->instructions()) {
       if (i->op() == Op::GetTupleElement && i->operand(0) == body_->parameter(0)) {
         invariant_[i->id()] = root_->operand(i->tuple_index()) == i;
@@ -84,6 +104,7 @@ class Mover {
       bool all = MayMove(*i);
       for (int64_t k = 0; all && k < i->operand_count(); ++k) all = invariant_[i->operand(k)->id()];
       invariant_[i->id()] = all;
+      if (all) gathered_ += Growth(*i);
     }
   }
 
@@ -117,11 +138,10 @@ class Mover {
   }
 
   bool MultiplyRowsAtOnce() {
-    const std::optional<Counter> counter = FindCounter(*loop_);
-    if (!counter) return false;
+    if (trips_ == 0) return false;
     std::vector<std::pair<Instruction*, const Instruction*>> found;
     for (Instruction* i : body_->instructions())
-      if (const Instruction* slice = NextRows(*i, counter->trips)) found.push_back({i, slice});
+      if (const Instruction* slice = NextRows(*i, trips_)) found.push_back({i, slice});
     for (auto [dot, slice] : found) {
       Builder b(body_);
       b.set_insert_before(dot);
@@ -147,7 +167,7 @@ class Mover {
   }
 
   bool IsWorthCarrying(const Instruction& i) const {
-    if (at_once_.contains(&i)) return true;
+    if (at_once_.contains(&i) || Is(i.op(), kCollective)) return true;
     if (IsCheap(i) || !i.shape().IsArray() || !i.shape().IsStatic() || i.shape().num_elements() < kMinElements)
       return false;
     int64_t made_from = 0;
@@ -239,6 +259,8 @@ class Mover {
   Computation* body_;
   Instruction* root_;
   const Effects& effects_;
+  int64_t trips_ = 0;     // 0: not known
+  int64_t gathered_ = 0;  // bytes, of what is invariant
   std::vector<bool> invariant_;
   std::map<const Instruction*, Instruction*> outside_;
   std::set<const Instruction*> at_once_;  // products of all rows; looked up only
