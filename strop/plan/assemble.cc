@@ -2,6 +2,7 @@
 // whose values have their places.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "strop/analysis/cost.h"
 #include "strop/ir/source_line.h"
@@ -182,30 +183,42 @@ MemoryKind KindOf(const std::string& name) {
   return MemoryKind::kDevice;
 }
 
-// Outputs for the parameters whose buffers are given away without saying for which result: the first that fits and is
-// still free.
+namespace {
+
 using Donations = std::map<int64_t, std::pair<int64_t, bool>>;  // output -> parameter, must
+
+bool Fits(const Shape& parameter, const Shape& output, bool by_bytes) {
+  if (!by_bytes) return output.Compatible(parameter);
+  return output.IsArray() && output.IsStatic() && parameter.IsStatic() && output.byte_size() == parameter.byte_size();
+}
+
+// Outputs for the parameters whose buffers are given away without saying for which result: the first of the same shape
+// that is still free, or, once all have chosen, of as many bytes.
 void MatchDonors(const Module& module, const EntryLayout& layout, const std::vector<Shape>& outputs,
                  Donations& donated) {
   const ModuleConfig& config = module.config();
   auto kind = [](const std::vector<std::string>& kinds, int64_t i) {
     return i < static_cast<int64_t>(kinds.size()) ? KindOf(kinds[i]) : MemoryKind::kDevice;
   };
-  for (const BufferDonor& donor : config.buffer_donors) {
-    const int64_t parameter = FlatParameter(layout, donor.parameter, donor.parameter_index);
-    const Shape* shape = &layout.parameters[donor.parameter];
-    for (int64_t index : donor.parameter_index) shape = &shape->element(index);
-    for (size_t o = 0; o < outputs.size(); ++o) {
-      const auto output = static_cast<int64_t>(o);
-      if (donated.count(output) || !shape->IsArray() || !outputs[o].Compatible(*shape)) continue;
-      if (kind(config.parameter_memory_kinds, parameter) != kind(config.result_memory_kinds, output)) continue;
-      donated[output] = {parameter, false};
-      break;
+  std::set<int64_t> given;
+  for (const auto& [output, donor] : donated) given.insert(donor.first);
+  for (const bool by_bytes : {false, true}) {
+    for (const BufferDonor& donor : config.buffer_donors) {
+      const int64_t parameter = FlatParameter(layout, donor.parameter, donor.parameter_index);
+      const Shape* shape = &layout.parameters[donor.parameter];
+      for (int64_t index : donor.parameter_index) shape = &shape->element(index);
+      if (!shape->IsArray() || given.count(parameter)) continue;
+      for (size_t o = 0; o < outputs.size(); ++o) {
+        const auto output = static_cast<int64_t>(o);
+        if (donated.count(output) || !Fits(*shape, outputs[o], by_bytes)) continue;
+        if (kind(config.parameter_memory_kinds, parameter) != kind(config.result_memory_kinds, output)) continue;
+        donated[output] = {parameter, false};
+        given.insert(parameter);
+        break;
+      }
     }
   }
 }
-
-namespace {
 
 Donations DonationsOf(const Module& module, const EntryLayout& layout, const std::vector<Shape>& outputs) {
   Donations donated;
@@ -231,6 +244,9 @@ void PlaceOutputs(const Module& module, Graph& g, Plan& plan) {
   std::vector<Shape> shapes = layout.result.Leaves();
   const auto& kinds = module.config().result_memory_kinds;
   Donations donated = DonationsOf(module, layout, shapes);
+  for (const auto& [output, donor] : donated)
+    if (donor.first < static_cast<int64_t>(plan.spec.parameters.size()))
+      plan.spec.parameters[donor.first].given_away = true;
   for (size_t o = 0; o < g.outputs.size(); ++o) {
     OutputSpec spec;
     spec.shape = o < shapes.size() ? shapes[o] : Shape();

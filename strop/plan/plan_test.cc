@@ -173,6 +173,40 @@ TEST(Plan, OutputsThatAreInputsAreCopies) {
   EXPECT_EQ(Copies(donated), 1) << donated.ToString();
 }
 
+// Who is given away without a result chooses one of the same shape before others of as many bytes.
+TEST(Plan, DonatedToAResultOfAnotherShape) {
+  Module m("reshape");
+  Computation* c = m.AddComputation("main");
+  m.set_entry(c);
+  const Shape flat = Shape::Array(kF32, {8}), square = Shape::Array(kF32, {4, 2});
+  Instruction* x = c->AddParameter(0, flat);
+  Instruction* y = c->AddParameter(1, square);
+  Instruction* turned = c->Add(Op::Reshape, square, {x});
+  Instruction* other = c->Add(Op::Exp, square, {y}, AccuracyAttrs{});
+  c->set_root(c->Add(Op::Tuple, Shape::Tuple({square, square}), {other, turned}));
+  m.config().buffer_donors = {{0, {}}, {1, {}}};
+  const Plan plan = MakePlan(m);
+  EXPECT_EQ(plan.spec.outputs[0].source, OutputSource::kAliasParameter);
+  EXPECT_EQ(plan.spec.outputs[0].index, 1);
+  EXPECT_TRUE(plan.spec.parameters[0].given_away);
+  EXPECT_TRUE(plan.spec.parameters[1].given_away);
+  EXPECT_EQ(Copies(plan), 0) << plan.ToString();
+}
+
+// What is read to the end while the result is written has memory of its own, and goes all the same.
+TEST(Plan, DonatedWithoutSharing) {
+  Module m("turned");
+  Computation* c = m.AddComputation("main");
+  m.set_entry(c);
+  const Shape wide = Shape::Array(kF32, {2, 4}), tall = Shape::Array(kF32, {4, 2});
+  Instruction* x = c->AddParameter(0, wide);
+  c->set_root(c->Add(Op::Transpose, tall, {x}, DimensionsAttrs{Dims{1, 0}}));
+  m.config().buffer_donors = {{0, {}}};
+  const Plan plan = MakePlan(m);
+  EXPECT_EQ(plan.spec.outputs[0].source, OutputSource::kFresh);
+  EXPECT_TRUE(plan.spec.parameters[0].given_away);
+}
+
 TEST(Plan, BranchesWriteTheResultDirectly) {
   Module m("branches");
   Shape s = Shape::Array(kF32, {8});

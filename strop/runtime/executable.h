@@ -257,6 +257,7 @@ struct ParameterSpec {
   Shape shape;
   MemoryKind memory = MemoryKind::kDevice;
   std::vector<DynamicDim> dynamic_dims;  // temporaries, written when a run begins
+  bool given_away = false;               // a launch takes the caller's buffer, whether or not an output has its memory
 };
 
 // Where an output's memory comes from.

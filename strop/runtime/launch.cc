@@ -163,11 +163,18 @@ class Execution {
       if (output.must_alias && !IsDonatable(output.index)) {
         return InvalidArgument(spec.name, ": argument ", output.index, " must be donated, but the caller keeps it");
       }
-      if (!IsDonatable(output.index)) continue;
-      for (size_t i = 0; i < args_.inputs.size(); ++i) {
-        if (static_cast<int32_t>(i) == output.index || args_.inputs[i] != args_.inputs[output.index]) continue;
-        return InvalidArgument(spec.name, ": argument ", output.index, " is donated and is argument ", i, " as well");
-      }
+      STROP_TRY(CheckGivenOnce(output.index));
+    }
+    for (size_t i = 0; i < spec.parameters.size(); ++i)
+      if (spec.parameters[i].given_away) STROP_TRY(CheckGivenOnce(static_cast<int32_t>(i)));
+    return OkStatus();
+  }
+
+  Status CheckGivenOnce(int32_t parameter) const {
+    for (size_t i = 0; IsDonatable(parameter) && i < args_.inputs.size(); ++i) {
+      if (static_cast<int32_t>(i) == parameter || args_.inputs[i] != args_.inputs[parameter]) continue;
+      return InvalidArgument(executable_->spec().name, ": argument ", parameter, " is donated and is argument ", i,
+                             " as well");
     }
     return OkStatus();
   }
@@ -239,6 +246,10 @@ class Execution {
       for (EventRef& use : donation.storage->PendingUses()) dependencies_.push_back(std::move(use));
       outputs_[i] = std::move(donation.storage);
     }
+    // Whose memory no output has: its own reference keeps it for the run.
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      if (spec.parameters[i].given_away && IsDonatable(static_cast<int32_t>(i)) && !args_.inputs[i]->IsDeleted())
+        STROP_TRY(args_.inputs[i]->Donate().status());
     return OkStatus();
   }
 

@@ -80,7 +80,7 @@ template <class Archive>
 void Fields(Archive& a, ParameterSpec& p) {
   a(p.shape);
   a.Enum(p.memory, kLastMemoryKind);
-  a(p.dynamic_dims);
+  a(p.dynamic_dims, p.given_away);
 }
 template <class Archive>
 void Fields(Archive& a, OutputSpec& o) {
