@@ -5,6 +5,10 @@
 //   %b = f32[4] all-reduce(%y), replica_groups={{0,1}}, to_apply=%add
 //   ->  %c = (f32[8], f32[4]) all-reduce(%x, %y), replica_groups={{0,1}}, to_apply=%add, and its elements
 //
+// What is added of two sums among the same devices is summed once:
+//
+//   %s = f32[8] add(all-reduce(%x), all-reduce(%y))   ->   all-reduce(add(%x, %y))
+//
 // Groups are made one after another, since what depended on one member then depends on all. Gathers stay apart:
 // together they would hold all that is gathered, the weights of every layer, at once.
 #include <algorithm>
@@ -54,12 +58,47 @@ std::vector<Instruction*> GroupOf(const std::vector<Instruction*>& order, const 
   return group;
 }
 
+bool IsSum(const Instruction& i) {
+  return i.op() == Op::AllReduce && IsCandidate(i) && i.use_count() == 1 && !i.IsRoot() &&
+         RecognizeCombiner(*i.to_apply()).op == Op::Add;
+}
+
+// In the order of the list: a sum of several becomes one from its first addition on.
+int64_t AddBeforeSumming(Computation& c) {
+  int64_t saved = 0;
+  for (Instruction* i : c.PostOrder()) {
+    if (i->op() != Op::Add || i->operand(0) == i->operand(1)) continue;
+    Instruction &a = *i->operand(0), &b = *i->operand(1);
+    if (!IsSum(a) || !IsSum(b) || !SameKind(a, b)) continue;
+    Builder builder(&c);
+    builder.set_insert_before(i);
+    builder.set_metadata(i->shared_metadata());
+    Instruction* parts = builder.Make(Op::Add, {a.operand(0), b.operand(0)});
+    if (!parts) continue;
+    Computation* called[] = {a.to_apply()};
+    const Shape shape = i->shape().WithoutLayout();
+    Instruction* sum = builder.Make(Op::AllReduce, std::span(&parts, 1), a.attrs<CollectiveAttrs>(), called, &shape);
+    if (!sum) continue;
+    i->ReplaceAllUsesWith(sum);
+    if (c.root() == i) c.set_root(sum);
+    c.Remove(i);
+    c.Remove(&a);
+    c.Remove(&b);
+    ++saved;
+  }
+  return saved;
+}
+
 struct CollectiveCombiner final : Pass {
   Result<bool> Run(Module& module, PassContext& context) override {
-    int64_t combined = 0;
-    for (Computation* c : module.computations()) combined += RunOn(*c);
+    int64_t combined = 0, saved = 0;
+    for (Computation* c : module.computations()) {
+      saved += AddBeforeSumming(*c);
+      combined += RunOn(*c);
+    }
     context.Count("collective-combiner.combined", combined);
-    return combined > 0;
+    context.Count("collective-combiner.added-before", saved);
+    return combined + saved > 0;
   }
 
   static int64_t RunOn(Computation& c) {
