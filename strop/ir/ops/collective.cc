@@ -4,6 +4,7 @@
 // speak of replicas in a module with several partitions, sizes that depend on the count are taken from the declared
 // shape.
 #include <algorithm>
+#include <set>
 
 #include "strop/ir/ops/infer.h"
 
@@ -230,15 +231,36 @@ Result<Shape> CollectiveBroadcast(const Args& args) {
 
 namespace {
 
-Status CheckPairs(const Args& args) {
-  Dims sources, targets;
-  for (const auto& [source, target] : args.attrs<PermuteAttrs>().source_target_pairs) {
-    if (source < 0 || target < 0) return args.Error("source_target_pairs name device ", std::min(source, target));
-    sources.push_back(source);
-    targets.push_back(target);
+constexpr int64_t kMostMarks = int64_t{1} << 22;  // bits; more devices than any machine has
+
+// Which devices were named already: a mark each, since thousands of pairs are checked wherever a permute is made.
+class Named {
+ public:
+  explicit Named(int64_t largest) : marks_(largest < kMostMarks ? largest + 1 : 0) {}
+  bool IsNew(int64_t device) {
+    if (marks_.empty()) return others_.insert(device).second;
+    const bool is_new = !marks_[device];
+    marks_[device] = true;
+    return is_new;
   }
-  if (!IsUnique(sources)) return args.Violates(2, "source_target_pairs must not name a source twice");
-  if (!IsUnique(targets)) return args.Violates(3, "source_target_pairs must not name a target twice");
+
+ private:
+  std::vector<bool> marks_;
+  std::set<int64_t> others_;  // instead, where numbers are too large
+};
+
+Status CheckPairs(const Args& args) {
+  const auto& pairs = args.attrs<PermuteAttrs>().source_target_pairs;
+  int64_t largest = 0;
+  for (const auto& [source, target] : pairs) {
+    if (source < 0 || target < 0) return args.Error("source_target_pairs name device ", std::min(source, target));
+    largest = std::max({largest, source, target});
+  }
+  Named sources(largest), targets(largest);
+  for (const auto& [source, target] : pairs) {
+    if (!sources.IsNew(source)) return args.Violates(2, "source_target_pairs must not name a source twice");
+    if (!targets.IsNew(target)) return args.Violates(3, "source_target_pairs must not name a target twice");
+  }
   return OkStatus();
 }
 
