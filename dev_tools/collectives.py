@@ -4,6 +4,7 @@
   counts --out=D      bytes and number of collectives, ours beside XLA's, as `strop opt --stats` counts both (strop/analysis/collective_traffic.h): bytes that
                       leave one device, on a ring; loops as often as they run
   time --out=D        the time of our passes that partition beside that of XLA's, and for 4,096 devices: the least of several runs
+  soak                repeats programs of collectives on eight devices of this machine: every run must end, and give the bits of the first
 
 FILES are .hlo files or folders of them. --only=TEXT leaves out names without it; --json=FILE keeps what was found. STROP_PYTHON names a Python that has JAX."""
 import json
@@ -16,15 +17,16 @@ import tempfile
 from pathlib import Path
 
 from optimizer import STROP, Refused, strop
-from progress import Failure
+from progress import ROOT, Failure
 
 MOST_ABOVE = 1.2
 RUNS = 5
 MORE = 512
+SMALL_RUNS, LARGE_RUNS = 1000, 250  # of each program, on small values and on large ones
 AT_A_TIME = 40  # HLO files a process
 
 
-def parse(arguments):
+def parse(arguments, needs_out):
     options, files = {"out": "", "only": "", "json": ""}, []
     for argument in arguments:
         name, equals, value = argument.removeprefix("--").partition("=")
@@ -35,7 +37,7 @@ def parse(arguments):
             options[name] = value
         else:
             raise Failure(f"'{argument}' is none of " + ", ".join(f"--{n}=..." for n in options))
-    if not options["out"]:
+    if not options["out"] and needs_out:
         raise Failure("collectives needs --out=FOLDER, which `make` fills")
     return options, files
 
@@ -155,10 +157,17 @@ def time_(options, _):
     return 0
 
 
+def soak(*_):
+    library = STROP.parents[1] / "lib" / "libstrop_pjrt.so"
+    environment = dict(os.environ, STROP_PLUGIN=str(library), PYTHONPATH=str(ROOT / "python"))
+    command = [os.environ.get("STROP_PYTHON", sys.executable), Path(__file__).parent / "collectives_soak.py", str(SMALL_RUNS), str(LARGE_RUNS)]
+    return subprocess.run(command, env=environment).returncode
+
+
 def collectives(arguments):
-    commands = {"make": make, "counts": counts, "time": time_}
+    commands = {"make": make, "counts": counts, "time": time_, "soak": soak}
     if not arguments or arguments[0] not in commands:
         raise Failure(f"collectives takes one of {', '.join(commands)}")
     if not STROP.exists():
         raise Failure(f"{STROP} is not built: ./dev build")
-    return commands[arguments[0]](*parse(arguments[1:]))
+    return commands[arguments[0]](*parse(arguments[1:], arguments[0] != "soak"))

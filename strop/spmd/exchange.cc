@@ -234,14 +234,13 @@ bool IsExchanged(const Instruction& i, const Rule& rule, int64_t factor) {
 }
 
 bool CanExchange(const Instruction& i, const Rule& rule, const Values& values, int64_t factor, int64_t pieces) {
-  if (rule.factors[factor].size < pieces) return false;
   const auto all = ExchangesOf(i, rule, values, factor, pieces);
   return all && std::all_of(all->begin(), all->end(), [&](const Exchange& e) {
            const Instruction& operand = *i.operand(e.operand);
            if (e.span.size <= 0) return false;  // of nothing
            if (LiesWhole(values, operand, e.dim)) return true;
            const int64_t whole = values.Of(operand).whole.dim(e.dim);
-           return whole >= pieces && ElementsSent(whole, pieces, e.span) < std::numeric_limits<double>::infinity();
+           return whole > 0 && ElementsSent(whole, pieces, e.span) < std::numeric_limits<double>::infinity();
          });
 }
 

@@ -10,11 +10,7 @@
 namespace strop::spmd {
 namespace {
 
-// A byte that is sent costs as much time as so many multiplications and additions: 64 for one of a slow network beside
-// a fast core, and of the same order for accelerators and their links.
-constexpr double kWorkPerByte = 64;
-
-bool IsPointwise(const Instruction& i) { return i.shape().IsArray() && (IsElementwise(i.op()) || i.op() == Op::Copy); }
+constexpr double kMovedLater = 1.0 / 8;  // of a piece: less than any move
 
 class Chooser {
  public:
@@ -85,11 +81,11 @@ class Chooser {
     return axes;
   }
 
-  // Where all operands are cut alike along a dimension that is reduced, the program wants parts to be summed. Of a
-  // scatter's updates nothing follows for what they are added to.
+  // Where all operands are cut alike along a dimension that is reduced, the program wants parts to be summed. Nothing
+  // follows from how a table lies for what is read from it, nor from updates for what they are added to.
   FactorAxes CutByAllOperands() {
     FactorAxes out(rule_.factors.size());
-    if (i_.op() == Op::Scatter) return out;
+    if (i_.op() != Op::Dot && i_.op() != Op::Reduce && i_.op() != Op::Convolution) return out;
     for (size_t f = 0; f < out.size(); ++f) {
       if (rule_.factors[f].kind != FactorKind::Reduction) continue;
       bool all = true, first = true;
@@ -193,12 +189,21 @@ class Chooser {
     const std::vector<Shape> leaves = i_.shape().Leaves();
     for (size_t k = 0; settled_ && k < leaves.size(); ++k)
       bytes += ReshardBytes(mesh_, leaves[k], WithParts(ResultSpec(mesh_, rule_, k, axes), kept_), wanted_[k]);
+    for (size_t k = 0; k < leaves.size(); ++k) bytes += LaterMoves(leaves[k], ResultSpec(mesh_, rule_, k, axes));
     double work = 1;
     for (size_t f = 0; f < axes.size(); ++f) {
       const int64_t pieces = mesh_.SizeOf(axes[f]);
       work *= static_cast<double>((rule_.factors[f].size + pieces - 1) / pieces);
     }
     return bytes + work / kWorkPerByte;
+  }
+
+  // Uneven pieces come into another form as a whole or not at all: of ways that cost the same, one without them.
+  double LaterMoves(const Shape& whole, const Spec& spec) const {
+    for (int64_t d = 0; d < whole.rank(); ++d)
+      if (whole.dim(d) % mesh_.SizeOf(spec.dims[d]) != 0)
+        return static_cast<double>(mesh_.ShardShape(whole, spec).byte_size()) * kMovedLater;
+    return 0;
   }
 
   const Instruction& i_;
@@ -224,6 +229,16 @@ Instruction* Shard(Builder& b, const LocalOp& op) {
   return b.Slice(&op.i, first, limit, stride);
 }
 
+// Brings an array into the form that is wanted; those on the way may serve others.
+Instruction* SettleArray(Builder& b, Values& values, Instruction* made, const Shape& whole, const Spec& spec,
+                         const Spec& wanted, Op combiner) {
+  Trail trail = {{spec, made}};
+  Instruction* value = values.resharder().Reshard(b, made, whole, spec, wanted, combiner, &trail);
+  for (const auto& [form, on_the_way] : trail)
+    if (value && (combiner == Op::Add || form.unreduced.empty())) values.SetForm(value, form, on_the_way);
+  return value;
+}
+
 // Brings the result, or each leaf of it, into the form that is wanted.
 Instruction* Settle(Builder& b, const LocalOp& op, const Shape& whole, const std::vector<Spec>& wanted,
                     const Axes& kept) {
@@ -240,8 +255,9 @@ Instruction* Settle(Builder& b, const LocalOp& op, const Shape& whole, const std
       if (!value) return nullptr;
     }
     const Spec made = WithParts(ResultSpec(mesh, rule, 0, axes), kept);
+    if (!op.joined_after) return SettleArray(b, values, value, whole, made, wanted[0], combiner);
     value = values.resharder().Reshard(b, value, whole, made, wanted[0], combiner);
-    if (!value || !op.joined_after) return value;
+    if (!value) return nullptr;
     return b.Make(combiner, {value, b.Broadcast(op.joined_after, value->shape().dims(), {})});
   }
   std::vector<Instruction*> elements;
@@ -250,8 +266,8 @@ Instruction* Settle(Builder& b, const LocalOp& op, const Shape& whole, const std
   Instruction* made = op.instead ? op.instead : &i;
   if (same) return made;
   for (int64_t k = 0; k < whole.tuple_size(); ++k)
-    elements.push_back(values.resharder().Reshard(b, b.GetTupleElement(made, k), whole.element(k),
-                                                  ResultSpec(mesh, rule, k, axes), wanted[k], combiner));
+    elements.push_back(SettleArray(b, values, b.GetTupleElement(made, k), whole.element(k),
+                                   ResultSpec(mesh, rule, k, axes), wanted[k], combiner));
   return b.Tuple(elements);
 }
 
@@ -299,6 +315,7 @@ Result<bool> PartitionByFactors(Instruction& i, const Rule& rule, Values& values
   const std::vector<Spec> wanted = chooser.settled() ? chooser.wanted() : specs;
   STROP_TRY(MakeLocal(local));
   STROP_TRY(b.status());
+  const std::vector<Instruction*> given = i.operands();
   for (int64_t k = 0; k < i.operand_count(); ++k) i.SetOperand(k, local.operands[k]);
   Shape shard = ShardShapeOf(mesh, whole, specs);
   for (size_t d = 0; d < local.larger.size() && shard.IsArray(); ++d)
@@ -314,6 +331,7 @@ Result<bool> PartitionByFactors(Instruction& i, const Rule& rule, Values& values
   Instruction* value = Settle(after, local, whole, wanted, kept);
   STROP_TRY(after.status());
   values.Set(i, value, whole, wanted);
+  if (value && kept.empty() && IsMadeAgain(i)) values.SetRecipe(value, i, {given.begin(), given.end()});
   return true;
 }
 

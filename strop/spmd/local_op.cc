@@ -341,17 +341,15 @@ bool CanCut(const Instruction& i, const Rule& rule, const Values& values, int64_
     const auto& a = i.attrs<GatherAttrs>();
     const Shape &array = values.Of(*i.operand(0)).whole, &indices = values.Of(*i.operand(1)).whole;
     if (a.index_vector_dim < indices.rank() && indices.dim(a.index_vector_dim) != 1) return false;
-    if (i.shape().type() == ElementType::Pred || !a.operand_batching_dims.empty()) return false;
+    if (i.shape().type() == ElementType::Pred) return false;
     for (int64_t d = 0; d < array.rank(); ++d)
-      if (!Has(a.collapsed_slice_dims, d) && a.slice_sizes[d] != array.dim(d)) return false;
+      if (!Has(a.collapsed_slice_dims, d) && !Has(a.operand_batching_dims, d) && a.slice_sizes[d] != array.dim(d))
+        return false;
   }
   if (f.size % pieces == 0) return true;
-  const bool pointwise = IsElementwise(i.op()) || i.op() == Op::Copy;
-  if (f.size < pieces && !pointwise) return false;
-  // Padding must not reach what is not padding: that is seen to for these.
-  const bool masked =
-      pointwise || i.op() == Op::Broadcast || i.op() == Op::Transpose || i.op() == Op::Dot || i.op() == Op::Reduce;
-  if (!masked) return false;
+  // Padding must not reach what is not padding: of what is reduced, that is seen to for these.
+  const bool masked = i.op() == Op::Dot || i.op() == Op::Reduce || i.op() == Op::Gather;
+  if (i.op() == Op::CustomCall || (f.kind == FactorKind::Reduction && !masked)) return false;
   auto alone = [&](const std::vector<TensorFactors>& tensors) {
     for (const TensorFactors& dims : tensors)
       for (const auto& factors : dims)

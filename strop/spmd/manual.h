@@ -19,6 +19,9 @@ bool StatesShardings(const Module& module);
 // Functions of single elements, as reductions have, lie nowhere: what marks say there of their values goes.
 void RemoveMarksOfElements(Module& module);
 
+// A dynamic-slice at places that are known is a slice: of that neighbours know what they need.
+void SliceWhereKnown(Module& module);
+
 class ManualRegions {
  public:
   explicit ManualRegions(const Module& module);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 
+#include "strop/analysis/trip_count.h"
 #include "strop/spmd/custom_call.h"
 #include "strop/spmd/exchange.h"
 #include "strop/spmd/factored.h"
@@ -170,9 +171,14 @@ class Partitioner {
     for (int64_t k = 0; k < i.tuple_index(); ++k) first += tuple.whole.element(k).num_leaves();
     const Shape whole = i.shape();
     std::vector<Spec> specs(tuple.specs.begin() + first, tuple.specs.begin() + first + whole.num_leaves());
+    i.clear_sharding();
+    if (tuple.value->op() == Op::Tuple && tuple.value != i.operand(0)) {  // each brought into its form
+      values_.Set(i, tuple.value->operand(i.tuple_index()), whole, std::move(specs));
+      values_.Replaced(i);
+      return OkStatus();
+    }
     i.SetOperand(0, tuple.value);
     i.set_shape(ShardShapeOf(mesh_, whole, specs));
-    i.clear_sharding();
     values_.Set(i, &i, whole, std::move(specs));
     return OkStatus();
   }
@@ -188,7 +194,27 @@ class Partitioner {
   }
 
   // ---- control flow
+  // What the loop only reads, and what is made of that alone.
+  void ShareInvariants(const Instruction& loop) {
+    const std::optional<Counter> counter = FindCounter(loop);
+    const Computation& body = *loop.body();
+    if (!counter || counter->trips < 2 || body.root()->op() != Op::Tuple || loop.operand(0)->op() != Op::Tuple) return;
+    for (const Instruction* i : body.PostOrder()) {
+      if (i->op() == Op::GetTupleElement && i->operand(0) == body.parameter(0)) {
+        const int64_t k = i->tuple_index();
+        if (body.root()->operand(k) == i)
+          values_.SetShare(*i, values_.ShareOf(*loop.operand(0)->operand(k)) / static_cast<double>(counter->trips));
+      } else if (i->operand_count() > 0 && i->called().empty()) {
+        double share = 0;
+        for (const Instruction* operand : i->operands())
+          if (!IsFree(*operand)) share = std::max(share, values_.ShareOf(*operand));
+        values_.SetShare(*i, share);
+      }
+    }
+  }
+
   Status Loop(Instruction& i) {
+    ShareInvariants(i);
     const std::vector<Spec> carry = values_.Assigned(i);
     const Shape whole = i.shape();
     const Shape shard = ShardShapeOf(mesh_, whole, carry);

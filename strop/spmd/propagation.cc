@@ -102,6 +102,7 @@ bool IsFree(const Instruction& i) {
 
 Result<int64_t> PropagateShardings(Module& module, const Reason& reason, const CallOwners* owners) {
   if (module.config().num_partitions <= 1 || !StatesShardings(module)) return 0;
+  SliceWhereKnown(module);
   PropagationGraph graph(module, owners);
   CollectGraph(graph);
   ApplyConstraints(graph);

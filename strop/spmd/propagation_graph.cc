@@ -165,6 +165,10 @@ class Collector {
 
   std::vector<int> Visit(const Instruction& i) {
     if (g_.manual.Has(i)) {
+      // The region's shapes say that it is cut no further.
+      for (int64_t k = 0; k < i.operand_count() && IsWayIn(i); ++k)
+        for (int n : g_.NodesOf(*i.operand(k)))
+          if (n >= 0 && g_.nodes[n].stated) g_.Close(n);
       return std::vector<int>(i.shape().num_leaves(), -1);
     }
     switch (i.op()) {

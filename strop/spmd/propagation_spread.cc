@@ -244,7 +244,8 @@ class Spreading {
       for (size_t k = 0; k < wanted.size(); ++k) {
         cut *= g_.mesh.axes()[wanted[k]].size;
         if (k < p.axes[f].size()) continue;
-        if (e.rule.factors[f].size % cut != 0 || IsTaken(p, wanted[k])) break;
+        const bool even = e.rule.factors[f].size % cut == 0;
+        if ((!even && !p.minor[f]) || IsTaken(p, wanted[k])) break;
         p.axes[f].push_back(wanted[k]);
         changed = true;
       }

@@ -24,6 +24,9 @@ size_t Common(const Axes& a, const Axes& b) {
   return n;
 }
 
+// Do numbers of as many bits tell its elements?
+bool HasBits(const Shape& whole) { return !IsComplex(whole.type()) && Bits(whole.type()) >= 8; }
+
 // Two devices sum in one exchange in either way, and an all-reduce is what people look for in a program for two.
 constexpr int64_t kScatterFrom = 3;
 
@@ -128,12 +131,12 @@ class Planner {
   bool AllToAll() {
     for (int64_t i = 0; i < whole_.rank(); ++i) {
       const Axes& has = now_.dims[i];
-      if (!Divides(mesh_, whole_, i, has)) continue;
-      for (size_t first = Common(has, to_.dims[i]); first < has.size(); ++first) {
+      const size_t common = Common(has, to_.dims[i]), end = Divides(mesh_, whole_, i, has) ? has.size() : 1;
+      for (size_t first = common; first < end; ++first) {
         const Axes moved = From(has, first);
         for (int64_t j = 0; j < whole_.rank(); ++j) {
           if (j == i || !IsPrefix(Joined(now_.dims[j], moved), to_.dims[j])) continue;
-          if (!Divides(mesh_, whole_, j, to_.dims[j])) continue;
+          if (!Divides(mesh_, whole_, j, to_.dims[j]) && moved != to_.dims[j]) continue;
           now_.dims[i].resize(first);
           now_.dims[j] = Joined(now_.dims[j], moved);
           Push(Kind::AllToAll, moved, i, j);
@@ -145,6 +148,10 @@ class Planner {
   }
 
   void Gather() {
+    std::vector<Move> gathers;
+    const Spec before = now_;
+    Axes all;
+    double bytes = 0;
     for (int64_t d = 0; d < whole_.rank(); ++d) {
       size_t keep = Common(now_.dims[d], to_.dims[d]);
       // Uneven pieces do not join to larger ones of another size.
@@ -153,10 +160,15 @@ class Planner {
       if (uneven) keep = 0;
       if (keep == now_.dims[d].size()) continue;
       Axes gathered = From(now_.dims[d], keep);
+      all = Joined(std::move(all), gathered);
+      const Spec from = now_;
       now_.dims[d].resize(keep);
-      Push(Kind::AllGather, std::move(gathered), d);
-      return;
+      gathers.push_back({Kind::AllGather, std::move(gathered), d, 0, now_});
+      bytes += BytesOf(mesh_, whole_, from, gathers.back());
     }
+    const Move sum{Kind::SumOfPieces, std::move(all), 0, 0, now_};
+    moves_.push_back(HasBits(whole_) && BytesOf(mesh_, whole_, before, sum) < bytes ? sum : std::move(gathers[0]));
+    now_ = moves_.back().after;
   }
 
   const Mesh& mesh_;
@@ -166,14 +178,6 @@ class Planner {
   std::vector<Move> moves_;
 };
 
-// A dimension in so many pieces that most of what an all-gather joined would be padding: there the bits of all pieces,
-// each where it belongs, are summed.
-bool MostlyPadding(const Mesh& mesh, const Shape& whole, const Spec& before, const Move& move) {
-  if (move.kind != Kind::AllGather || IsComplex(whole.type()) || Bits(whole.type()) < 8) return false;
-  const int64_t joined = mesh.ShardShape(whole, move.after).dim(move.dim);
-  return joined > 0 && mesh.SizeOf(move.axes) * mesh.ShardShape(whole, before).dim(move.dim) > 2 * joined;
-}
-
 ElementType UnsignedOf(ElementType type) {
   switch (Bits(type)) {
     case 8: return ElementType::U8;
@@ -181,6 +185,37 @@ ElementType UnsignedOf(ElementType type) {
     case 32: return ElementType::U32;
     default: return ElementType::U64;
   }
+}
+
+// Axes that follow each other in the grid are one digit of a place's number.
+std::vector<Axis> DigitsOf(const Mesh& mesh, const Axes& axes) {
+  std::vector<Axis> digits;
+  for (size_t first = 0; first < axes.size();) {
+    size_t last = first;
+    int64_t size = mesh.axes()[axes[first]].size;
+    while (last + 1 < axes.size() && axes[last + 1] == axes[last] + 1) size *= mesh.axes()[axes[++last]].size;
+    digits.push_back({size, mesh.axes()[axes[last]].stride});
+    first = last + 1;
+  }
+  return digits;
+}
+
+Instruction* PaddedTo(Builder& b, Instruction* value, int64_t d, int64_t size) {
+  const Shape& shape = value->shape();
+  if (shape.dim(d) >= size) return value;
+  PadAttrs pad;
+  pad.padding.resize(shape.rank());
+  pad.padding[d].high = size - shape.dim(d);
+  return b.Make(Op::Pad, {value, b.Scalar(shape.type(), 0)}, std::move(pad));
+}
+
+// The first `size` elements of dimension d.
+Instruction* Beginning(Builder& b, Instruction* value, int64_t d, int64_t size) {
+  const Shape& shape = value->shape();
+  if (shape.dim(d) == size) return value;
+  Dims start(shape.rank(), 0), limit(shape.dims().begin(), shape.dims().end()), stride(shape.rank(), 1);
+  limit[d] = size;
+  return b.Slice(value, start, limit, stride);
 }
 
 }  // namespace
@@ -192,13 +227,16 @@ double BytesOf(const Mesh& mesh, const Shape& whole, const Spec& before, const M
     case Kind::Slice:
     case Kind::Place:
     case Kind::FirstPart: return 0;
-    case Kind::AllGather: {
-      const auto joined = static_cast<double>(mesh.ShardShape(whole, move.after).byte_size());
-      return MostlyPadding(mesh, whole, before, move) ? joined * 2 * (n - 1) / n : bytes * (n - 1);
-    }
+    case Kind::AllGather: return bytes * (n - 1);
+    case Kind::SumOfPieces:
+      return static_cast<double>(mesh.ShardShape(whole, move.after).byte_size()) * 2 * (n - 1) / n;
     case Kind::AllReduce: return bytes * 2 * (n - 1) / n;
-    case Kind::ReduceScatter:
-    case Kind::AllToAll: return bytes * (n - 1) / n;
+    case Kind::ReduceScatter: return bytes * (n - 1) / n;
+    case Kind::AllToAll: {
+      Shape padded = mesh.ShardShape(whole, before);
+      padded.set_dim(move.dim2, mesh.ShardShape(whole, move.after).dim(move.dim2) * mesh.SizeOf(move.axes));
+      return static_cast<double>(padded.byte_size()) * (n - 1) / n;
+    }
     case Kind::Permute: return bytes;
   }
   return 0;
@@ -221,11 +259,12 @@ double ReshardBytes(const Mesh& mesh, const Shape& whole, const Spec& from, cons
 }
 
 Instruction* Resharder::Reshard(Builder& b, Instruction* shard, const Shape& whole, const Spec& from, const Spec& to,
-                                Op combiner) {
+                                Op combiner, Trail* trail) {
   Spec before = from;
   for (const Move& move : PlanReshard(mesh_, whole, from, to)) {
     if (shard) shard = Emit(b, shard, whole, before, move, combiner);
     before = move.after;
+    if (shard && trail) trail->emplace_back(before, shard);
     ++moves_;
   }
   return shard;
@@ -235,13 +274,12 @@ Instruction* Resharder::Emit(Builder& b, Instruction* shard, const Shape& whole,
                              Op combiner) {
   switch (move.kind) {
     case Kind::Slice: return Slice(b, shard, whole, move);
-    case Kind::AllGather:
-      return MostlyPadding(mesh_, whole, before, move) ? SumOfPieces(b, shard, whole, move)
-                                                       : AllGather(b, shard, whole, move);
-    case Kind::AllToAll: return AllToAll(b, shard, move);
+    case Kind::AllGather: return AllGather(b, shard, whole, move);
+    case Kind::SumOfPieces: return SumOfPieces(b, shard, whole, before, move);
+    case Kind::AllToAll: return AllToAll(b, shard, whole, move);
     case Kind::Permute: return Permute(b, shard, before, move);
     case Kind::FirstPart: return FirstPart(b, shard, move.axes);
-    case Kind::Place: return Place(b, shard, whole, move);
+    case Kind::Place: return Place(b, shard, move.dim, mesh_.ShardShape(whole, move.after).dim(move.dim), move.axes);
     case Kind::AllReduce:
     case Kind::ReduceScatter: {
       CollectiveAttrs attrs = mesh_.GroupsAlong(move.axes, replicas_);
@@ -264,13 +302,8 @@ Instruction* Resharder::Slice(Builder& b, Instruction* shard, const Shape& whole
   const int64_t d = move.dim, pieces = mesh_.SizeOf(move.axes);
   const Shape after = mesh_.ShardShape(whole, move.after);
   const Shape& shape = shard->shape();
-  if (const int64_t missing = after.dim(d) * pieces - shape.dim(d); missing > 0) {
-    PadAttrs pad;
-    pad.padding.resize(shape.rank());
-    pad.padding[d].high = missing;
-    shard = b.Make(Op::Pad, {shard, b.Scalar(shape.type(), 0)}, std::move(pad));
-    if (!shard) return nullptr;
-  }
+  shard = PaddedTo(b, shard, d, after.dim(d) * pieces);
+  if (!shard) return nullptr;
   Dims sizes(shard->shape().dims().begin(), shard->shape().dims().end());
   sizes[d] = after.dim(d);
   Instruction* zero = b.Constant(Literal::ScalarOfInt(ElementType::S32, 0));
@@ -292,36 +325,31 @@ Instruction* Resharder::Gather(Builder& b, Instruction* value, const Axes& axes,
 
 Instruction* Resharder::AllGather(Builder& b, Instruction* shard, const Shape& whole, const Move& move) {
   Instruction* all = Gather(b, shard, move.axes, move.dim);
-  const Shape shape = all ? all->shape() : whole;
-  const int64_t size = mesh_.ShardShape(whole, move.after).dim(move.dim);
-  if (!all || size == shape.dim(move.dim)) return all;
-  Dims start(shape.rank(), 0), limit(shape.dims().begin(), shape.dims().end()), stride(shape.rank(), 1);
-  limit[move.dim] = size;
-  return b.Slice(all, start, limit, stride);
+  return all ? Beginning(b, all, move.dim, mesh_.ShardShape(whole, move.after).dim(move.dim)) : nullptr;
 }
 
-// The device's piece where it belongs, zeros elsewhere.
-Instruction* Resharder::Place(Builder& b, Instruction* piece, const Shape& whole, const Move& move) {
-  const int64_t d = move.dim, size = piece->shape().dim(d), all = mesh_.ShardShape(whole, move.after).dim(d);
+// The device's piece where it belongs among `all` elements, zeros elsewhere.
+Instruction* Resharder::Place(Builder& b, Instruction* piece, int64_t d, int64_t all, const Axes& axes) {
+  const int64_t size = piece->shape().dim(d);
   auto number = [&](int64_t n) { return b.Constant(Literal::ScalarOfInt(ElementType::S32, n)); };
   // What lies beyond the end comes after it, and is cut off.
   Int64Vector dims = piece->shape().dims();
   dims[d] = all + size;
-  Instruction* start =
-      b.Make(Op::Minimum, {b.Make(Op::Multiply, {Coordinate(b, move.axes), number(size)}), number(all)});
+  Instruction* start = b.Make(Op::Minimum, {b.Make(Op::Multiply, {Coordinate(b, axes), number(size)}), number(all)});
   std::vector<Instruction*> operands = {b.Splat(piece->shape().type(), 0, dims), piece};
-  for (int64_t k = 0; k < whole.rank(); ++k) operands.push_back(k == d ? start : number(0));
+  for (size_t k = 0; k < dims.size(); ++k) operands.push_back(k == static_cast<size_t>(d) ? start : number(0));
   Instruction* placed = b.Make(Op::DynamicUpdateSlice, operands, NoAttrs{}, {}, nullptr);
-  if (!placed) return nullptr;
-  Dims first(whole.rank(), 0), limit(dims.begin(), dims.end()), stride(whole.rank(), 1);
-  limit[d] = all;
-  return b.Slice(placed, first, limit, stride);
+  return placed ? Beginning(b, placed, d, all) : nullptr;
 }
 
-Instruction* Resharder::SumOfPieces(Builder& b, Instruction* shard, const Shape& whole, const Move& move) {
+Instruction* Resharder::SumOfPieces(Builder& b, Instruction* shard, const Shape& whole, const Spec& before,
+                                    const Move& move) {
   const ElementType type = shard->shape().type(), bits = UnsignedOf(type);
-  Instruction* piece = type == ElementType::Pred ? b.Convert(shard, bits) : b.BitcastConvert(shard, bits);
-  Instruction* part = piece ? Place(b, piece, whole, move) : nullptr;
+  Instruction* part = type == ElementType::Pred ? b.Convert(shard, bits) : b.BitcastConvert(shard, bits);
+  const Shape after = mesh_.ShardShape(whole, move.after);
+  for (int64_t d = 0; d < whole.rank() && part; ++d)
+    if (before.dims[d] != move.after.dims[d])
+      part = Place(b, part, d, after.dim(d), From(before.dims[d], move.after.dims[d].size()));
   if (!part) return nullptr;
   Computation* called[] = {Combiner(*b.computation()->module(), Op::Add, bits)};
   const Shape shape = part->shape();
@@ -333,8 +361,11 @@ Instruction* Resharder::SumOfPieces(Builder& b, Instruction* shard, const Shape&
 
 // Dimension `dim2` is cut into pieces for the devices, what comes from them is joined along `dim`:
 //   [a, n*b] -> [a, n, b] -> exchange -> [n, a, b] -> [n*a, b]
-Instruction* Resharder::AllToAll(Builder& b, Instruction* shard, const Move& move) {
+Instruction* Resharder::AllToAll(Builder& b, Instruction* shard, const Shape& whole, const Move& move) {
   const int64_t n = mesh_.SizeOf(move.axes), i = move.dim, j = move.dim2;
+  const Shape after = mesh_.ShardShape(whole, move.after);
+  shard = PaddedTo(b, shard, j, after.dim(j) * n);
+  if (!shard) return nullptr;
   Int64Vector apart;
   for (int64_t d = 0; d < shard->shape().rank(); ++d) {
     if (d == j) apart.push_back(n);
@@ -356,7 +387,8 @@ Instruction* Resharder::AllToAll(Builder& b, Instruction* shard, const Move& mov
     if (d == (i < j ? i : i + 1)) permutation.push_back(j);
     permutation.push_back(d);
   }
-  return exchanged ? b.Reshape(b.Transpose(exchanged, std::move(permutation)), joined) : nullptr;
+  Instruction* all = exchanged ? b.Reshape(b.Transpose(exchanged, std::move(permutation)), joined) : nullptr;
+  return all ? Beginning(b, all, i, after.dim(i)) : nullptr;
 }
 
 Instruction* Resharder::Permute(Builder& b, Instruction* shard, const Spec& before, const Move& move) {
@@ -366,48 +398,58 @@ Instruction* Resharder::Permute(Builder& b, Instruction* shard, const Spec& befo
       if (!spec.Uses(static_cast<uint8_t>(i))) out.push_back(static_cast<uint8_t>(i));
     return out;
   };
-  const Axes free_before = unused(before), free_after = unused(move.after);
-  // The place that holds a tile: digits of its coordinates, put where `spec` has them.
-  auto place_with = [&](const std::vector<int64_t>& coordinates, int64_t copy) {
-    int64_t place = 0;
-    auto put = [&](const Axes& axes, int64_t number) {
-      for (size_t k = axes.size(); k-- > 0;) {
-        const Axis& axis = mesh_.axes()[axes[k]];
-        place += number % axis.size * axis.stride;
-        number /= axis.size;
-      }
-    };
-    for (size_t d = 0; d < coordinates.size(); ++d) put(before.dims[d], coordinates[d]);
-    put(free_before, copy);
-    return place;
-  };
+  // The place that holds a tile: its coordinates, put where `before` has them.
+  std::vector<std::pair<const Line*, const Line*>> digits;  // (of the target, of the source)
+  for (size_t d = 0; d < before.dims.size(); ++d)
+    digits.emplace_back(&LineAlong(move.after.dims[d]), &LineAlong(before.dims[d]));
+  digits.emplace_back(&LineAlong(unused(move.after)), &LineAlong(unused(before)));
+  std::vector<int64_t> target(mesh_.num_devices(), -1);
+  for (int64_t place = 0; place < mesh_.num_devices(); ++place) {
+    int64_t source = 0;
+    for (const auto& [to, from] : digits) source += from->place[to->coordinate[place]];
+    target[source] = place;
+  }
+  return Permuted(b, shard, target);
+}
+
+Instruction* Resharder::Permuted(Builder& b, Instruction* value, const std::vector<int64_t>& target) {
   PermuteAttrs attrs;
   attrs.channel_id = ChannelId(1);
-  for (int64_t target = 0; target < mesh_.num_devices(); ++target) {
-    std::vector<int64_t> coordinates;
-    for (const Axes& axes : move.after.dims) coordinates.push_back(mesh_.Coordinate(target, axes));
-    const int64_t source = place_with(coordinates, mesh_.Coordinate(target, free_after));
-    attrs.source_target_pairs.emplace_back(mesh_.DeviceAt(source), mesh_.DeviceAt(target));
-  }
-  std::sort(attrs.source_target_pairs.begin(), attrs.source_target_pairs.end());
-  return b.MakeWithShape(Op::CollectivePermute, shard->shape().WithoutLayout(), {shard}, std::move(attrs));
+  attrs.source_target_pairs.reserve(target.size());
+  for (size_t place = 0; place < target.size(); ++place)
+    if (target[place] >= 0)
+      attrs.source_target_pairs.emplace_back(mesh_.DeviceAt(static_cast<int64_t>(place)),
+                                             mesh_.DeviceAt(target[place]));
+  if (!mesh_.order().empty()) std::sort(attrs.source_target_pairs.begin(), attrs.source_target_pairs.end());
+  return b.MakeWithShape(Op::CollectivePermute, value->shape().WithoutLayout(), {value}, std::move(attrs));
+}
+
+const Resharder::Line& Resharder::LineAlong(const Axes& axes) {
+  auto [found, is_new] = lines_.try_emplace(axes);
+  Line& line = found->second;
+  if (!is_new) return line;
+  line.place.resize(mesh_.SizeOf(axes));
+  line.coordinate.assign(mesh_.num_devices(), 0);
+  for (const Axis& digit : DigitsOf(mesh_, axes))
+    for (int64_t place = 0; place < mesh_.num_devices(); ++place)
+      line.coordinate[place] = line.coordinate[place] * digit.size + place / digit.stride % digit.size;
+  for (size_t c = 0; c < line.place.size(); ++c) line.place[c] = mesh_.PlaceAt(0, axes, static_cast<int64_t>(c));
+  return line;
 }
 
 Instruction* Resharder::Send(Builder& b, Instruction* value, const Axes& axes,
                              const std::vector<std::pair<int64_t, int64_t>>& ways) {
-  std::vector<int64_t> from(mesh_.SizeOf(axes), -1);
-  for (const auto& [source, target] : ways) from[target] = source;
-  PermuteAttrs attrs;
-  attrs.channel_id = ChannelId(1);
-  for (int64_t target = 0; target < mesh_.num_devices(); ++target) {
-    const int64_t source = from[mesh_.Coordinate(target, axes)];
-    if (source >= 0)
-      attrs.source_target_pairs.emplace_back(mesh_.DeviceAt(mesh_.PlaceAt(target, axes, source)),
-                                             mesh_.DeviceAt(target));
+  const Line& line = LineAlong(axes);
+  std::vector<int64_t> step(line.place.size()), target(line.coordinate.size(), -1);
+  std::vector<bool> sends(line.place.size(), false);
+  for (const auto& [from, to] : ways) {
+    step[from] = line.place[to] - line.place[from];
+    sends[from] = true;
   }
-  std::sort(attrs.source_target_pairs.begin(), attrs.source_target_pairs.end());
+  for (size_t place = 0; place < target.size(); ++place)
+    if (const int64_t c = line.coordinate[place]; sends[c]) target[place] = static_cast<int64_t>(place) + step[c];
   ++moves_;
-  return b.MakeWithShape(Op::CollectivePermute, value->shape().WithoutLayout(), {value}, std::move(attrs));
+  return Permuted(b, value, target);
 }
 
 Instruction* Resharder::FirstPart(Builder& b, Instruction* shard, const Axes& axes) {
@@ -450,17 +492,11 @@ Instruction* Resharder::Coordinate(Builder& b, const Axes& axes) {
   front.set_insert_before(place->next());
   auto number = [&](int64_t n) { return front.Constant(Literal::ScalarOfInt(ElementType::S32, n)); };
   Instruction* sum = nullptr;
-  // Axes that follow each other in the grid are one digit.
-  for (size_t first = 0; first < axes.size();) {
-    size_t last = first;
-    int64_t size = mesh_.axes()[axes[first]].size;
-    while (last + 1 < axes.size() && axes[last + 1] == axes[last] + 1) size *= mesh_.axes()[axes[++last]].size;
-    const int64_t stride = mesh_.axes()[axes[last]].stride;
+  for (const auto& [size, stride] : DigitsOf(mesh_, axes)) {
     Instruction* digit = place;
     if (stride > 1) digit = front.Make(Op::Divide, {digit, number(stride)});
     if (stride * size < mesh_.num_devices()) digit = front.Make(Op::Remainder, {digit, number(size)});
     sum = sum ? front.Make(Op::Add, {front.Make(Op::Multiply, {sum, number(size)}), digit}) : digit;
-    first = last + 1;
   }
   return made = sum ? sum : number(0);
 }

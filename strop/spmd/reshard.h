@@ -6,6 +6,9 @@
 //   {[x],[]} -> {[y],[]}               collective-permute, where x and y are of one size
 //   {[],[]} -> {[x],[]}                a slice, which moves nothing
 //   {[x],[]} -> {[],[]} unreduced x    each device's piece among zeros, which moves nothing either
+//
+// Uneven pieces are padded to be of one size. Where most of what an all-gather joined were padding, as of 2 rows in 8
+// pieces, the bits of all pieces, each where it belongs, are summed instead, of several dimensions at once.
 #pragma once
 #include <map>
 
@@ -15,10 +18,20 @@
 namespace strop::spmd {
 
 struct Move {
-  enum class Kind : uint8_t { Slice, AllGather, AllToAll, Permute, AllReduce, ReduceScatter, FirstPart, Place };
+  enum class Kind : uint8_t {
+    Slice,
+    AllGather,
+    SumOfPieces,
+    AllToAll,
+    Permute,
+    AllReduce,
+    ReduceScatter,
+    FirstPart,
+    Place
+  };
   Kind kind;
   Axes axes;         // along which devices exchange; Permute: none
-  int64_t dim = 0;   // that is gathered, scattered or cut; AllToAll: gathered
+  int64_t dim = 0;   // that is gathered, scattered or cut; AllToAll: gathered; SumOfPieces: none
   int64_t dim2 = 0;  // AllToAll: cut
   Spec after;
 };
@@ -29,6 +42,9 @@ double BytesOf(const Mesh& mesh, const Shape& whole, const Spec& before, const M
 std::vector<Move> PlanReshard(const Mesh& mesh, const Shape& whole, const Spec& from, const Spec& to);
 double ReshardBytes(const Mesh& mesh, const Shape& whole, const Spec& from, const Spec& to);
 
+// The forms that a value has on the way, the last one included.
+using Trail = std::vector<std::pair<Spec, Instruction*>>;
+
 // Makes the instructions of moves.
 class Resharder {
  public:
@@ -36,7 +52,7 @@ class Resharder {
 
   // `combiner` is how parts become the value.
   Instruction* Reshard(Builder& b, Instruction* shard, const Shape& whole, const Spec& from, const Spec& to,
-                       Op combiner = Op::Add);
+                       Op combiner = Op::Add, Trail* trail = nullptr);
   // The device's coordinate along the axes, s32[]. Made once a computation.
   Instruction* Coordinate(Builder& b, const Axes& axes);
   // True on the first device along the axes.
@@ -57,11 +73,19 @@ class Resharder {
                     Op combiner);
   Instruction* Slice(Builder& b, Instruction* shard, const Shape& whole, const Move& move);
   Instruction* AllGather(Builder& b, Instruction* shard, const Shape& whole, const Move& move);
-  Instruction* Place(Builder& b, Instruction* shard, const Shape& whole, const Move& move);
-  Instruction* SumOfPieces(Builder& b, Instruction* shard, const Shape& whole, const Move& move);
-  Instruction* AllToAll(Builder& b, Instruction* shard, const Move& move);
+  Instruction* Place(Builder& b, Instruction* piece, int64_t d, int64_t all, const Axes& axes);
+  Instruction* SumOfPieces(Builder& b, Instruction* shard, const Shape& whole, const Spec& before, const Move& move);
+  Instruction* AllToAll(Builder& b, Instruction* shard, const Shape& whole, const Move& move);
   Instruction* Permute(Builder& b, Instruction* shard, const Spec& before, const Move& move);
   Instruction* FirstPart(Builder& b, Instruction* shard, const Axes& axes);
+  // The places of the grid along some axes, listed once: pairs of permutes are made of them.
+  struct Line {
+    std::vector<int64_t> coordinate;  // by place
+    std::vector<int64_t> place;       // by coordinate, where all others are zero
+  };
+  const Line& LineAlong(const Axes& axes);
+  // target[p]: the place to which place p sends, or -1.
+  Instruction* Permuted(Builder& b, Instruction* value, const std::vector<int64_t>& target);
   Computation* Combiner(Module& module, Op op, ElementType type);
   Instruction* OwnPlace(Builder& b);
 
@@ -71,6 +95,7 @@ class Resharder {
   std::map<std::pair<const Computation*, Axes>, Instruction*> coordinates_;  // looked up only
   std::map<const Computation*, Instruction*> places_;
   std::map<std::pair<Op, ElementType>, Computation*> combiners_;
+  std::map<Axes, Line> lines_;  // looked up only
 };
 
 }  // namespace strop::spmd

@@ -1,12 +1,15 @@
 #include "strop/spmd/values.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "strop/spmd/propagation.h"
 #include "strop/spmd/shards.h"
 
 namespace strop::spmd {
 namespace {
+
+constexpr int kLongestRecipe = 4;  // ops in a row
 
 Shape ShardShapeFrom(const Mesh& mesh, const Shape& whole, const std::vector<Spec>& specs, size_t& leaf) {
   if (!whole.IsTuple()) {
@@ -31,6 +34,14 @@ void Resize(Shape& shape, const Shape& to) {
   } else if (shape.IsArray() && to.IsArray() && shape.rank() == to.rank()) {
     for (int64_t d = 0; d < to.rank(); ++d) shape.set_dim(d, to.dim(d));
   }
+}
+
+bool IsPointwise(const Instruction& i) { return i.shape().IsArray() && (IsElementwise(i.op()) || i.op() == Op::Copy); }
+
+bool IsMadeAgain(const Instruction& i) {
+  const bool moves =
+      i.op() == Op::Broadcast || i.op() == Op::Transpose || i.op() == Op::Reshape || i.op() == Op::Concatenate;
+  return IsPointwise(i) || moves;
 }
 
 Builder Before(Instruction& i) {
@@ -89,20 +100,72 @@ std::vector<Spec> Values::Assigned(const Instruction& i) const {
   return specs;
 }
 
-double Values::BytesToRequire(const Instruction& operand, const Spec& spec) const {
+double Values::BytesToRequire(const Instruction& operand, const Spec& spec, int depth) const {
   const Parted& p = Of(operand);
-  return IsFree(operand) || p.specs[0] == spec ? 0 : ReshardBytes(mesh_, p.whole, p.specs[0], spec);
+  if (IsFree(operand) || p.specs[0] == spec) return 0;
+  const double bytes = ReshardBytes(mesh_, p.whole, Nearest(p, spec).spec, spec) * ShareOf(operand);
+  return bytes == 0 ? 0 : std::min(bytes, BytesToMakeAgain(p, spec, depth));
+}
+
+// More than any other way costs where it can't be made again, or only from what would have to be, too, for long.
+double Values::BytesToMakeAgain(const Parted& p, const Spec& spec, int depth) const {
+  const auto recipe = recipes_.find(p.value);
+  const bool whole_only = recipe != recipes_.end() && !IsPointwise(*recipe->second.op);
+  if (recipe == recipes_.end() || depth == kLongestRecipe || !spec.unreduced.empty() || (whole_only && !spec.whole()))
+    return std::numeric_limits<double>::infinity();
+  double bytes = static_cast<double>(mesh_.ShardShape(p.whole, spec).num_elements()) / kWorkPerByte;
+  for (const Instruction* operand : recipe->second.operands)
+    bytes += BytesToRequire(*operand, SpecOfOperand(*operand, spec), depth + 1);
+  return bytes;
+}
+
+Spec Values::SpecOfOperand(const Instruction& operand, const Spec& spec) const {
+  const int64_t rank = Of(operand).whole.rank();
+  return !spec.whole() && rank == static_cast<int64_t>(spec.dims.size()) ? spec : Spec(rank);
+}
+
+Instruction* Values::MakeAgain(Builder& b, const Parted& p, const Spec& spec) {
+  const Recipe& recipe = recipes_.at(p.value);
+  std::vector<Instruction*> operands;
+  for (const Instruction* operand : recipe.operands) {
+    operands.push_back(Require(b, *operand, SpecOfOperand(*operand, spec)));
+    if (!operands.back()) return nullptr;
+  }
+  Instruction* made = b.computation()->AddClone(*recipe.op, mesh_.ShardShape(p.whole, spec), operands);
+  made->clear_sharding();
+  return made;
+}
+
+Values::Form Values::Nearest(const Parted& p, const Spec& spec) const {
+  Form nearest{p.specs[0], p.value};
+  const auto forms = forms_.find(p.value);
+  if (forms == forms_.end()) return nearest;
+  double least = ReshardBytes(mesh_, p.whole, p.specs[0], spec);
+  for (const Form& form : forms->second) {
+    if (form.value->parent() != p.value->parent()) continue;
+    const double bytes = form.spec == spec ? -1 : ReshardBytes(mesh_, p.whole, form.spec, spec);
+    if (bytes >= least) continue;
+    least = bytes;
+    nearest = form;
+  }
+  return nearest;
 }
 
 Instruction* Values::Require(Builder& b, const Instruction& operand, const Spec& spec) {
   const Parted& p = Of(operand);
   if (p.specs[0] == spec) return p.value;
-  std::vector<Axes> key = spec.dims;
-  key.push_back(spec.unreduced);
-  Instruction*& made = made_[{p.value, std::move(key)}];
-  if (made && made->parent() == b.computation()) return made;
-  made = IsFree(operand) && spec.unreduced.empty() ? PieceOfFree(b, operand, spec) : nullptr;
-  if (!made) made = resharder_.Reshard(b, p.value, p.whole, p.specs[0], spec);
+  const Form nearest = Nearest(p, spec);  // not a reference: others are made
+  if (nearest.spec == spec && nearest.value->parent() == b.computation()) return nearest.value;
+  Instruction* piece = IsFree(operand) && spec.unreduced.empty() ? PieceOfFree(b, operand, spec) : nullptr;
+  const double bytes = piece ? 0 : ReshardBytes(mesh_, p.whole, nearest.spec, spec);
+  if (bytes > 0 && BytesToMakeAgain(p, spec, 0) < bytes) piece = MakeAgain(b, p, spec);
+  if (piece) {
+    SetForm(p.value, spec, piece);
+    return piece;
+  }
+  Trail trail;
+  Instruction* made = resharder_.Reshard(b, nearest.value, p.whole, nearest.spec, spec, Op::Add, &trail);
+  for (const auto& [form, value] : trail) SetForm(p.value, form, value);
   return made;
 }
 

@@ -30,6 +30,13 @@ class Values {
     return found == tuple_elements_.end() ? nullptr : &found->second;
   }
   void Set(const Instruction& i, Instruction* value, Shape whole, std::vector<Spec> specs);
+  // The array is had in this form, too: made on the way to another one.
+  void SetForm(Instruction* value, const Spec& spec, Instruction* form) { forms_[value].push_back({spec, form}); }
+  // The array may be made again, by this op of these values of the program, where that moves less than to bring it
+  // into another form.
+  void SetRecipe(const Instruction* value, const Instruction& op, std::vector<const Instruction*> operands) {
+    recipes_[value] = {&op, std::move(operands)};
+  }
   // The same on every device.
   void SetWhole(const Instruction& i, Instruction* value, Shape whole);
   // A tuple of the values of its operands, whatever their forms.
@@ -42,7 +49,15 @@ class Values {
   // Tuples, too.
   Instruction* RequireAll(Builder& b, const Instruction& operand, const std::vector<Spec>& specs);
   Instruction* RequireWhole(Builder& b, const Instruction& operand);
-  double BytesToRequire(const Instruction& operand, const Spec& spec) const;
+  double BytesToRequire(const Instruction& operand, const Spec& spec) const { return BytesToRequire(operand, spec, 0); }
+
+  // What never changes in a loop is brought into another form once, in front of it: of the bytes that this takes so
+  // much counts in each trip.
+  void SetShare(const Instruction& i, double share) { share_[&i] = share; }
+  double ShareOf(const Instruction& i) const {
+    const auto found = share_.find(&i);
+    return found == share_.end() ? 1 : found->second;
+  }
 
   // What a device has of the operand where somebody else says how it lies, maybe as the grid cannot. `sharding` may be
   // null: whole. Errors: of shardings (shards.h).
@@ -61,6 +76,22 @@ class Values {
 
  private:
   Instruction* PieceOfFree(Builder& b, const Instruction& i, const Spec& spec);
+  struct Form {
+    Spec spec;
+    Instruction* value = nullptr;
+  };
+  // The one from which this one is made with the least bytes: what `p` says, where no other takes fewer.
+  Form Nearest(const Parted& p, const Spec& spec) const;
+  // An op and its operands, as the program has them.
+  struct Recipe {
+    const Instruction* op = nullptr;
+    std::vector<const Instruction*> operands;
+  };
+  double BytesToRequire(const Instruction& operand, const Spec& spec, int depth) const;
+  // Of an operand of an elementwise op whose result lies so, or of one of an op on whole values.
+  Spec SpecOfOperand(const Instruction& operand, const Spec& spec) const;
+  double BytesToMakeAgain(const Parted& p, const Spec& spec, int depth) const;
+  Instruction* MakeAgain(Builder& b, const Parted& p, const Spec& spec);
   Instruction* RequireTree(Builder& b, Instruction* value, const Shape& whole, const std::vector<Spec>& from,
                            const std::vector<Spec>& to, size_t& leaf);
 
@@ -72,9 +103,18 @@ class Values {
   // The operands of tuples, as the program has them.
   std::unordered_map<const Instruction*, std::vector<Instruction*>> tuple_elements_;
   std::vector<Instruction*> replaced_;
-  // What was made already, by value and text of its sharding.
-  std::map<std::pair<const Instruction*, std::vector<Axes>>, Instruction*> made_;
+  std::unordered_map<const Instruction*, std::vector<Form>> forms_;  // what was made already; looked up only
+  std::unordered_map<const Instruction*, Recipe> recipes_;           // by value; looked up only
+  std::unordered_map<const Instruction*, double> share_;             // looked up only
 };
+
+// A byte that is sent costs as much time as so many multiplications and additions: 64 for one of a slow network beside
+// a fast core, and of the same order for accelerators and their links.
+constexpr double kWorkPerByte = 64;
+
+bool IsPointwise(const Instruction& i);
+// Is it made from what it is made from at next to no cost, by an op that says nothing of sizes?
+bool IsMadeAgain(const Instruction& i);
 
 Builder Before(Instruction& i);
 
