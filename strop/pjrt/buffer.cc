@@ -185,6 +185,7 @@ Status Buffer_ReadyEvent(PJRT_Buffer_ReadyEvent_Args& args) {
   const Buffer& buffer = args.buffer->buffer;
   args.event = NewEvent(buffer.IsDeleted() ? Event::ReadyWith(InvalidArgument("the buffer was deleted or donated"))
                                            : buffer.definition());
+  args.event->of_contents = true;
   return OkStatus();
 }
 

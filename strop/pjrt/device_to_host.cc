@@ -104,6 +104,7 @@ Status Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args& args) {
   if (args.dst_size < static_cast<size_t>(needed))
     return InvalidArgument("the host buffer has ", args.dst_size, " bytes, ", needed, " are needed");
   STROP_ASSIGN(Ref<Storage> alive, buffer->buffer.Acquire());  // a deleted buffer is told at once
+  buffer->buffer.definition()->NoteAwaited();
   EventRef done = WhenDefined(
       buffer, [meant, layout, needed, dst = args.dst, pool = &buffer->device_set->pool()](const void* data, int64_t) {
         if (meant.shape.num_elements() == 0 || SameStrides(meant.shape, meant.strides, layout.byte_strides)) {

@@ -26,6 +26,7 @@ Status Event_Await(PJRT_Event_Await_Args& args) {
 
 Status Event_OnReady(PJRT_Event_OnReady_Args& args) {
   if (!args.callback) return InvalidArgument("PJRT_Event_OnReady: callback is null");
+  if (args.event->of_contents) args.event->event->NoteAwaited();
   args.event->event->OnReady([callback = args.callback, user_arg = args.user_arg](const Status& status) {
     callback(MakeError(status), user_arg);  // the callback owns the error
   });

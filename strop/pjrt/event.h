@@ -6,6 +6,7 @@
 
 struct PJRT_Event {
   strop::EventRef event;
+  bool of_contents = false;  // of a buffer: who asks for it waits for what is computed
 };
 
 namespace strop::pjrt {

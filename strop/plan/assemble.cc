@@ -42,7 +42,6 @@ class Assembler {
     for (size_t o = 0; o < graph_.outputs.size(); ++o) plan_.spec.outputs[o].dynamic_dims = SizesOf(graph_.outputs[o]);
     plan_.spec.entry = 0;
     plan_.spec.run_inline = !loops_ && work_ < target_.inline_cost;
-    plan_.spec.time_runs = !plan_.spec.run_inline;
   }
 
  private:

@@ -87,8 +87,21 @@ void Event::OnReady(Callback callback) {
   callback(status_);
 }
 
+void Event::NoteAwaited() {
+  if (IsReady()) return;
+  std::chrono::steady_clock::rep first = 0;
+  awaited_since_.compare_exchange_strong(first, std::chrono::steady_clock::now().time_since_epoch().count(),
+                                         std::memory_order_relaxed);
+}
+
+std::chrono::steady_clock::time_point Event::awaited_since() const {
+  using Clock = std::chrono::steady_clock;
+  return Clock::time_point(Clock::duration(awaited_since_.load(std::memory_order_relaxed)));
+}
+
 Status Event::Await() {
   if (IsReady()) return status_;
+  NoteAwaited();
   LaunchQueue::BlockingScope blocking;
   std::unique_lock<std::mutex> lock(mutex_);
   changed_.wait(lock, [&] { return ready_.load(std::memory_order_relaxed); });

@@ -4,6 +4,7 @@
 // re-enter the runtime. A handle may be dropped right after OnReady: whoever will set the event holds one, too.
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -42,8 +43,14 @@ class Event : public RefCounted<Event> {
   // Blocks until ready. Inside an execution's thread this lets the device go on with its next launch meanwhile.
   Status Await();
 
+  // Says that somebody waits for it from now on (LaunchHabit).
+  void NoteAwaited();
+  // When that was said first; the clock's beginning if it was not.
+  std::chrono::steady_clock::time_point awaited_since() const;
+
  private:
   std::atomic<bool> ready_{false};
+  std::atomic<std::chrono::steady_clock::rep> awaited_since_{0};
   Status status_;  // written before ready_ is released, constant after
   std::mutex mutex_;
   std::condition_variable changed_;

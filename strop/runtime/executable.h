@@ -28,6 +28,7 @@
 #include "strop/runtime/collectives.h"
 #include "strop/runtime/custom_call.h"
 #include "strop/runtime/device.h"
+#include "strop/runtime/launch_habit.h"
 #include "strop/types/shape.h"
 
 namespace strop {
@@ -291,7 +292,6 @@ struct ExecutableSpec {
   int64_t temp_bytes = 0;   // size of the arena
   std::string temp_origin;  // of a large arena, for errors: "64 GiB f32[131072,131072] of sort (model.py:12), ..."
   bool run_inline = false;  // cheap enough for the caller's thread
-  bool time_runs = false;   // what it costs is seen when it runs: on the caller's thread while runs are brief
   int64_t code_bytes = 0;
   std::shared_ptr<const void> code;  // keeps the machine code alive
   // Where that code comes from, for those who write the program down: what recipes name by number.
@@ -352,8 +352,8 @@ class Executable {
   // Has steps that wait for other devices or the host (collectives, infeed, outfeed): never runs on the caller's thread
   // unless told to.
   bool may_block() const { return may_block_; }
-  // Did the last run that has ended take so little time that handing the next one to another thread would cost more?
-  bool runs_briefly() const { return runs_briefly_.load(std::memory_order_relaxed); }
+  // Where its executions run best, as seen so far.
+  LaunchHabit& launch_habit() const { return launch_habit_; }
   // Bytes of the arena with `threads` participants, what kernels pack into and share included.
   int64_t arena_bytes(int threads) const;
 
@@ -399,7 +399,7 @@ class Executable {
   int64_t num_interpreted_ = 0;
   std::vector<int32_t> packing_;  // in flat_: the steps with scratch memory
   bool may_block_ = false;
-  mutable std::atomic<bool> runs_briefly_{false};
+  mutable LaunchHabit launch_habit_;
 };
 
 }  // namespace strop

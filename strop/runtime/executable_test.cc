@@ -141,7 +141,6 @@ ExecutableSpec RegionSpec() {
   RegionStep region{.fn = SquareThreeTimes};
   region.calls.push_back({.num_tasks = 8, .scratch_bytes = 1024, .library = std::make_shared<Square>()});
   spec.programs = {{"main", {Step{region, {InOut(2)}, {.name = "region"}}}}};
-  spec.time_runs = true;
   return spec;
 }
 

@@ -1,6 +1,7 @@
 #include "strop/runtime/launch.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 namespace strop {
@@ -29,6 +30,8 @@ class Table {
 };
 
 constexpr size_t kInlineLeaves = 16;
+
+using Clock = std::chrono::steady_clock;
 
 // Moves what is meant of a bounded array to its front, where it then lies densely: row by row, from the lowest on, so
 // that no row is overwritten before it was moved.
@@ -73,6 +76,7 @@ class Execution {
   const std::vector<EventRef>& dependencies() const { return dependencies_; }
   // Of the memory that was asked for the results.
   int64_t output_bytes() const { return output_bytes_; }
+  LaunchHabit& habit() const { return executable_->launch_habit(); }
 
   // The output buffers, defined by `done`.
   std::vector<Buffer> MakeOutputs(const EventRef& done) {
@@ -294,10 +298,16 @@ Launched LaunchAsync(Execution prepared, const LaunchArgs& args) {
   LaunchQueue& queue = args.device->queue();
   const int64_t bytes = execution->output_bytes();
   queue.Began(bytes);
-  auto run = [execution = std::move(execution), done, collectives = args.collectives, &queue,
-              bytes](const Status& inputs) mutable {
+  auto run = [execution = std::move(execution), done, collectives = args.collectives, &queue, bytes,
+              launch = Clock::now()](const Status& inputs) mutable {
+    const Clock::time_point start = Clock::now();
     Status status = inputs.ok() ? execution->Run() : inputs;
-    if (!inputs.ok() && collectives) collectives->Abort(inputs);
+    if (inputs.ok()) {
+      const Clock::time_point end = Clock::now(), awaited = done->awaited_since();
+      execution->habit().SawQueued(end - start, (awaited < launch ? end : awaited) - launch);
+    } else if (collectives) {
+      collectives->Abort(inputs);
+    }
     execution = nullptr;  // lets go of the inputs before anybody hears of the end
     queue.Ended(bytes);
     // Callbacks of the event may wait for the host (a Python lock, for one).
@@ -318,9 +328,10 @@ Launched Failed(const Execution& execution, Status status) {
 
 Result<Launched> Start(std::shared_ptr<const Executable> executable, const LaunchArgs& args) {
   // Users who ask for one thread get one: nothing runs elsewhere unless it has to wait for others.
-  bool on_this_thread =
-      (executable->spec().run_inline || executable->runs_briefly() || args.devices->pool().num_threads() == 1) &&
-      !executable->may_block();
+  const bool always = executable->spec().run_inline || args.devices->pool().num_threads() == 1;
+  const bool alone = !args.assignment || args.assignment->devices.size() == 1;  // others would start only afterwards
+  LaunchHabit& habit = executable->launch_habit();
+  const bool on_this_thread = !executable->may_block() && (always || (alone && habit.TakeInline()));
   Execution execution(std::move(executable), args);
   STROP_TRY(execution.Prepare());
   if (!execution.poison().ok()) {
@@ -329,6 +340,9 @@ Result<Launched> Start(std::shared_ptr<const Executable> executable, const Launc
   }
   bool ready = execution.dependencies().empty();
   if (args.mode == LaunchMode::kAsync || (args.mode == LaunchMode::kAuto && !(on_this_thread && ready))) {
+    // Whoever waits for this one at once waits for what it needs as well.
+    if (on_this_thread)
+      for (const EventRef& dependency : execution.dependencies()) dependency->NoteAwaited();
     return LaunchAsync(std::move(execution), args);
   }
   if (!ready) {
@@ -336,7 +350,9 @@ Result<Launched> Start(std::shared_ptr<const Executable> executable, const Launc
     if (!status.ok()) return Failed(execution, std::move(status));
   }
   std::vector<Buffer> outputs = execution.MakeOutputs(Event::Ready());
+  const Clock::time_point start = always ? Clock::time_point() : Clock::now();
   Status status = execution.Run();
+  if (!always) habit.SawInline(Clock::now() - start);
   if (!status.ok()) return Failed(execution, std::move(status));
   return Launched{std::move(outputs), Event::Ready()};
 }

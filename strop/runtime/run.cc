@@ -2,7 +2,6 @@
 // no allocation, no virtual call.
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstring>
 
 #include "strop/base/claims.h"
@@ -15,8 +14,6 @@
 namespace strop {
 namespace {
 
-// A few times what waking another thread and hearing of its end costs.
-constexpr std::chrono::microseconds kBriefRun{100};
 constexpr int64_t kCopyTaskBytes = 1 << 20;  // large copies are spread over the pool in pieces of this size
 
 void CopyBytes(void* to, const void* from, int64_t bytes, ThreadPool* pool) {
@@ -380,12 +377,6 @@ class Runner {
   std::vector<int32_t> alias_of_parameter_;  // output that stands for a parameter; empty if none does (the usual case)
 };
 
-Status Executable::Run(const RunArgs& args) const {
-  if (!spec_.time_runs) return Runner(*this, args).Run();
-  const auto start = std::chrono::steady_clock::now();
-  Status status = Runner(*this, args).Run();
-  runs_briefly_.store(std::chrono::steady_clock::now() - start < kBriefRun, std::memory_order_relaxed);
-  return status;
-}
+Status Executable::Run(const RunArgs& args) const { return Runner(*this, args).Run(); }
 
 }  // namespace strop

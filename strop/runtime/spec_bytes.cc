@@ -147,8 +147,8 @@ namespace {
 // The tables without steps.
 template <class Archive>
 void SpecFields(Archive& a, ExecutableSpec& s) {
-  a(s.name, s.parameters, s.outputs, s.slots, s.entry, s.temp_bytes, s.temp_origin, s.run_inline, s.time_runs,
-    s.rng_seed[0], s.rng_seed[1]);
+  a(s.name, s.parameters, s.outputs, s.slots, s.entry, s.temp_bytes, s.temp_origin, s.run_inline, s.rng_seed[0],
+    s.rng_seed[1]);
 }
 
 constexpr bool HasRecipe(StepKind kind) {
