@@ -171,6 +171,7 @@ TEST(Scatter, SelectAndScatter) {
       {{2, 3, 8, 9}, {2, 3, 4, 4}, {{}, {}, {.size = 2, .stride = 2}, {.size = 3, .stride = 2}}},    // channels first
       {{40, 7}, {42, 5}, {{.size = 2, .pad_low = 2, .pad_high = 1}, {.size = 3}}},                   // overlap, padding
       {{33}, {17}, {{.size = 3, .stride = 2, .pad_low = 1, .pad_high = 1}}},
+      {{7}, {7}, {{}}},  // windows of one element
       {{9, 20}, {8, 20}, {{.size = 4, .stride = 2, .pad_low = 1, .base_dilation = 2, .reversal = true}, {}}},
       // Windows side by side, some of them partly outside.
       {{3, 9, 83},

@@ -2,6 +2,8 @@
 
 #include <unordered_map>
 
+#include "strop/passes/layouts_of_uses.h"
+
 namespace strop {
 
 Instruction* CloneBodyBefore(const Computation& callee, std::span<Instruction* const> arguments, Instruction* before) {
@@ -15,6 +17,7 @@ Instruction* CloneBodyBefore(const Computation& callee, std::span<Instruction* c
     }
     operands.clear();
     for (int64_t k = 0; k < i->operand_count(); ++k) operands.push_back(map.at(i->operand(k)));
+    if (i->op() == Op::Bitcast) operands[0] = LyingAs(operands[0], i->operand(0)->shape(), before);
     Instruction* clone = into->AddClone(*i, i->shape(), operands, nullptr, before);
     for (Instruction* p : i->control_predecessors())
       if (!p->IsParameter()) clone->AddControlPredecessor(map.at(p));
@@ -57,7 +60,7 @@ void InlineInPlaceOf(Instruction* caller, const Computation& callee, std::span<I
     }
   }
   if (caller->sharding() && !root->sharding() && !root->IsParameter()) root->set_sharding(*caller->sharding());
-  caller->ReplaceAllUsesWith(root);
+  ReplaceAllUsesKeepingLayout(caller, root);
   into->Remove(caller);
 }
 

@@ -9,6 +9,7 @@
 #include <array>
 #include <string_view>
 
+#include "strop/passes/layouts_of_uses.h"
 #include "strop/passes/pass.h"
 #include "strop/spmd/partitioner.h"
 
@@ -69,7 +70,7 @@ struct SingleDevice final : Pass {
       for (Instruction* i : c->instructions()) {
         Instruction* value = OnOneDevice(*i);
         if (!value) continue;
-        i->ReplaceAllUsesWith(value);
+        ReplaceAllUsesKeepingLayout(i, value);
         if (i->control_predecessors().empty() && i->control_successors().empty()) c->Remove(i);
         ++replaced;
       }

@@ -12,6 +12,7 @@
 // A start whose value is used by anything but its done (or an async-update) is left alone.
 #include "strop/ir/builder.h"
 #include "strop/passes/inline.h"
+#include "strop/passes/layouts_of_uses.h"
 #include "strop/passes/pass.h"
 
 namespace strop {
@@ -88,7 +89,7 @@ struct Synchronizer final : Pass {
         }
         STROP_ASSIGN(Instruction * value, MakeSynchronous(start, dones[0]->shape()));
         for (Instruction* done : dones) {
-          done->ReplaceAllUsesWith(value);
+          ReplaceAllUsesKeepingLayout(done, value);
           c->Remove(done);
         }
         for (auto it = updates.rbegin(); it != updates.rend(); ++it) c->Remove(*it);

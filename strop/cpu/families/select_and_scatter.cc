@@ -132,6 +132,10 @@ class WindowEmitter {
   // Goes through the elements of the window that are inside of the operand: visit(state) with operand_ and tap_ there.
   using State = std::vector<V>;
   using Visit = std::function<State(const State&)>;
+  State Taps(const State& state, const Visit& visit) {
+    tap_ = b_.I32(0);
+    return Elements(0, {}, state, visit);
+  }
   State Elements(size_t k, ElementalEmitter::Condition inside, const State& state, const Visit& visit) {
     if (k == spatial_.size()) {
       if (!inside.value) return visit(state);
@@ -139,7 +143,7 @@ class WindowEmitter {
     }
     const auto d = static_cast<size_t>(spatial_[k]);
     const WindowDim& w = window_.dims[d];
-    V outer = k == 0 ? b_.I32(0) : tap_;
+    V outer = tap_;
     const auto step = [&](V n, LaneIndex offset, const State& carried) {
       IndexBuilder& indices = e_.indices();
       tap_ = b_.Add(b_.Mul(outer, b_.I32(static_cast<int32_t>(w.size))), b_.ZExtOrTrunc(n, 32));
@@ -176,7 +180,7 @@ class WindowEmitter {
     V zero = llvm::Constant::getNullValue(VectorBuilder::WithLanes(e_.elements().RegisterType(type), width_));
     State state{b_.False(), b_.Splat(b_.ZExtOrTrunc(b_.I64(0), where_bits()), width_), zero};
     if (IsComplex(type)) state.push_back(zero);
-    return Elements(0, {}, state, [&](const State& before) { return Compare(before); });
+    return Taps(state, [&](const State& before) { return Compare(before); });
   }
 
   State Compare(const State& state) {
@@ -225,7 +229,7 @@ class WindowEmitter {
   }
 
   void AddByChannel(V where) {
-    Elements(0, {}, {}, [&](const State&) -> State {
+    Taps({}, [&](const State&) -> State {
       const Val old = e_.Load(frame_.output(0), op_.shape().type(), operand_);
       const Val sum = e_.Inline(*op_.called(1), {e_.Emit(op_.operand(1), source_), old})[0];
       e_.Store(frame_.output(0), e_.elements().Select(b_.IEq(where, b_.Splat(tap_, width_)), sum, old), operand_);
