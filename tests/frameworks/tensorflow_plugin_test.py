@@ -62,6 +62,18 @@ for _ in range(2):
     assert abs(f(x, w).numpy() - 0.16666667) < 1e-7
 """ + DONE
 
+# A size that is computed outside of the cluster that reads it: the addition leaves its cluster, and its result is the cluster's argument (TF-07).
+DECLUSTERED = OPENING + """
+@tf.function
+def f(x, a, b):
+    return tf.reduce_sum(tf.reshape(tf.tanh(x) * 2 + 1, a + b), 1)
+f(tf.ones([4, 6]), tf.constant([1, 2]), tf.constant([3, 4]))
+folder = os.environ['TF_DUMP_GRAPH_PREFIX']
+read = lambda start: [open(f'{folder}/{name}').read() for name in os.listdir(folder) if name.startswith(start)]
+assert any('name: "cluster_0/add_1"' in text for text in read('mark_for_compilation_annotated')), os.listdir(folder)
+assert any('add_1_0_arg' in text and 'name: "add_1"' not in text for text in read('encapsulate_fdef_graph_cluster_0')), os.listdir(folder)
+""" + DONE
+
 WITH_JAX = OPENING + """
 import jax, jax.numpy as jnp
 f = tf.function(lambda x: tf.tanh(x @ x), jit_compile=True)
@@ -122,7 +134,7 @@ AUTO = "--tf_xla_auto_jit=2 --tf_xla_cpu_global_jit --tf_xla_min_cluster_size=2"
 def run(program, **variables):
     """(exit code, output, the programs that Strop was given)"""
     with tempfile.TemporaryDirectory() as folder:
-        code, output = interpreter.run(program, STROP_XLA_DUMP_TO=folder, TF_CPP_MIN_LOG_LEVEL="2", **variables)
+        code, output = interpreter.run(program, **{"STROP_XLA_DUMP_TO": folder, "TF_CPP_MIN_LOG_LEVEL": "2", **variables})
         names = sorted(path.name for path in Path(folder).glob("*before_optimizations.txt"))
     return code, output, names
 
@@ -150,6 +162,9 @@ def main():
     compiles("two logical devices", LOGICAL_DEVICES, "inference")
     compiles("eight threads", THREADS, "inference")
     compiles("auto-clustering", CLUSTERS, "cluster_0__XlaCompiledKernel_true", TF_XLA_FLAGS=AUTO)
+    with tempfile.TemporaryDirectory() as folder:
+        compiles("what only the host reads leaves its cluster", DECLUSTERED, "cluster_0__XlaCompiledKernel_true", TF_DUMP_GRAPH_PREFIX=folder,
+                 TF_XLA_FLAGS=AUTO + " --tf_xla_clustering_debug", TF_CPP_VMODULE="encapsulate_subgraphs_pass=3", TF_CPP_MIN_LOG_LEVEL="0")
     ours = compiles("Keras fit(jit_compile=True)", KERAS, "one_step_on_data")
     stock = run(KERAS)[1]
 
