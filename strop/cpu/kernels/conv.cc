@@ -69,6 +69,7 @@ class GemmConv final : public Conv {
            (dims_[first_merged_ - 1].size == 1 ||
             dims_[first_merged_ - 1].stride == dims_[first_merged_].stride * dims_[first_merged_].size))
       --first_merged_;
+    even_ = first_merged_ == 0;
     if (!swapped_) first_merged_ = 0;
     for (int d = 0; d < static_cast<int>(dims_.size()); ++d) (d < first_merged_ ? outer_ : positions_) *= dims_[d].size;
     // Units do not reach over taps: the features of a tap are rounded up to whole ones.
@@ -217,6 +218,7 @@ class GemmConv final : public Conv {
       std::swap(target.row_stride, target.col_stride);
       return target;
     }
+    if (even_) return target;
     for (int64_t r = 0; r < rows; ++r) offsets[r] = OutputOffset(first_row + r);
     target.rows = offsets;
     target.first_row = first_row;
@@ -266,13 +268,15 @@ class GemmConv final : public Conv {
       FillTable(product % outer_ * positions_ + m0 + i, std::min(mr, rows - i), input, table + i * taps_.count);
     const auto block = [&](int64_t i, int64_t j) {
       const int64_t height = std::min(mr, rows - i), width = std::min(nr, cols - j);
-      const int64_t direct = width == nr && taps_.count <= taps_at_once ? DirectStride<T>(c, m0 + i, height) : -1;
+      const bool narrow = width <= nr / 2;
+      const IndirectKernel<T> kernel = (narrow ? micro_.narrow_indirect : micro_.indirect)[height - 1];
+      const bool whole = width == (narrow ? nr / 2 : nr);
+      const int64_t direct = whole && taps_.count <= taps_at_once ? DirectStride<T>(c, m0 + i, height) : -1;
       T* to = direct >= 0 ? AddressIn<T>(c, m0 + i, n0 + j) : tile;
       const T* b = panels_->SharedPanel(call.shared, task, j);
       for (int64_t tap = 0; tap < taps_.count; tap += taps_at_once)
-        micro_.indirect[height - 1](std::min(taps_at_once, taps_.count - tap), features,
-                                    table + i * taps_.count + tap * height, b + tap * features * nr, nr, to,
-                                    direct >= 0 ? direct : nr, tap > 0);
+        kernel(std::min(taps_at_once, taps_.count - tap), features, table + i * taps_.count + tap * height,
+               b + tap * features * nr, nr, to, direct >= 0 ? direct : nr, tap > 0);
       if (direct < 0) StoreTile<T>(c, m0 + i, n0 + j, height, width, tile, nr, false);
     };
     // A kernel that the second-level cache holds is gone through for each panel of positions, whose patches then stay
@@ -346,11 +350,17 @@ class GemmConv final : public Conv {
   void FillTable(int64_t first, int64_t count, const T* input, const T** table) const {
     Panel panel;
     Describe(first, count, panel);
-    for (int64_t tap = 0; tap < taps_.count; ++tap)
+    for (int64_t tap = 0; tap < taps_.count; ++tap, table += count) {
+      if (panel.interior) {
+        const T* from = input + tap_offsets_[tap];
+        for (int64_t v = 0; v < count; ++v) table[v] = from + panel.origin[v];
+        continue;
+      }
       for (int64_t v = 0; v < count; ++v) {
         const int64_t offset = Offset(panel, v, tap);
-        *table++ = offset < 0 ? zeros_.data() : input + offset;
+        table[v] = offset < 0 ? zeros_.data() : input + offset;
       }
+    }
   }
 
   int64_t InputOffset(int64_t group) const {
@@ -602,6 +612,7 @@ class GemmConv final : public Conv {
   int64_t row_taps_ = 1, rows_bytes_ = 0;
   int64_t block_rows_ = 0;  // of a task by columns
   bool swapped_ = false, indirect_ = false, in_place_ = false;
+  bool even_ = false;                                    // all positions of the output lie at a constant distance
   bool spread_taps_ = false;                             // the kernel's are what is contiguous in memory
   int64_t tap_stride_ = 0, tap_low_ = 0, tap_span_ = 0;  // then: of neighbouring features; the taps among them
   std::vector<T> zeros_;                                 // what is outside, if indirect

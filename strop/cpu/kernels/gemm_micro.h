@@ -107,7 +107,8 @@ struct MicroTable {
   MicroKernel<T> kernel[16] = {};
   MicroKernel<T> narrow[16] = {};
   SeededKernel<T> seeded[16] = {};      // as kernel; null: there is no bias
-  IndirectKernel<T> indirect[16] = {};  // null: not of this type
+  IndirectKernel<T> indirect[16] = {};  // null: not of this type, as the next
+  IndirectKernel<T> narrow_indirect[16] = {};
   // By rows and by vectors, less one; by x and by y, less one. Null: too many for the registers, or not of this type.
   PlanarKernel<T> planar[kPlanarRows][kPlanarVectors] = {};
   PlanarSumsKernel<T> planar_sums[kPlanarSums][kPlanarSums] = {};
