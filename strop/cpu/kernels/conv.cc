@@ -164,7 +164,7 @@ class GemmConv final : public Conv {
   };
   static constexpr int kMostVectors = 64;           // of a panel
   static constexpr int kPieceElements = 2048;       // of a piece of a panel
-  static constexpr int64_t kLeastIndirect = 16;     // features of a tap
+  static constexpr int64_t kLeastIndirect = 12;     // features of a tap
   static constexpr int64_t kSmallKernel = 1 << 17;  // elements
   static constexpr int64_t kFewPositions = 200;
   static constexpr int64_t kSpreadElements = 1 << 13;  // that are turned at once
@@ -657,6 +657,7 @@ Result<std::shared_ptr<const Conv>> Conv::Create(const ConvProblem& p, const Gem
     if (planar) return planar;
     return MakeDepthwiseConv(p, isa);
   }
+  if (std::shared_ptr<const Conv> conv = MakeRunsConv(p, isa)) return conv;
   if (SumsOverImages(p)) return MakeKernelGradientConv(p, isa);
   if (std::shared_ptr<const Conv> conv = MakePlanarSums(p, isa)) return conv;
   if (std::shared_ptr<const Conv> conv = MakeGradientPanels(p, isa)) return conv;

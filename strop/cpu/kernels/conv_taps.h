@@ -99,6 +99,8 @@ Result<std::shared_ptr<const Conv>> MakeProductConv(const ConvProblem& problem, 
 std::shared_ptr<const Conv> MakePointsConv(const ConvProblem& problem, const GemmIsa& isa);
 // Many features over few positions, copied side by side (conv_channels_last.cc): null where that does not suit.
 std::shared_ptr<const Conv> MakeChannelsLastConv(const ConvProblem& problem, const GemmIsa& isa);
+// Few features side by side, by rows of the window (conv_runs.cc): null where that does not suit.
+std::shared_ptr<const Conv> MakeRunsConv(const ConvProblem& problem, const GemmIsa& isa);
 
 // Convolutions of few features, on planar copies (conv_planes.h): null where they do not suit.
 std::shared_ptr<const Conv> MakePlanarConv(const ConvProblem& problem, const GemmIsa& isa);

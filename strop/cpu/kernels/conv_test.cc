@@ -315,6 +315,20 @@ TEST(Conv, CopiesFeaturesTogether) {
 }
 
 // One element a window: a product of matrices.
+// Rows of the window as runs: where they lie, with padding, with less than nothing of it, beyond the input's end; in
+// one, two and three dimensions; few positions.
+TEST(Conv, Runs) {
+  for (const Case& c : std::vector<Case>{{2, 3, 40, 1, 1, {{32, 4, 4}, {28, 4, 4}}},
+                                         {2, 3, 64, 1, 1, {{41, 7, 2, 2, 3}, {47, 7, 2, 2, 3}}},
+                                         {1, 3, 33, 1, 1, {{30, 5, 4, -1, 2}, {50, 11, 4, -2, 5}}},
+                                         {3, 2, 70, 1, 1, {{19, 3, 1, 1, 1, 1, 2}, {40, 8, 3, 4, -3}}},
+                                         {2, 12, 32, 1, 1, {{200, 9, 4, 4, 4}}},
+                                         {1, 1, 48, 1, 1, {{9, 3, 2, 1, 1}, {11, 3, 1, 1, 1}, {64, 16, 8, 8, 8}}},
+                                         {1, 3, 96, 1, 1, {{16, 8, 8}, {16, 8, 8}}},
+                                         {1, 3, 96, 1, 1, {{4, 2, 2}, {6, 8, 8, 8, 9}}}})
+    Check(c, Order::ChannelsLast);
+}
+
 TEST(Conv, Points) {
   for (Case c : std::vector<Case>{{3, 20, 17, 1, 1, {{9, 1}, {7, 1}}}, {1, 130, 70, 1, 1, {{600, 1}}}})
     for (ElementType type : {ElementType::F32, ElementType::F64})
