@@ -14,8 +14,8 @@ struct Emitted {
 
 Emitted OfMath(Op op) {
   switch (op) {
-    case Op::Sqrt:
-    case Op::Rsqrt: return {20, 4};
+    case Op::Sqrt: return {20, 4};
+    case Op::Rsqrt: return {50, 20};
     case Op::Exp:
     case Op::Erf: return {55, 20};
     case Op::Expm1:

@@ -72,14 +72,34 @@ V Fmod(VectorBuilder& b, V x, V y) {
                     [&] { return b.CallPerLane(IsDouble(x) ? "fmod" : "fmodf", {x, y}); });
 }
 
-// 1 / sqrt x with a step of Newton's, y + y (1 - x y^2) / 2, that takes back the first rounding.
-V Rsqrt(VectorBuilder& b, V x) {
-  V y = b.FDiv(b.F(1, x), b.Sqrt(x));
+namespace {
+
+// A step of Newton's, y + y (1 - x y^2) / 2, with the rounding of x y, so that only the last sum rounds.
+V LastStepOfRsqrt(VectorBuilder& b, V x, V y) {
   V product = b.FMul(x, y);
   V lost = b.Fma(x, y, b.FNeg(product));
   V rest = b.Fma(b.FNeg(lost), y, b.Fma(b.FNeg(product), y, b.F(1, x)));
-  V better = b.Fma(b.FMul(y, b.F(0.5, x)), rest, y);
-  return b.Select(b.And(b.FGt(x, b.Zero(x)), b.FLt(x, b.F(HUGE_VAL, x))), better, y);
+  return b.Fma(b.FMul(y, b.F(0.5, x)), rest, y);
+}
+
+V RsqrtByRoot(VectorBuilder& b, V x) {
+  V y = b.FDiv(b.F(1, x), b.Sqrt(x));
+  V usual = b.And(b.FGt(x, b.Zero(x)), b.FLt(x, b.F(HUGE_VAL, x)));
+  return b.Select(usual, LastStepOfRsqrt(b, x, y), y);
+}
+
+}  // namespace
+
+// 1 / sqrt x. Floats begin with half the exponent, negated, by the bits (to 3.4 %), and a step whose constants spread
+// its error evenly (to 2^-10.6; both: Moroz, Walczyk et al., "Fast calculation of inverse square root with the use of
+// magic constant", 2016): a third of the time of a root and a division.
+V Rsqrt(VectorBuilder& b, V x) {
+  if (IsDouble(x)) return RsqrtByRoot(b, x);
+  V y = b.AsFloat(b.Sub(b.I32(0x5f1ffff9), b.LShr(b.AsInt(x), 1)));
+  y = b.FMul(b.FMul(y, b.F(0.703952253, x)), b.Fma(b.FMul(x, y), b.FNeg(y), b.F(2.38924456, x)));
+  y = b.Fma(b.FMul(y, b.F(0.5, x)), b.Fma(b.FMul(x, y), b.FNeg(y), b.F(1, x)), y);  // to 2^-20.6
+  V normal = b.And(b.FGe(x, b.F(0x1p-126, x)), b.FLt(x, b.F(HUGE_VAL, x)));
+  return b.RarePath(b.Not(normal), LastStepOfRsqrt(b, x, y), [&] { return RsqrtByRoot(b, x); });
 }
 
 namespace {

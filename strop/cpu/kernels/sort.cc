@@ -1,17 +1,21 @@
 #include "strop/cpu/kernels/sort.h"
 
+#include <algorithm>
 #include <atomic>
+#include <utility>
 #include <vector>
 
 #include "strop/cpu/kernels/parallel.h"
+#include "strop/cpu/kernels/rounding.h"
 #include "strop/cpu/kernels/scratch.h"
 #include "strop/cpu/kernels/sort_key.h"
 
 namespace strop::cpu {
 namespace {
 
-constexpr int64_t kPiece = 1 << 17;         // elements of a long line that one task sorts
-constexpr int64_t kMergeSegment = 1 << 15;  // outputs that one task merges
+constexpr int64_t kLongLine = 1 << 15;      // elements that several threads sort together
+constexpr int64_t kLeastPart = 1 << 13;     // of these, that one thread sorts
+constexpr int64_t kPiece = 1 << 14;         // of these, that a task makes keys of, or moves
 constexpr int64_t kTaskElements = 1 << 14;  // short lines are grouped to about this many elements a task
 constexpr int64_t kMaxBlock = 16;           // neighbouring lines handled together when the stride is not one
 
@@ -28,46 +32,48 @@ Status Check(const SortShape& shape, std::span<const SortOperand> operands) {
 
 // ---- one long line on many threads ----------------------------------------------------------------------------------
 
-// How many of the first `out` merged items come from a: Odeh and others' merge path, by binary search. Equal items: a
-// first.
-template <class Item>
-int64_t MergePath(const Item* a, int64_t na, const Item* b, int64_t nb, int64_t out) {
-  int64_t low = std::max<int64_t>(0, out - nb), high = std::min(out, na);
-  while (low < high) {
-    int64_t mid = (low + high) / 2;
-    if (b[out - mid - 1] < a[mid])
-      high = mid;
-    else
-      low = mid + 1;
-  }
-  return low;
-}
-
-// Sorts pieces, then merges neighbours round by round, each round cut into segments of equal length.
-template <class Item>
-void SortLong(Item* items, Item* spare, int64_t n, int shift, int digits, ThreadPool* pool) {
-  ForEachPiece(pool, n, kPiece, [&](int64_t begin, int64_t end) {
-    SortItems(items + begin, spare + begin, end - begin, shift, digits);
-  });
+// RadixSort by several threads. Each counts the digits of a part of the items, and then puts that part's items behind
+// those of the parts before it: the same places however many parts there are.
+template <int kBits, class Item>
+void RadixSortByParts(Item* items, Item* spare, int64_t n, int shift, int key_bits, ThreadPool* pool) {
+  constexpr int kBuckets = 1 << kBits;
+  const int64_t part = CeilDiv(n, std::clamp<int64_t>(n / kLeastPart, 1, pool->num_threads()));
+  const int64_t parts = CeilDiv(n, part);
+  std::vector<int64_t> places(parts * kBuckets);
   Item *from = items, *to = spare;
-  for (int64_t run = kPiece; run < n; run *= 2) {
-    ForEachPiece(pool, n, kMergeSegment, [&](int64_t begin, int64_t end) {  // a segment lies within one pair of runs
-      int64_t pair = begin / (2 * run) * (2 * run);
-      int64_t middle = std::min(n, pair + run), last = std::min(n, pair + 2 * run);
-      const Item *a = from + pair, *b = from + middle;
-      int64_t na = middle - pair, nb = last - middle;
-      int64_t a0 = MergePath(a, na, b, nb, begin - pair), a1 = MergePath(a, na, b, nb, end - pair);
-      std::merge(a + a0, a + a1, b + (begin - pair - a0), b + (end - pair - a1), to + begin);
+  for (int digit = 0; digit * kBits < key_bits; ++digit) {
+    ForEachPiece(pool, n, part, [&](int64_t begin, int64_t end) {
+      int64_t counts[kBuckets] = {};
+      for (int64_t i = begin; i < end; ++i) ++counts[Digit<kBits>(from[i], shift, digit)];
+      std::copy_n(counts, kBuckets, &places[begin / part * kBuckets]);
+    });
+    int64_t sum = 0, most = 0;
+    for (int bucket = 0; bucket < kBuckets; ++bucket) {
+      const int64_t before = sum;
+      for (int64_t p = 0; p < parts; ++p) sum += std::exchange(places[p * kBuckets + bucket], sum);
+      most = std::max(most, sum - before);
+    }
+    if (most == n) continue;  // all equal in this digit
+    ForEachPiece(pool, n, part, [&](int64_t begin, int64_t end) {
+      int64_t next[kBuckets];
+      std::copy_n(&places[begin / part * kBuckets], kBuckets, next);
+      for (int64_t i = begin; i < end; ++i) to[next[Digit<kBits>(from[i], shift, digit)]++] = from[i];
     });
     std::swap(from, to);
   }
-  if (from != items) {
-    ForEachPiece(pool, n, kPiece, [&](int64_t begin, int64_t end) {
-      std::memcpy(static_cast<void*>(items + begin), from + begin, (end - begin) * sizeof(Item));
-    });
-  }
+  if (from == items) return;
+  ForEachPiece(pool, n, part, [&](int64_t begin, int64_t end) {
+    std::memcpy(static_cast<void*>(items + begin), from + begin, (end - begin) * sizeof(Item));
+  });
 }
-static_assert(kPiece % kMergeSegment == 0);
+
+template <class Item>
+void SortLong(Item* items, Item* spare, int64_t n, int shift, int key_bytes, ThreadPool* pool) {
+  if (TakesManyBits(n, key_bytes))
+    RadixSortByParts<kManyBits>(items, spare, n, shift, 8 * key_bytes, pool);
+  else
+    RadixSortByParts<kFewBits>(items, spare, n, shift, 8 * key_bytes, pool);
+}
 
 // ---- blocks of lines ------------------------------------------------------------------------------------------------
 
@@ -106,14 +112,19 @@ void ForEachBlock(ThreadPool* pool, const LineBlocks& blocks, Fn fn) {
 
 // Element r of line b of the block becomes the old element order(b, r). `spare` holds n elements of 16 bytes.
 template <class Order>
-void Permute(const SortShape& shape, const SortOperand& operand, const Block& block, char* spare, Order order) {
+void Permute(const SortShape& shape, const SortOperand& operand, const Block& block, char* spare, ThreadPool* pool,
+             Order order) {
   char* base = BlockBase(shape, operand, block);
   auto move = [&](auto element) {
     using T = decltype(element);
     T *data = reinterpret_cast<T*>(base), *line = reinterpret_cast<T*>(spare);
     for (int64_t b = 0; b < block.count; ++b) {
-      for (int64_t r = 0; r < shape.n; ++r) line[r] = data[r * shape.inner + b];
-      for (int64_t r = 0; r < shape.n; ++r) data[r * shape.inner + b] = line[order(b, r)];
+      ForEachPiece(pool, shape.n, kPiece, [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; ++r) line[r] = data[r * shape.inner + b];
+      });
+      ForEachPiece(pool, shape.n, kPiece, [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; ++r) data[r * shape.inner + b] = line[order(b, r)];
+      });
     }
   };
   if (operand.element_bytes == 16)
@@ -136,7 +147,8 @@ class KeySorter {
   Status Run() {
     int64_t n = shape_.n;
     // With few lines, threads share a line; otherwise each takes lines of its own.
-    bool long_lines = pool_ && n >= 2 * kPiece && shape_.outer * shape_.inner < 2 * pool_->num_threads();
+    bool long_lines =
+        pool_ && pool_->num_threads() > 1 && n >= kLongLine && shape_.outer * shape_.inner < 2 * pool_->num_threads();
     LineBlocks blocks(shape_, long_lines ? 1 : std::max<int64_t>(1, (int64_t{4} << 20) / std::max<int64_t>(n, 1)));
     within_ = long_lines ? pool_ : nullptr;
     ForEachBlock(long_lines ? nullptr : pool_, blocks, [&](const Block& block) {
@@ -157,25 +169,37 @@ class KeySorter {
       SortItems(items, spare, shape_.n, shift, static_cast<int>(sizeof(K)));
   }
 
+  // fn(begin, end) over the elements of a line.
+  template <class Fn>
+  void Along(const Fn& fn) {
+    ForEachPiece(within_, shape_.n, within_ ? kPiece : shape_.n, fn);
+  }
+
   // A lone operand whose keys can be turned back needs no positions.
   bool SortKeysAlone(const Block& block) {
     int64_t n = shape_.n, inner = shape_.inner;
     K* data = reinterpret_cast<K*>(BlockBase(shape_, key_, block));
-    bool shared = false;
-    for (int64_t r = 0; r < n; ++r) {
-      for (int64_t b = 0; b < block.count; ++b) shared |= make_key_.IsShared(data[r * inner + b]);
-    }
-    if (shared) return SortWithPositions(block);
     Scratch<K> keys(n * (block.count + 1));
     if (!keys.get()) return false;
     K* spare = keys.get() + n * block.count;
-    for (int64_t r = 0; r < n; ++r) {
-      for (int64_t b = 0; b < block.count; ++b) keys.get()[b * n + r] = make_key_(data[r * inner + b]);
-    }
+    std::atomic<bool> any_shared{false};
+    Along([&](int64_t begin, int64_t end) {
+      bool shared = false;
+      for (int64_t r = begin; r < end; ++r) {
+        for (int64_t b = 0; b < block.count; ++b) {
+          const K bits = data[r * inner + b];
+          shared |= make_key_.IsShared(bits);
+          keys.get()[b * n + r] = make_key_(bits);
+        }
+      }
+      if (shared) any_shared.store(true, std::memory_order_relaxed);
+    });
+    if (any_shared.load(std::memory_order_relaxed)) return SortWithPositions(block);
     for (int64_t b = 0; b < block.count; ++b) SortLine(keys.get() + b * n, spare, 0);
-    for (int64_t r = 0; r < n; ++r) {
-      for (int64_t b = 0; b < block.count; ++b) data[r * inner + b] = make_key_.Invert(keys.get()[b * n + r]);
-    }
+    Along([&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r)
+        for (int64_t b = 0; b < block.count; ++b) data[r * inner + b] = make_key_.Invert(keys.get()[b * n + r]);
+    });
     return true;
   }
 
@@ -185,14 +209,14 @@ class KeySorter {
     Scratch<WideItem> line(n);
     if (!items.get() || !line.get()) return false;
     const K* data = reinterpret_cast<const K*>(BlockBase(shape_, key_, block));
-    for (int64_t r = 0; r < n; ++r) {
-      for (int64_t b = 0; b < block.count; ++b) {
-        items.get()[b * n + r] = Traits::Pack(make_key_(data[r * inner + b]), r);
-      }
-    }
+    Along([&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r)
+        for (int64_t b = 0; b < block.count; ++b)
+          items.get()[b * n + r] = Traits::Pack(make_key_(data[r * inner + b]), r);
+    });
     for (int64_t b = 0; b < block.count; ++b) SortLine(items.get() + b * n, items.get() + n * block.count, kShift);
     for (const SortOperand& operand : operands_) {
-      Permute(shape_, operand, block, reinterpret_cast<char*>(line.get()),
+      Permute(shape_, operand, block, reinterpret_cast<char*>(line.get()), within_,
               [&](int64_t b, int64_t r) { return Traits::Position(items.get()[b * n + r]); });
     }
     return true;
@@ -307,7 +331,7 @@ class FunctionSorter {
       std::swap(order, spare);
     }
     for (const SortOperand& operand : operands_) {
-      Permute(shape_, operand, block, reinterpret_cast<char*>(line.get()),
+      Permute(shape_, operand, block, reinterpret_cast<char*>(line.get()), within_,
               [&](int64_t, int64_t r) { return order[r]; });
     }
     return true;

@@ -145,11 +145,14 @@ TEST(SortByKey, ShapesAndThreads) {
                             {5, 2, 1},
                             {100, 100, 1},
                             {7, 1000, 20},
+                            {1, 32771, 3},
                             {1, 400000, 1},
                             {1, 262144, 2},
                             {1, 2, 50}}) {
       CheckSort(ElementType::F32, KeyOrder::kNumpy, false, shape, threads);
-      if (shape.n < 100000) CheckSort(ElementType::S64, KeyOrder::kIeee, true, shape, threads);
+      if (shape.n >= 100000) continue;
+      CheckSort(ElementType::S64, KeyOrder::kIeee, true, shape, threads);
+      CheckSort(ElementType::BF16, KeyOrder::kTotal, false, shape, threads);
     }
   }
 }
@@ -157,7 +160,7 @@ TEST(SortByKey, ShapesAndThreads) {
 TEST(SortByKey, KeysWithoutSpecialsAlone) {
   ThreadPool pool(2);
   std::mt19937 random(1);
-  for (int64_t n : {10, 1000, 300000}) {
+  for (int64_t n : {10, 1000, 20000, 300000, 1100000}) {
     std::vector<float> v(n);
     for (float& f : v) f = static_cast<float>(random() % 1000) - 500.5f;
     std::vector<float> expected = v;
