@@ -20,6 +20,7 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P  # noqa: E402
 
+import collectives_everyday  # noqa: E402
 import collectives_models  # noqa: E402
 
 WIDTH, HEADS, GROUPS, HIDDEN, LENGTH, BATCH, WORDS, LAYERS = 256, 8, 4, 1024, 128, 16, 512, 2
@@ -256,6 +257,7 @@ def cases():
             yield f"{name}_{part}", function, arguments
     yield from small_cases()
     yield from collectives_models.cases()
+    yield from collectives_everyday.cases()
 
 
 class Log:

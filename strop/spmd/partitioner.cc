@@ -278,7 +278,8 @@ class Partitioner {
   // ---- manual regions: the ways in and out
   Status Region(Instruction& call) {
     const std::string& target = call.attrs<CustomCallAttrs>().target;
-    const bool in = IsWayIn(call);
+    const bool in = IsWayIn(call), leaves_axes = values_.manual().LeavesAxes(call);
+    const std::optional<Axes> manual = AxesOfWay(call, mesh_);
     Builder b = Before(call);
     const std::vector<Shape> results = call.shape().Leaves();
     if (static_cast<int64_t>(results.size()) != call.operand_count())
@@ -299,13 +300,20 @@ class Partitioner {
       if (target == "SPMDFullToShardShape") sharding = stated_[&operand].get();
       const Shape& whole = in ? given : results[k];
       const Shape& shard = in ? results[k] : given;
-      STROP_ASSIGN(const Shape expected, At(call, values_.StatedShape(whole, sharding)));
+      std::optional<Spec> outside;
+      if (leaves_axes && sharding) outside = mesh_.Read(sharding, whole);
+      STROP_ASSIGN(const Shape expected, outside ? mesh_.ShardShape(whole, OnlyManual(*outside, *manual))
+                                                 : At(call, values_.StatedShape(whole, sharding)));
       if (!expected.Compatible(shard))
         return InvalidArgument(target, ": a shard of ", whole, " with sharding ",
                                sharding ? sharding->ToString() : "{replicated}", " is ", expected, ", the region has ",
                                shard)
             .At(call.Where());
-      if (in) {
+      if (outside) {
+        Spec inside = Inside(*outside, *manual);
+        values.push_back(values_.Require(b, operand, in ? *outside : inside));
+        specs.push_back(std::move(in ? inside : *outside));
+      } else if (in) {
         STROP_ASSIGN(Instruction * value, At(call, values_.RequireStated(b, operand, sharding)));
         values.push_back(value);
         specs.emplace_back(shard.rank());

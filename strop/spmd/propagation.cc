@@ -37,6 +37,18 @@ class Writer {
     return spec;
   }
 
+  // A way into or out of a manual region says how its value lies outside.
+  Spec SpecToWrite(const Node& node, const Instruction& i, const Sharding* given) const {
+    if (!(IsWayIn(i) || IsWayOut(i)) || !g_.manual.LeavesAxes(i)) return node.spec;
+    if (IsWayOut(i)) return Even(node);
+    const Spec inside = Even(node);
+    std::optional<Spec> spec = g_.mesh.Read(given, i.operand(node.leaf)->shape());
+    if (!spec) return inside;
+    for (size_t d = 0; d < inside.dims.size(); ++d)
+      for (uint8_t axis : inside.dims[d]) spec->dims[d].push_back(axis);
+    return *std::move(spec);
+  }
+
   int64_t WriteValue(Instruction& i, const std::vector<int>& nodes, const Reason& reason) {
     bool any = false;
     for (int n : nodes) any = any || (n >= 0 && !g_.nodes[n].spec.whole() && g_.nodes[n].source);
@@ -47,7 +59,7 @@ class Writer {
       const Node* node = nodes[k] < 0 ? nullptr : &g_.nodes[nodes[k]];
       const Sharding* given = LeafSharding(i.sharding(), static_cast<int64_t>(k));
       const bool keep = !node || (node->stated && !node->source);
-      all.elements.push_back(!keep ? g_.mesh.Write(node->spec) : given ? *given : Sharding{});
+      all.elements.push_back(!keep ? g_.mesh.Write(SpecToWrite(*node, i, given)) : given ? *given : Sharding{});
       if (node && node->source)
         reason(i,
                StrCat(g_.mesh.Text(node->spec), node->source == &i ? std::string(", from its operands")

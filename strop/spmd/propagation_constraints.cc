@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "strop/spmd/propagation_graph.h"
 
@@ -38,6 +39,7 @@ void ApplyConstraints(PropagationGraph& g) {
     auto [found, is_new] = wanted.try_emplace(n, spec);
     if (!is_new && found->second != spec) found->second.reset();
   };
+  std::set<int> grows;  // what a region says of its axes leaves others open
   for (const auto& [i, nodes] : g.Sorted()) {
     if (i->op() != Op::CustomCall) continue;
     if (IsWayIn(*i)) {
@@ -48,7 +50,9 @@ void ApplyConstraints(PropagationGraph& g) {
                                        ? i->operand(k)->sharding()
                                        : LeafSharding(i->sharding(), k);
         const std::optional<Spec> spec = g.mesh.Read(sharding, i->operand(k)->shape());
-        if (spec && operand.size() == 1) want(operand[0], *spec);
+        if (!spec || operand.size() != 1) continue;
+        want(operand[0], *spec);
+        if (operand[0] >= 0 && g.manual.LeavesAxes(*i)) grows.insert(operand[0]);
       }
     } else if (IsMark(*i) && nodes.size() == 1 && nodes[0] >= 0 && g.nodes[nodes[0]].stated) {
       const Node& node = g.nodes[nodes[0]];
@@ -62,7 +66,7 @@ void ApplyConstraints(PropagationGraph& g) {
     if (!spec || at->op() == Op::While || at->op() == Op::Conditional) continue;
     if (std::find(g.nodes[n].open.begin(), g.nodes[n].open.end(), false) != g.nodes[n].open.end()) continue;
     g.nodes[n].spec = *spec;
-    g.Close(n);
+    if (!grows.contains(n)) g.Close(n);
     g.nodes[n].source = at;
   }
   while (CarryParts(g)) {}

@@ -46,6 +46,7 @@ class Collector {
     node.shape = shape;
     node.spec = Spec(shape.rank());
     node.open.assign(shape.rank(), true);
+    node.replicated = g_.manual.AxesOf(at);
     g_.nodes.push_back(std::move(node));
     return static_cast<int>(g_.nodes.size()) - 1;
   }
@@ -56,7 +57,8 @@ class Collector {
     node.stated = true;
     node.open = OpenDims(node.shape.rank(), sdy);
     if (sdy) node.priority = Priorities(node.shape.rank(), *sdy);
-    if (sdy) node.replicated = ReplicatedAxes(*sdy);
+    if (sdy)
+      for (uint8_t axis : ReplicatedAxes(*sdy)) node.replicated.push_back(axis);
   }
 
   // {?} and {"x", ?} of Shardy's text; all others are closed.
@@ -231,13 +233,7 @@ class Collector {
 
   std::vector<int> CustomCall(const Instruction& i) {
     const std::string& target = i.attrs<CustomCallAttrs>().target;
-    if (IsWayOut(i)) {
-      std::vector<int> nodes = FreshNodes(i);
-      StateFrom(i, nodes);
-      for (int n : nodes)
-        if (n >= 0 && !g_.nodes[n].stated) g_.Close(n);
-      return nodes;
-    }
+    if (IsWayIn(i) || IsWayOut(i)) return Way(i);
     if (target == "xla.sdy.ShardingGroup") {
       const auto group = i.frontend_attributes().find("xla.sdy.sharding_group_id");
       const int n = g_.NodesOf(*i.operand(0)).empty() ? -1 : g_.NodesOf(*i.operand(0))[0];
@@ -259,6 +255,36 @@ class Collector {
     e.shared_operand = IsSharedOperand(i);
     if (barrier) e.allowed = BarrierDirection(i);
     return {n};
+  }
+
+  std::vector<int> Way(const Instruction& i) {
+    std::vector<int> nodes = FreshNodes(i);
+    if (IsWayOut(i)) StateFrom(i, nodes);
+    for (int n : nodes)
+      if (n >= 0 && !g_.nodes[n].stated) g_.Close(n);
+    const std::optional<Axes> manual = AxesOfWay(i, g_.mesh);
+    if (!g_.manual.LeavesAxes(i) || static_cast<int64_t>(nodes.size()) != i.operand_count()) return nodes;
+    const std::vector<Shape> leaves = i.shape().Leaves();
+    for (size_t k = 0; k < nodes.size(); ++k) {
+      const Instruction& operand = *i.operand(static_cast<int64_t>(k));
+      const std::vector<int>& given = g_.NodesOf(operand);
+      const Shape& whole = IsWayIn(i) ? operand.shape() : leaves[k];
+      const std::optional<Spec> spec = g_.mesh.Read(LeafSharding(i.sharding(), static_cast<int64_t>(k)), whole);
+      if (nodes[k] < 0 || given.size() != 1 || !spec) continue;
+      Node& node = g_.nodes[nodes[k]];
+      node.open.assign(node.shape.rank(), true);
+      for (uint8_t axis : *manual)
+        if (!Contains(node.replicated, axis) && !node.spec.Uses(axis)) node.replicated.push_back(axis);
+      Edge e;
+      e.at = &i;
+      e.is_way_in = IsWayIn(i);
+      e.is_way_out = !e.is_way_in;
+      e.operands = given;
+      e.results = {nodes[k]};
+      e.manual = spec->dims;
+      g_.edges.push_back(std::move(e));
+    }
+    return nodes;
   }
 
   // backend_config="unspecified_dims=[1]" of GSPMD's constraint.

@@ -32,11 +32,14 @@ struct Edge {
   bool passes_through = false, forward_only = false, elementwise = false, broadcast = false, always = false;
   bool shared_operand = false;  // an operand has several uses
   bool asks_owner = false;      // no rule: the owner of the call is asked, once
+  // No rule: the operand and the result lie outside and inside of a manual region, or inside and outside.
+  bool is_way_in = false, is_way_out = false;
+  std::vector<Axes> manual;  // of a way: what cuts the dimensions outside, before all else
 };
 
 struct PropagationGraph {
   PropagationGraph(Module& of_module, const CallOwners* owners_of_calls)
-      : module(of_module), owners(owners_of_calls), mesh(Mesh::Of(of_module)), manual(of_module) {}
+      : module(of_module), owners(owners_of_calls), mesh(Mesh::Of(of_module)), manual(of_module, mesh) {}
 
   // Of a value: one a leaf.
   const std::vector<int>& NodesOf(const Instruction& i) { return of[&i]; }

@@ -102,7 +102,7 @@ class Spreading {
       const int e = queue.front();
       queue.pop_front();
       queued[e] = false;
-      for (int node : g_.edges[e].asks_owner ? Ask(g_.edges[e], level) : Spread(g_.edges[e], level)) {
+      for (int node : Visit(g_.edges[e], level)) {
         for (int user : users_[node]) {
           if (queued[user]) continue;
           queued[user] = true;
@@ -110,6 +110,46 @@ class Spreading {
         }
       }
     }
+  }
+
+  // Returns the nodes that changed.
+  std::vector<int> Visit(Edge& e, int level) {
+    if (e.asks_owner) return Ask(e, level);
+    return e.is_way_in || e.is_way_out ? Cross(e) : Spread(e, level);
+  }
+
+  // What follows the axes of a manual region outside is what there is inside.
+  std::vector<int> Cross(const Edge& e) {
+    const int outside = e.is_way_in ? e.operands[0] : e.results[0], inside = e.is_way_in ? e.results[0] : e.operands[0];
+    std::vector<int> changed;
+    for (size_t d = 0; outside >= 0 && inside >= 0 && d < e.manual.size(); ++d) {
+      const Axes out = g_.nodes[outside].spec.dims[d];
+      Axes behind, all = e.manual[d];
+      for (size_t k = all.size(); IsPrefix(all, out) && k < out.size(); ++k) behind.push_back(out[k]);
+      if (Grow(e, inside, d, behind)) changed.push_back(inside);
+      for (uint8_t axis : g_.nodes[inside].spec.dims[d]) all.push_back(axis);
+      if (Grow(e, outside, d, all)) changed.push_back(outside);
+    }
+    return changed;
+  }
+
+  // As many of the axes as are free, and cut the dimension into even pieces.
+  bool Grow(const Edge& e, int n, size_t d, const Axes& axes) {
+    Node& node = g_.nodes[n];
+    const bool hidden = d < node.priority.size() && node.priority[d] > priority_;
+    if (hidden || !node.open[d] || !IsPrefix(node.spec.dims[d], axes)) return false;
+    Axes longer = node.spec.dims[d];
+    for (size_t k = longer.size(); k < axes.size(); ++k) {
+      if (node.spec.Uses(axes[k]) || Contains(node.replicated, axes[k])) break;
+      longer.push_back(axes[k]);
+      if (node.shape.dim(static_cast<int64_t>(d)) % g_.mesh.SizeOf(longer) == 0) continue;
+      longer.pop_back();
+      break;
+    }
+    if (longer == node.spec.dims[d]) return false;
+    node.spec.dims[d] = std::move(longer);
+    node.source = e.at;
+    return true;
   }
 
   bool Says(const std::vector<int>& nodes) const {

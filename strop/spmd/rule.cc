@@ -48,6 +48,25 @@ bool Has(const Dims& dims, int64_t d) { return std::find(dims.begin(), dims.end(
 
 Rule NoRule(const Instruction&) { return {}; }
 
+// In regions that are manual along other axes: each operand is a result, but for the dimension that is exchanged.
+Rule CollectiveRule(const Instruction& i) {
+  const std::vector<Shape> results = i.shape().Leaves();
+  if (static_cast<int64_t>(results.size()) != i.operand_count()) return {};
+  RuleBuilder b(i);
+  const bool exchanges = i.op() != Op::CollectivePermute && !i.attrs<CollectiveAttrs>().dimensions.empty();
+  for (size_t k = 0; k < results.size(); ++k) {
+    const Shape& operand = i.operand(static_cast<int64_t>(k))->shape();
+    if (operand.rank() != results[k].rank()) return {};
+    for (int64_t d = 0; d < operand.rank(); ++d) {
+      if (exchanges && d == i.attrs<CollectiveAttrs>().dimensions[0]) continue;
+      std::vector<int64_t> dims(results.size(), kNoDim);
+      dims[k] = d;
+      b.Add(dims, dims, operand.dim(d));
+    }
+  }
+  return b.Take();
+}
+
 Rule Pointwise(const Instruction& i) {
   if (!i.shape().IsArray()) return {};
   RuleBuilder b(i);
@@ -441,20 +460,20 @@ constexpr OpColumn<RuleFn> kRules(&Pointwise, {
                                                   {Op::CustomCall, &NoRule},
                                                   {Op::Fusion, &NoRule},
                                                   {Op::While, &NoRule},
-                                                  {Op::AllGather, &NoRule},
+                                                  {Op::AllGather, &CollectiveRule},
                                                   {Op::AllGatherDone, &NoRule},
                                                   {Op::AllGatherStart, &NoRule},
-                                                  {Op::AllReduce, &NoRule},
+                                                  {Op::AllReduce, &CollectiveRule},
                                                   {Op::AllReduceDone, &NoRule},
                                                   {Op::AllReduceStart, &NoRule},
-                                                  {Op::AllToAll, &NoRule},
-                                                  {Op::CollectiveBroadcast, &NoRule},
-                                                  {Op::CollectivePermute, &NoRule},
+                                                  {Op::AllToAll, &CollectiveRule},
+                                                  {Op::CollectiveBroadcast, &CollectiveRule},
+                                                  {Op::CollectivePermute, &CollectiveRule},
                                                   {Op::CollectivePermuteDone, &NoRule},
                                                   {Op::CollectivePermuteStart, &NoRule},
                                                   {Op::CollectiveReduce, &NoRule},
                                                   {Op::RaggedAllToAll, &NoRule},
-                                                  {Op::ReduceScatter, &NoRule},
+                                                  {Op::ReduceScatter, &CollectiveRule},
                                                   {Op::Infeed, &NoRule},
                                                   {Op::Outfeed, &NoRule},
                                                   {Op::Recv, &NoRule},

@@ -52,7 +52,7 @@ Builder Before(Instruction& i) {
 }
 
 Values::Values(Module& module, const Mesh& mesh)
-    : module_(module), mesh_(mesh), manual_(module), resharder_(mesh, module.config().replica_count) {}
+    : module_(module), mesh_(mesh), manual_(module, mesh), resharder_(mesh, module.config().replica_count) {}
 
 std::vector<Spec> Values::WholeSpecs(const Shape& shape) {
   std::vector<Spec> specs;
