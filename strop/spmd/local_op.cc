@@ -90,6 +90,16 @@ void LocalReduce(LocalOp& op) {
   MaskDims(op, 0, dims, init);
 }
 
+// Groups are the first factor of a convolution that has them.
+void LocalConvolution(LocalOp& op) {
+  ConvolutionAttrs attrs = op.i.attrs<ConvolutionAttrs>();
+  int64_t& groups = attrs.batch_group_count > 1 ? attrs.batch_group_count : attrs.feature_group_count;
+  if (groups == 1 || op.axes[0].empty()) return;
+  const int64_t pieces = op.values.mesh().SizeOf(op.axes[0]);
+  groups = (groups + pieces - 1) / pieces;
+  op.i.set_attrs(std::move(attrs));
+}
+
 void LocalSlice(LocalOp& op) {
   SliceAttrs attrs = op.i.attrs<SliceAttrs>();
   for (int64_t d = 0; d < op.wholes[0].rank(); ++d)
@@ -374,6 +384,7 @@ Status MakeLocal(LocalOp& op) {
   switch (op.i.op()) {
     case Op::Dot: LocalDot(op); break;
     case Op::Reduce: LocalReduce(op); break;
+    case Op::Convolution: LocalConvolution(op); break;
     case Op::Slice: LocalSlice(op); break;
     case Op::DynamicSlice: LocalDynamicSlice(op); break;
     case Op::DynamicUpdateSlice: LocalDynamicUpdateSlice(op); break;

@@ -65,28 +65,6 @@ void RemoveMarksOfElements(Module& module) {
   }
 }
 
-void SliceWhereKnown(Module& module) {
-  for (Computation* c : module.computations()) {
-    for (Instruction* i : c->PostOrder()) {
-      if (i->op() != Op::DynamicSlice || i->operand_count() != 1 + i->shape().rank()) continue;
-      const Shape& from = i->operand(0)->shape();
-      SliceAttrs attrs;
-      for (int64_t d = 0; d < from.rank(); ++d) {
-        const Instruction& start = *i->operand(1 + d);
-        const int64_t size = i->shape().dim(d);
-        if (!start.IsConstant() || !start.literal().has_values() || start.shape().type() == ElementType::U64) break;
-        const int64_t first = std::clamp<int64_t>(start.literal().GetInt(0), 0, from.dim(d) - size);
-        attrs.slice.push_back({first, first + size, 1});
-      }
-      if (static_cast<int64_t>(attrs.slice.size()) < from.rank()) continue;
-      Instruction* slice = c->Add(Op::Slice, i->shape(), {i->operand(0)}, std::move(attrs), {}, i);
-      if (i->sharding()) slice->set_sharding(*i->sharding());
-      slice->set_metadata(i->shared_metadata());
-      c->Replace(i, slice);
-    }
-  }
-}
-
 std::optional<Axes> AxesOfWay(const Instruction& way, const Mesh& mesh) {
   const FrontendAttributes& attributes = way.frontend_attributes();
   const auto axes = attributes.find("xla.sdy.manual_axes");

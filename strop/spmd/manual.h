@@ -23,9 +23,6 @@ bool StatesShardings(const Module& module);
 // Functions of single elements, as reductions have, lie nowhere: what marks say there of their values goes.
 void RemoveMarksOfElements(Module& module);
 
-// A dynamic-slice at places that are known is a slice: of that neighbours know what they need.
-void SliceWhereKnown(Module& module);
-
 // The axes that the region behind this way in, or before this way out, is manual along; nothing where it does not say.
 std::optional<Axes> AxesOfWay(const Instruction& way, const Mesh& mesh);
 // The spec of a value outside of such a region, without the axes of the region, and with no others.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "strop/spmd/forms.h"
 #include "strop/spmd/propagation_graph.h"
 
 namespace strop::spmd {
@@ -114,7 +115,7 @@ bool IsFree(const Instruction& i) {
 
 Result<int64_t> PropagateShardings(Module& module, const Reason& reason, const CallOwners* owners) {
   if (module.config().num_partitions <= 1 || !StatesShardings(module)) return 0;
-  SliceWhereKnown(module);
+  GiveForms(module);
   PropagationGraph graph(module, owners);
   CollectGraph(graph);
   ApplyConstraints(graph);

@@ -167,10 +167,10 @@ Rule ConvolutionRule(const Instruction& i) {
   const ConvDimLabels& l = a.dim_labels;
   const Shape &kernel = i.operand(1)->shape(), &out = i.shape();
   RuleBuilder b(i);
-  if (a.batch_group_count == 1) b.Add({l.input_batch, kNoDim}, {l.output_batch}, out.dim(l.output_batch));
+  if (a.batch_group_count > 1) b.Add({l.input_batch, l.kernel_output_feature}, {l.output_feature}, a.batch_group_count);
   if (a.feature_group_count > 1)
-    b.Add({l.input_feature, l.kernel_output_feature}, {l.output_feature}, a.feature_group_count,
-          FactorKind::NeedReplication);
+    b.Add({l.input_feature, l.kernel_output_feature}, {l.output_feature}, a.feature_group_count);
+  b.Add({l.input_batch, kNoDim}, {l.output_batch}, out.dim(l.output_batch));
   b.Add({l.input_feature, l.kernel_input_feature}, {kNoDim}, kernel.dim(l.kernel_input_feature),
         a.feature_group_count > 1 ? FactorKind::NeedReplication : FactorKind::Reduction);
   for (size_t k = 0; k < l.input_spatial.size(); ++k) {
