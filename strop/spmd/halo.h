@@ -33,6 +33,10 @@ struct Halo {
 
 int64_t FloorDiv(int64_t a, int64_t b);
 
+// What a device asks its neighbours for, where uneven pieces become smaller, or larger, ones.
+Span SpanToRefine(const Mesh& mesh, const Shape& whole, const Move& move);
+Span SpanToCoarsen(const Mesh& mesh, const Shape& whole, const Spec& before, const Move& move);
+
 // A dimension of `whole` elements in n pieces.
 Halo PlanHalo(int64_t whole, int64_t n, const Span& span);
 // Elements that leave a device, on average; more than any other way costs where too many neighbours would be asked.

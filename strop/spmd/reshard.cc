@@ -2,181 +2,14 @@
 
 #include <algorithm>
 
+#include "strop/spmd/halo.h"
+
 namespace strop::spmd {
 namespace {
 
 using Kind = Move::Kind;
 
-bool Divides(const Mesh& mesh, const Shape& whole, int64_t d, const Axes& axes) {
-  return whole.dim(d) % mesh.SizeOf(axes) == 0;
-}
-
-Axes Joined(Axes a, const Axes& b) {
-  for (uint8_t axis : b) a.push_back(axis);
-  return a;
-}
-
 Axes From(const Axes& axes, size_t first) { return Axes(axes.begin() + first, axes.end()); }
-
-size_t Common(const Axes& a, const Axes& b) {
-  size_t n = 0;
-  while (n < a.size() && n < b.size() && a[n] == b[n]) ++n;
-  return n;
-}
-
-// Do numbers of as many bits tell its elements?
-bool HasBits(const Shape& whole) { return !IsComplex(whole.type()) && Bits(whole.type()) >= 8; }
-
-// Two devices sum in one exchange in either way, and an all-reduce is what people look for in a program for two.
-constexpr int64_t kScatterFrom = 3;
-
-class Planner {
- public:
-  Planner(const Mesh& mesh, const Shape& whole, const Spec& from, const Spec& to)
-      : mesh_(mesh), whole_(whole), to_(to), now_(from) {}
-
-  std::vector<Move> Run() {
-    Slices();
-    Places();
-    Reductions();
-    while (now_.dims != to_.dims) {
-      Slices();
-      if (now_.dims == to_.dims) break;
-      if (!PermuteAll() && !AllToAll()) Gather();
-    }
-    for (uint8_t axis : to_.unreduced)
-      if (!Contains(now_.unreduced, axis)) {
-        now_.unreduced.push_back(axis);
-        Push(Kind::FirstPart, Axes{axis}, 0);
-      }
-    return std::move(moves_);
-  }
-
- private:
-  void Push(Kind kind, Axes axes, int64_t dim, int64_t dim2 = 0) {
-    moves_.push_back({kind, std::move(axes), dim, dim2, now_});
-  }
-
-  // Of dimension d: the axes that it lacks, as far as `usable` says, if what it has is a beginning of what it shall
-  // have. Uneven dimensions are cut as a whole or not at all.
-  template <class Usable>
-  Axes Missing(int64_t d, Usable&& usable) const {
-    const Axes &has = now_.dims[d], &wants = to_.dims[d];
-    if (!IsPrefix(has, wants)) return {};
-    Axes out;
-    for (size_t k = has.size(); k < wants.size() && usable(wants[k]); ++k) out.push_back(wants[k]);
-    const bool all = has.size() + out.size() == wants.size();
-    if (!Divides(mesh_, whole_, d, wants) && !(has.empty() && all)) return {};
-    return out;
-  }
-
-  void Slices() {
-    for (int64_t d = 0; d < whole_.rank(); ++d) {
-      Axes missing = Missing(d, [&](uint8_t axis) { return !now_.Uses(axis); });
-      if (missing.empty()) continue;
-      now_.dims[d] = Joined(now_.dims[d], missing);
-      Push(Kind::Slice, std::move(missing), d);
-    }
-  }
-
-  // What shall be unreduced along axes that cut it is so already, among zeros.
-  void Places() {
-    for (int64_t d = 0; d < whole_.rank(); ++d) {
-      size_t keep = now_.dims[d].size();
-      while (keep > 0 && Contains(to_.unreduced, now_.dims[d][keep - 1])) --keep;
-      if (keep == now_.dims[d].size() || keep < Common(now_.dims[d], to_.dims[d])) continue;
-      if (!Divides(mesh_, whole_, d, now_.dims[d])) continue;
-      Axes placed = From(now_.dims[d], keep);
-      now_.dims[d].resize(keep);
-      now_.unreduced = Joined(now_.unreduced, placed);
-      Push(Kind::Place, std::move(placed), d);
-    }
-  }
-
-  void Reductions() {
-    auto pending = [&](uint8_t axis) { return Contains(now_.unreduced, axis) && !Contains(to_.unreduced, axis); };
-    auto settle = [&](const Axes& axes) {
-      Axes rest;
-      for (uint8_t axis : now_.unreduced)
-        if (!Contains(axes, axis)) rest.push_back(axis);
-      now_.unreduced = std::move(rest);
-    };
-    for (int64_t d = 0; d < whole_.rank(); ++d) {
-      if (!Divides(mesh_, whole_, d, to_.dims[d]) || mesh_.SizeOf(now_.unreduced) < kScatterFrom) continue;
-      Axes scattered = Missing(d, pending);
-      if (scattered.empty()) continue;
-      settle(scattered);
-      now_.dims[d] = Joined(now_.dims[d], scattered);
-      Push(Kind::ReduceScatter, std::move(scattered), d);
-    }
-    Axes rest;
-    for (uint8_t axis : now_.unreduced)
-      if (pending(axis)) rest.push_back(axis);
-    if (rest.empty()) return;
-    settle(rest);
-    Push(Kind::AllReduce, std::move(rest), 0);
-    Slices();
-  }
-
-  // Tiles of the same shape on other devices.
-  bool PermuteAll() {
-    for (int64_t d = 0; d < whole_.rank(); ++d)
-      if (mesh_.SizeOf(now_.dims[d]) != mesh_.SizeOf(to_.dims[d])) return false;
-    if (!now_.unreduced.empty()) return false;
-    now_.dims = to_.dims;
-    Push(Kind::Permute, {}, 0);
-    return true;
-  }
-
-  bool AllToAll() {
-    for (int64_t i = 0; i < whole_.rank(); ++i) {
-      const Axes& has = now_.dims[i];
-      const size_t common = Common(has, to_.dims[i]), end = Divides(mesh_, whole_, i, has) ? has.size() : 1;
-      for (size_t first = common; first < end; ++first) {
-        const Axes moved = From(has, first);
-        for (int64_t j = 0; j < whole_.rank(); ++j) {
-          if (j == i || !IsPrefix(Joined(now_.dims[j], moved), to_.dims[j])) continue;
-          if (!Divides(mesh_, whole_, j, to_.dims[j]) && moved != to_.dims[j]) continue;
-          now_.dims[i].resize(first);
-          now_.dims[j] = Joined(now_.dims[j], moved);
-          Push(Kind::AllToAll, moved, i, j);
-          return true;
-        }
-      }
-    }
-    return false;
-  }
-
-  void Gather() {
-    std::vector<Move> gathers;
-    const Spec before = now_;
-    Axes all;
-    double bytes = 0;
-    for (int64_t d = 0; d < whole_.rank(); ++d) {
-      size_t keep = Common(now_.dims[d], to_.dims[d]);
-      // Uneven pieces do not join to larger ones of another size.
-      const bool uneven = !Divides(mesh_, whole_, d, now_.dims[d]) || !Divides(mesh_, whole_, d, to_.dims[d]);
-      if (now_.dims[d] == to_.dims[d]) continue;
-      if (uneven) keep = 0;
-      if (keep == now_.dims[d].size()) continue;
-      Axes gathered = From(now_.dims[d], keep);
-      all = Joined(std::move(all), gathered);
-      const Spec from = now_;
-      now_.dims[d].resize(keep);
-      gathers.push_back({Kind::AllGather, std::move(gathered), d, 0, now_});
-      bytes += BytesOf(mesh_, whole_, from, gathers.back());
-    }
-    const Move sum{Kind::SumOfPieces, std::move(all), 0, 0, now_};
-    moves_.push_back(HasBits(whole_) && BytesOf(mesh_, whole_, before, sum) < bytes ? sum : std::move(gathers[0]));
-    now_ = moves_.back().after;
-  }
-
-  const Mesh& mesh_;
-  const Shape& whole_;
-  const Spec& to_;
-  Spec now_;
-  std::vector<Move> moves_;
-};
 
 ElementType UnsignedOf(ElementType type) {
   switch (Bits(type)) {
@@ -220,44 +53,6 @@ Instruction* Beginning(Builder& b, Instruction* value, int64_t d, int64_t size) 
 
 }  // namespace
 
-double BytesOf(const Mesh& mesh, const Shape& whole, const Spec& before, const Move& move) {
-  const auto bytes = static_cast<double>(mesh.ShardShape(whole, before).byte_size());
-  const auto n = static_cast<double>(mesh.SizeOf(move.axes));
-  switch (move.kind) {
-    case Kind::Slice:
-    case Kind::Place:
-    case Kind::FirstPart: return 0;
-    case Kind::AllGather: return bytes * (n - 1);
-    case Kind::SumOfPieces:
-      return static_cast<double>(mesh.ShardShape(whole, move.after).byte_size()) * 2 * (n - 1) / n;
-    case Kind::AllReduce: return bytes * 2 * (n - 1) / n;
-    case Kind::ReduceScatter: return bytes * (n - 1) / n;
-    case Kind::AllToAll: {
-      Shape padded = mesh.ShardShape(whole, before);
-      padded.set_dim(move.dim2, mesh.ShardShape(whole, move.after).dim(move.dim2) * mesh.SizeOf(move.axes));
-      return static_cast<double>(padded.byte_size()) * (n - 1) / n;
-    }
-    case Kind::Permute: return bytes;
-  }
-  return 0;
-}
-
-std::vector<Move> PlanReshard(const Mesh& mesh, const Shape& whole, const Spec& from, const Spec& to) {
-  if (from == to) return {};
-  return Planner(mesh, whole, from, to).Run();
-}
-
-double ReshardBytes(const Mesh& mesh, const Shape& whole, const Spec& from, const Spec& to) {
-  double bytes = 0;
-  const Spec* before = &from;
-  const std::vector<Move> moves = PlanReshard(mesh, whole, from, to);
-  for (const Move& move : moves) {
-    bytes += BytesOf(mesh, whole, *before, move);
-    before = &move.after;
-  }
-  return bytes;
-}
-
 Instruction* Resharder::Reshard(Builder& b, Instruction* shard, const Shape& whole, const Spec& from, const Spec& to,
                                 Op combiner, Trail* trail) {
   Spec before = from;
@@ -279,6 +74,8 @@ Instruction* Resharder::Emit(Builder& b, Instruction* shard, const Shape& whole,
     case Kind::AllToAll: return AllToAll(b, shard, whole, move);
     case Kind::Permute: return Permute(b, shard, before, move);
     case Kind::FirstPart: return FirstPart(b, shard, move.axes);
+    case Kind::Refine: return Refine(b, shard, whole, before, move);
+    case Kind::Coarsen: return Coarsen(b, shard, whole, before, move);
     case Kind::Place: return Place(b, shard, move.dim, mesh_.ShardShape(whole, move.after).dim(move.dim), move.axes);
     case Kind::AllReduce:
     case Kind::ReduceScatter: {
@@ -312,6 +109,42 @@ Instruction* Resharder::Slice(Builder& b, Instruction* shard, const Shape& whole
   std::vector<Instruction*> operands = {shard};
   for (int64_t k = 0; k < shape.rank(); ++k) operands.push_back(k == d ? start : zero);
   return b.Make(Op::DynamicSlice, operands, DynamicSliceAttrs{std::move(sizes)}, {}, nullptr);
+}
+
+Instruction* Resharder::Cut(Builder& b, Instruction* value, int64_t d, Instruction* start, int64_t size) {
+  Dims sizes(value->shape().dims().begin(), value->shape().dims().end());
+  sizes[d] = size;
+  std::vector<Instruction*> operands = {value};
+  for (int64_t k = 0; k < value->shape().rank(); ++k)
+    operands.push_back(k == d ? start : b.Constant(Literal::ScalarOfInt(ElementType::S32, 0)));
+  return b.Make(Op::DynamicSlice, operands, DynamicSliceAttrs{std::move(sizes)}, {}, nullptr);
+}
+
+Instruction* Resharder::Refine(Builder& b, Instruction* shard, const Shape& whole, const Spec& before,
+                               const Move& move) {
+  const int64_t d = move.dim, size = mesh_.ShardShape(whole, move.after).dim(d);
+  const Span span = SpanToRefine(mesh_, whole, move);
+  Instruction* pieces = TakeSpan(b, *this, shard, whole.dim(d), d, before.dims[d], span, nullptr);
+  if (!pieces) return nullptr;
+  Instruction* start =
+      b.Make(Op::Multiply, {Coordinate(b, move.axes), b.Constant(Literal::ScalarOfInt(ElementType::S32, size))});
+  return Cut(b, pieces, d, start, size);
+}
+
+Instruction* Resharder::Coarsen(Builder& b, Instruction* shard, const Shape& whole, const Spec& before,
+                                const Move& move) {
+  const int64_t d = move.dim, size = mesh_.ShardShape(whole, before).dim(d);
+  const int64_t large = mesh_.ShardShape(whole, move.after).dim(d), more = size * mesh_.SizeOf(move.axes) - large;
+  const Span span = SpanToCoarsen(mesh_, whole, before, move);
+  if (more > 0) {
+    auto number = [&](int64_t n) { return b.Constant(Literal::ScalarOfInt(ElementType::S32, n)); };
+    Instruction* around = TakeSpan(b, *this, shard, whole.dim(d), d, before.dims[d], span, nullptr);
+    if (!around) return nullptr;
+    Instruction* back = b.Make(Op::Multiply, {Coordinate(b, move.after.dims[d]), number(more)});
+    shard = Cut(b, around, d, b.Make(Op::Subtract, {number(-span.offset), back}), size);
+  }
+  Instruction* all = shard ? Gather(b, shard, move.axes, d) : nullptr;
+  return all ? Beginning(b, all, d, large) : nullptr;
 }
 
 Instruction* Resharder::Gather(Builder& b, Instruction* value, const Axes& axes, int64_t d) {

@@ -7,6 +7,9 @@
 //   {[],[]} -> {[x],[]}                a slice, which moves nothing
 //   {[x],[]} -> {[],[]} unreduced x    each device's piece among zeros, which moves nothing either
 //
+//   {[x],[]} -> {[x,y],[]}, uneven     what lies beyond the own piece from neighbours, then a slice
+//   {[x,y],[]} -> {[x],[]}, uneven     the same, then an all-gather along y
+//
 // Uneven pieces are padded to be of one size. Where most of what an all-gather joined were padding, as of 2 rows in 8
 // pieces, the bits of all pieces, each where it belongs, are summed instead, of several dimensions at once.
 #pragma once
@@ -27,11 +30,13 @@ struct Move {
     AllReduce,
     ReduceScatter,
     FirstPart,
-    Place
+    Place,
+    Refine,  // uneven pieces into smaller ones
+    Coarsen  // and into larger ones
   };
   Kind kind;
-  Axes axes;         // along which devices exchange; Permute: none
-  int64_t dim = 0;   // that is gathered, scattered or cut; AllToAll: gathered; SumOfPieces: none
+  Axes axes;        // along which devices exchange; Permute: none; Refine, Coarsen: that cut it in addition, or no more
+  int64_t dim = 0;  // that is gathered, scattered or cut; AllToAll: gathered; SumOfPieces: none
   int64_t dim2 = 0;  // AllToAll: cut
   Spec after;
 };
@@ -73,6 +78,10 @@ class Resharder {
                     Op combiner);
   Instruction* Slice(Builder& b, Instruction* shard, const Shape& whole, const Move& move);
   Instruction* AllGather(Builder& b, Instruction* shard, const Shape& whole, const Move& move);
+  Instruction* Refine(Builder& b, Instruction* shard, const Shape& whole, const Spec& before, const Move& move);
+  Instruction* Coarsen(Builder& b, Instruction* shard, const Shape& whole, const Spec& before, const Move& move);
+  // Elements [start, + size) of dimension d.
+  static Instruction* Cut(Builder& b, Instruction* value, int64_t d, Instruction* start, int64_t size);
   Instruction* Place(Builder& b, Instruction* piece, int64_t d, int64_t all, const Axes& axes);
   Instruction* SumOfPieces(Builder& b, Instruction* shard, const Shape& whole, const Spec& before, const Move& move);
   Instruction* AllToAll(Builder& b, Instruction* shard, const Shape& whole, const Move& move);
