@@ -142,7 +142,12 @@ class KeySorter {
   using Positioned = typename Traits::Positioned;
 
   KeySorter(const SortShape& shape, std::span<const SortOperand> operands, const SortKey& key, ThreadPool* pool)
-      : shape_(shape), operands_(operands), key_(operands[key.operand]), make_key_(key), pool_(pool) {}
+      : shape_(shape),
+        operands_(operands),
+        key_(operands[key.operand]),
+        other_(operands[key.operand == 0 ? operands.size() - 1 : 0]),
+        make_key_(key),
+        pool_(pool) {}
 
   Status Run() {
     int64_t n = shape_.n;
@@ -152,8 +157,7 @@ class KeySorter {
     LineBlocks blocks(shape_, long_lines ? 1 : std::max<int64_t>(1, (int64_t{4} << 20) / std::max<int64_t>(n, 1)));
     within_ = long_lines ? pool_ : nullptr;
     ForEachBlock(long_lines ? nullptr : pool_, blocks, [&](const Block& block) {
-      bool done = operands_.size() == 1 ? SortKeysAlone(block) : SortWithPositions(block);
-      if (!done) out_of_memory_.store(true, std::memory_order_relaxed);
+      if (!SortBlock(block)) out_of_memory_.store(true, std::memory_order_relaxed);
     });
     return out_of_memory_.load() ? OutOfMemory(n) : OkStatus();
   }
@@ -203,6 +207,55 @@ class KeySorter {
     return true;
   }
 
+  // Of two operands, the other one's elements go with the keys in the place of positions: radix sort is stable without
+  // these, and nothing is gathered afterwards.
+  template <class Other>
+  bool SortPairs(const Block& block) {
+    int64_t n = shape_.n, inner = shape_.inner;
+    K* data = reinterpret_cast<K*>(BlockBase(shape_, key_, block));
+    Other* values = reinterpret_cast<Other*>(BlockBase(shape_, other_, block));
+    Scratch<uint64_t> items(n * (block.count + 1));
+    if (!items.get()) return false;
+    std::atomic<bool> any_shared{false};
+    Along([&](int64_t begin, int64_t end) {
+      bool shared = false;
+      for (int64_t r = begin; r < end; ++r) {
+        for (int64_t b = 0; b < block.count; ++b) {
+          const K bits = data[r * inner + b];
+          shared |= make_key_.IsShared(bits);
+          items.get()[b * n + r] = uint64_t{make_key_(bits)} << 32 | values[r * inner + b];
+        }
+      }
+      if (shared) any_shared.store(true, std::memory_order_relaxed);
+    });
+    if (any_shared.load(std::memory_order_relaxed)) return SortWithPositions(block);
+    for (int64_t b = 0; b < block.count; ++b) SortLine(items.get() + b * n, items.get() + n * block.count, kShift);
+    Along([&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        for (int64_t b = 0; b < block.count; ++b) {
+          const uint64_t item = items.get()[b * n + r];
+          data[r * inner + b] = make_key_.Invert(static_cast<K>(item >> 32));
+          values[r * inner + b] = static_cast<Other>(item);
+        }
+      }
+    });
+    return true;
+  }
+
+  bool SortBlock(const Block& block) {
+    if (operands_.size() == 1) return SortKeysAlone(block);
+    if constexpr (sizeof(K) <= 4) {
+      if (operands_.size() == 2 && shape_.n >= LeastOfRadix(sizeof(K))) {
+        switch (other_.element_bytes) {
+          case 2: return SortPairs<uint16_t>(block);
+          case 4: return SortPairs<uint32_t>(block);
+          default: break;
+        }
+      }
+    }
+    return SortWithPositions(block);
+  }
+
   bool SortWithPositions(const Block& block) {
     int64_t n = shape_.n, inner = shape_.inner;
     Scratch<Positioned> items(n * (block.count + 1));
@@ -225,6 +278,7 @@ class KeySorter {
   SortShape shape_;
   std::span<const SortOperand> operands_;
   SortOperand key_;
+  SortOperand other_;  // of two
   KeyMaker<K> make_key_;
   ThreadPool* pool_;
   ThreadPool* within_ = nullptr;

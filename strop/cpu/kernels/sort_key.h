@@ -189,11 +189,14 @@ inline bool TakesManyBits(int64_t n, int key_bytes) {
   return key_bytes >= 4 && n >= int64_t{1} << 14 && n <= int64_t{1} << 20;
 }
 
+// Items that are sorted digit by digit; fewer ones by comparing them.
+inline int64_t LeastOfRadix(int64_t key_bytes) { return 128 * key_bytes; }
+
 // Sorts n items; `spare` is memory for n more. Radix sort by the `key_bytes` of the key from bit `shift` on is stable,
 // and items that come in order of position stay so.
 template <class Item>
 void SortItems(Item* items, Item* spare, int64_t n, int shift, int key_bytes) {
-  if (n < 128 * key_bytes || n < 2)
+  if (n < LeastOfRadix(key_bytes))
     std::sort(items, items + n);
   else if (TakesManyBits(n, key_bytes))
     RadixSort<kManyBits>(items, spare, n, shift, 8 * key_bytes);

@@ -157,6 +157,57 @@ TEST(SortByKey, ShapesAndThreads) {
   }
 }
 
+// The other operand's elements, and not positions, go with the keys.
+TEST(SortByKey, Pairs) {
+  ThreadPool pool(2);
+  std::mt19937 random(5);
+  for (bool specials : {false, true}) {
+    for (SortShape shape : {SortShape{3, 700, 1}, {2, 600, 5}, {1, 40000, 1}, {1, 33000, 2}}) {
+      for (size_t of_key : {0, 1}) {
+        const int64_t total = shape.outer * shape.n * shape.inner;
+        std::vector<float> keys(total);
+        std::vector<int32_t> values(total);
+        std::vector<uint16_t> short_values(total);
+        for (int64_t i = 0; i < total; ++i) {
+          keys[i] = static_cast<float>(random() % 200) - 99.5f;
+          if (specials && random() % 50 == 0) keys[i] = random() % 2 ? -0.0f : NAN;
+          values[i] = static_cast<int32_t>(i) - 1000;
+          short_values[i] = static_cast<uint16_t>(i * 7);
+        }
+        std::vector<float> want = keys, again = keys;
+        std::vector<int32_t> want_values = values;
+        std::vector<uint16_t> want_short = short_values;
+        for (int64_t line = 0; line < shape.outer * shape.inner; ++line) {
+          const auto at = [&](int64_t r) {
+            return (line / shape.inner * shape.n + r) * shape.inner + line % shape.inner;
+          };
+          std::vector<int64_t> order(shape.n);
+          std::iota(order.begin(), order.end(), 0);
+          std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+            const float x = keys[at(a)], y = keys[at(b)];
+            return std::isnan(y) ? !std::isnan(x) : x < y;
+          });
+          for (int64_t r = 0; r < shape.n; ++r) {
+            want[at(r)] = keys[at(order[r])];
+            want_values[at(r)] = values[at(order[r])];
+            want_short[at(r)] = short_values[at(order[r])];
+          }
+        }
+        const SortKey key{.operand = static_cast<int64_t>(of_key), .order = KeyOrder::kNumpy};
+        SortOperand operands[2], short_operands[2];
+        operands[of_key] = {keys.data(), 4}, operands[1 - of_key] = {values.data(), 4};
+        short_operands[of_key] = {again.data(), 4}, short_operands[1 - of_key] = {short_values.data(), 2};
+        ASSERT_TRUE(SortByKey(shape, operands, key, &pool).ok());
+        ASSERT_TRUE(SortByKey(shape, short_operands, key, nullptr).ok());
+        EXPECT_EQ(std::memcmp(keys.data(), want.data(), total * sizeof(float)), 0);
+        EXPECT_EQ(std::memcmp(again.data(), want.data(), total * sizeof(float)), 0);
+        EXPECT_EQ(values, want_values);
+        EXPECT_EQ(short_values, want_short);
+      }
+    }
+  }
+}
+
 TEST(SortByKey, KeysWithoutSpecialsAlone) {
   ThreadPool pool(2);
   std::mt19937 random(1);
