@@ -11,6 +11,8 @@ using V = llvm::Value*;
 
 namespace {
 
+constexpr int64_t kMaxUnrolled = 8;  // products of an element without a loop
+
 // Products of small floats are exact in f32, and small integers must not wrap: accumulate in a wide type.
 ElementType AccumulatorType(ElementType result) {
   return IsFloat(result) && Bits(result) < 32 ? ElementType::F32 : result;
@@ -58,6 +60,14 @@ Vals ElementalEmitter::Dot(const Instruction& i, const ArrayIndex& index) {
   const std::function<Vals(size_t, const Vals&)> contract = [&](size_t k, const Vals& carried) -> Vals {
     if (k == a.lhs_contracting.size())
       return MultiplyAccumulate(carried, Emit(i.operand(0), left), Emit(i.operand(1), right));
+    if (lhs.dim(a.lhs_contracting[k]) <= kMaxUnrolled && a.lhs_contracting.size() == 1) {
+      Vals sum = carried;
+      for (int64_t n = 0; n < lhs.dim(a.lhs_contracting[k]); ++n) {
+        left.digits[a.lhs_contracting[k]] = right.digits[a.rhs_contracting[k]] = indices_.Constant(n);
+        sum = contract(k + 1, sum);
+      }
+      return sum;
+    }
     return LoopOver("contract", b_.I64(0), b_.I64(lhs.dim(a.lhs_contracting[k])), 1, carried, [&](V n, const Vals& c) {
       const LaneIndex digit = indices_.Counter(n, scopes_.current(), 0, 1);
       left.digits[a.lhs_contracting[k]] = digit;

@@ -161,8 +161,9 @@ Int64Vector Factors(int64_t total, const Cuts& cuts) {
 }
 
 constexpr int64_t kMaxInterleaved = 16;
-constexpr int64_t kMaxInterleavedCode = 512;      // instructions, for all elements
-constexpr int64_t kMinInterleavedElements = 256;  // fewer are not worth the code
+constexpr int64_t kMaxInterleavedCode = 512;     // instructions, for all elements
+constexpr int64_t kMinInterleavedElements = 32;  // fewer are not worth the code
+constexpr int64_t kMinInterleavedLanes = 4;      // shorter vectors save nothing over reads of every so manieth element
 
 // About how many instructions an element is in the code.
 template <class Instructions>
@@ -177,17 +178,19 @@ int64_t CodeOf(const Instructions& instructions) {
   return code;
 }
 
-// Takes a last factor that is shorter than a vector out of the walk, if vectors along the one before are full.
+// Takes a last factor that is shorter than a vector out of the walk, if the one before fills vectors, be they short
+// ones.
 void Interleave(const KernelBody& body, LoopSpace& space, Int64Vector& sizes) {
   if (sizes.size() < 2 || space.lanes < 4) return;
   const int64_t last = sizes.back(), before = sizes[sizes.size() - 2];
-  if (last > kMaxInterleaved || last >= space.lanes || before < space.lanes) return;
+  if (last > kMaxInterleaved || last >= space.lanes || before < kMinInterleavedLanes) return;
   if (SaturatingMultiply(CodeOf(body.Computed()), last) > kMaxInterleavedCode) return;
   int64_t elements = body.roots[0]->op() == Op::Reduce ? body.roots[0]->operand(0)->shape().num_elements() : 1;
   for (int64_t size : sizes) elements = SaturatingMultiply(elements, size);
   if (elements < kMinInterleavedElements) return;
   sizes.pop_back();
   space.interleaved = last;
+  space.lanes = std::min(space.lanes, RoundDownToPowerOfTwo(before));
 }
 
 // Vectors along the last factors, merged until they fill one.

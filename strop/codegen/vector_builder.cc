@@ -125,6 +125,18 @@ V VectorBuilder::Polynomial(V x, std::initializer_list<double> coefficients) {
   return sum;
 }
 
+V VectorBuilder::PolynomialByPairs(V x, std::initializer_list<double> coefficients) {
+  const double* c = coefficients.begin();
+  const V square = FMul(x, x);
+  V sum = nullptr;
+  for (size_t k = (coefficients.size() - 1) / 2 * 2 + 2; k > 0; k -= 2) {
+    const bool whole = k <= coefficients.size();
+    const V pair = whole ? Fma(F(c[k - 1], x), x, F(c[k - 2], x)) : F(c[k - 2], x);
+    sum = sum ? Fma(sum, square, pair) : pair;
+  }
+  return sum;
+}
+
 V VectorBuilder::AsFloat(V i) { return ir_.CreateBitCast(i, Like(ScalarBits(i) == 64 ? F64() : F32(), i)); }
 
 V VectorBuilder::Select(V condition, V a, V b) {

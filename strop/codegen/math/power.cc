@@ -16,7 +16,7 @@ V Log2(VectorBuilder& b, V a) {
   V f = b.FSub(b.AsFloat(b.Sub(bits, b.Shl(n, 52))), b.F(1, a));
   V magic = b.F(0x1.8p52, a);
   V n_float = b.FSub(b.AsFloat(b.Add(n, b.AsInt(magic))), magic);
-  V p = b.Polynomial(
+  V p = b.PolynomialByPairs(
       f, {1.4426950408687047, -0.7213475208687612, 0.48089836139543757, -0.36067367482687385, 0.28853729348006096,
           -0.24045316567535813, 0.20617535911949714, -0.18030059870728593, 0.15876980558692877, -0.14315649598651833,
           0.1447484523410332, -0.14283915550190857, 0.0773701787859251});
@@ -50,8 +50,8 @@ V PowOfFloat(VectorBuilder& b, V x, V y) {
   power = b.Select(b.FLt(power, high), power, high);
   V shifted = b.FAdd(power, magic);
   V r = b.FSub(power, b.FSub(shifted, magic));
-  V p = b.Polynomial(r, {1.0000000005541656, 0.6931472057372647, 0.24022646890623264, 0.05550328776972002,
-                         0.009618488958294426, 0.0013399931221420888, 0.0001534581168135117});
+  V p = b.PolynomialByPairs(r, {1.0000000005541656, 0.6931472057372647, 0.24022646890623264, 0.05550328776972002,
+                                0.009618488958294426, 0.0013399931221420888, 0.0001534581168135117});
   V value = b.ToF32(b.AsFloat(b.Add(b.AsInt(p), b.Shl(b.AsInt(shifted), 52))));
   V x_bits = b.AsInt(x), y_bits = b.AsInt(b.FAbs(y)), infinity = b.AsInt(b.F(HUGE_VAL, x));
   V usual = b.And(b.ULt(x_bits, infinity), b.ULt(y_bits, infinity));

@@ -48,7 +48,8 @@ V Sum(VectorBuilder& b, V high, V low, V* lost) {
 V SinePolynomial(VectorBuilder& b, const Angle& a, V* lost = nullptr) {
   V z = b.FMul(a.r, a.r);
   if (!a.rest) {
-    V p = b.Polynomial(z, {-0.1666666663956871, 0.008333329145162601, -0.0001983925703145628, 2.7175682063426978e-06});
+    V p = b.PolynomialByPairs(
+        z, {-0.1666666663956871, 0.008333329145162601, -0.0001983925703145628, 2.7175682063426978e-06});
     return b.Fma(b.FMul(a.r, z), p, a.r);
   }
   V p = b.Polynomial(z, {-0.16666666666666627, 0.00833333333332129, -0.00019841269828874846, 2.755731335769109e-06,
@@ -64,8 +65,8 @@ V CosinePolynomial(VectorBuilder& b, const Angle& a, V* lost = nullptr) {
   V one = b.F(1, z);
   V top = b.FSub(one, half);
   if (!a.rest) {
-    V p =
-        b.Polynomial(z, {0.041666666619224225, -0.0013888883440104996, 2.4799436843608976e-05, -2.720333917532251e-07});
+    V p = b.PolynomialByPairs(
+        z, {0.041666666619224225, -0.0013888883440104996, 2.4799436843608976e-05, -2.720333917532251e-07});
     return b.Fma(b.FMul(z, z), p, top);
   }
   V p = b.Polynomial(z, {0.04166666666666659, -0.0013888888888872607, 2.4801587288496756e-05, -2.7557314057966465e-07,
@@ -80,11 +81,22 @@ V Bit(VectorBuilder& b, V quadrant, int64_t mask) {
 }
 
 // sin (or cos, a quarter ahead) of double lanes.
-V SineOrCosine(VectorBuilder& b, V x, bool cosine, bool for_float) {
+V SineOrCosineOfAny(VectorBuilder& b, V x, bool cosine, bool for_float) {
   const Angle a = Reduce(b, x, for_float);
   V quadrant = cosine ? b.Add(a.quadrant, b.I(1, a.quadrant)) : a.quadrant;
   V value = b.Select(Bit(b, quadrant, 1), CosinePolynomial(b, a), SinePolynomial(b, a));
   return b.Select(Bit(b, quadrant, 2), b.FNeg(value), value);
+}
+
+// A single small angle is not reduced first, which is half of the time that somebody waits for it (scalar loops of
+// physics); the bits are the same, since n is 0. Vectors rarely have small angles only.
+V SineOrCosine(VectorBuilder& b, V x, bool cosine, bool for_float) {
+  if (VectorBuilder::Lanes(x) > 1) return SineOrCosineOfAny(b, x, cosine, for_float);
+  constexpr double kSmall = 0.78;  // below pi/4
+  const Angle a{x, for_float ? nullptr : b.Zero(x), nullptr};
+  const V small = cosine ? CosinePolynomial(b, a) : SinePolynomial(b, a);
+  return b.RarePath(b.Not(b.FLt(b.FAbs(x), b.F(kSmall, x))), small,
+                    [&] { return SineOrCosineOfAny(b, x, cosine, for_float); });
 }
 
 V WithLibmBeyond(VectorBuilder& b, double limit, V x, V usual, const char* name64, const char* name32) {
