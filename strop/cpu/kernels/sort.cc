@@ -173,37 +173,46 @@ class KeySorter {
       SortItems(items, spare, shape_.n, shift, static_cast<int>(sizeof(K)));
   }
 
-  // fn(begin, end) over the elements of a line.
+  // fn(i, k) for all elements of the block, where the operands hold them and where the keys do, line by line. Was any
+  // of the results true? (Each task has a copy of fn: what it holds is known not to change as elements are written.)
   template <class Fn>
-  void Along(const Fn& fn) {
-    ForEachPiece(within_, shape_.n, within_ ? kPiece : shape_.n, fn);
+  bool AnyOf(const Block& block, const Fn& fn) {
+    std::atomic<bool> any{false};
+    const int64_t n = shape_.n, inner = shape_.inner, count = block.count;
+    ForEachPiece(within_, n, within_ ? kPiece : n, [&any, &fn, n, inner, count](int64_t begin, int64_t end) {
+      const Fn own = fn;
+      bool found = false;
+      if (inner == 1)
+        for (int64_t r = begin; r < end; ++r) found |= own(r, r);
+      else
+        for (int64_t r = begin; r < end; ++r)
+          for (int64_t b = 0; b < count; ++b) found |= own(r * inner + b, b * n + r);
+      if (found) any.store(true, std::memory_order_relaxed);
+    });
+    return any.load(std::memory_order_relaxed);
+  }
+  template <class Fn>
+  void ForEach(const Block& block, const Fn& fn) {
+    AnyOf(block, [fn](int64_t i, int64_t k) {
+      fn(i, k);
+      return false;
+    });
   }
 
   // A lone operand whose keys can be turned back needs no positions.
   bool SortKeysAlone(const Block& block) {
-    int64_t n = shape_.n, inner = shape_.inner;
+    int64_t n = shape_.n;
     K* data = reinterpret_cast<K*>(BlockBase(shape_, key_, block));
-    Scratch<K> keys(n * (block.count + 1));
-    if (!keys.get()) return false;
-    K* spare = keys.get() + n * block.count;
-    std::atomic<bool> any_shared{false};
-    Along([&](int64_t begin, int64_t end) {
-      bool shared = false;
-      for (int64_t r = begin; r < end; ++r) {
-        for (int64_t b = 0; b < block.count; ++b) {
-          const K bits = data[r * inner + b];
-          shared |= make_key_.IsShared(bits);
-          keys.get()[b * n + r] = make_key_(bits);
-        }
-      }
-      if (shared) any_shared.store(true, std::memory_order_relaxed);
+    Scratch<K> memory(n * (block.count + 1));
+    K* keys = memory.get();
+    if (!keys) return false;
+    const bool shared = AnyOf(block, [make_key = make_key_, data, keys](int64_t i, int64_t k) {
+      keys[k] = make_key(data[i]);
+      return make_key.IsShared(data[i]);
     });
-    if (any_shared.load(std::memory_order_relaxed)) return SortWithPositions(block);
-    for (int64_t b = 0; b < block.count; ++b) SortLine(keys.get() + b * n, spare, 0);
-    Along([&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r)
-        for (int64_t b = 0; b < block.count; ++b) data[r * inner + b] = make_key_.Invert(keys.get()[b * n + r]);
-    });
+    if (shared) return SortWithPositions(block);
+    for (int64_t b = 0; b < block.count; ++b) SortLine(keys + b * n, keys + n * block.count, 0);
+    ForEach(block, [make_key = make_key_, data, keys](int64_t i, int64_t k) { data[i] = make_key.Invert(keys[k]); });
     return true;
   }
 
@@ -211,33 +220,21 @@ class KeySorter {
   // these, and nothing is gathered afterwards.
   template <class Other>
   bool SortPairs(const Block& block) {
-    int64_t n = shape_.n, inner = shape_.inner;
+    int64_t n = shape_.n;
     K* data = reinterpret_cast<K*>(BlockBase(shape_, key_, block));
-    Other* values = reinterpret_cast<Other*>(BlockBase(shape_, other_, block));
-    Scratch<uint64_t> items(n * (block.count + 1));
-    if (!items.get()) return false;
-    std::atomic<bool> any_shared{false};
-    Along([&](int64_t begin, int64_t end) {
-      bool shared = false;
-      for (int64_t r = begin; r < end; ++r) {
-        for (int64_t b = 0; b < block.count; ++b) {
-          const K bits = data[r * inner + b];
-          shared |= make_key_.IsShared(bits);
-          items.get()[b * n + r] = uint64_t{make_key_(bits)} << 32 | values[r * inner + b];
-        }
-      }
-      if (shared) any_shared.store(true, std::memory_order_relaxed);
+    Other* others = reinterpret_cast<Other*>(BlockBase(shape_, other_, block));
+    Scratch<uint64_t> memory(n * (block.count + 1));
+    uint64_t* items = memory.get();
+    if (!items) return false;
+    const bool shared = AnyOf(block, [make_key = make_key_, data, others, items](int64_t i, int64_t k) {
+      items[k] = uint64_t{make_key(data[i])} << kShift | others[i];
+      return make_key.IsShared(data[i]);
     });
-    if (any_shared.load(std::memory_order_relaxed)) return SortWithPositions(block);
-    for (int64_t b = 0; b < block.count; ++b) SortLine(items.get() + b * n, items.get() + n * block.count, kShift);
-    Along([&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) {
-        for (int64_t b = 0; b < block.count; ++b) {
-          const uint64_t item = items.get()[b * n + r];
-          data[r * inner + b] = make_key_.Invert(static_cast<K>(item >> 32));
-          values[r * inner + b] = static_cast<Other>(item);
-        }
-      }
+    if (shared) return SortWithPositions(block);
+    for (int64_t b = 0; b < block.count; ++b) SortLine(items + b * n, items + n * block.count, kShift);
+    ForEach(block, [make_key = make_key_, data, others, items](int64_t i, int64_t k) {
+      data[i] = make_key.Invert(static_cast<K>(items[k] >> kShift));
+      others[i] = static_cast<Other>(items[k]);
     });
     return true;
   }
@@ -257,20 +254,19 @@ class KeySorter {
   }
 
   bool SortWithPositions(const Block& block) {
-    int64_t n = shape_.n, inner = shape_.inner;
-    Scratch<Positioned> items(n * (block.count + 1));
+    int64_t n = shape_.n;
+    Scratch<Positioned> memory(n * (block.count + 1));
     Scratch<WideItem> line(n);
-    if (!items.get() || !line.get()) return false;
+    Positioned* items = memory.get();
+    if (!items || !line.get()) return false;
     const K* data = reinterpret_cast<const K*>(BlockBase(shape_, key_, block));
-    Along([&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r)
-        for (int64_t b = 0; b < block.count; ++b)
-          items.get()[b * n + r] = Traits::Pack(make_key_(data[r * inner + b]), r);
+    ForEach(block, [make_key = make_key_, data, items, n](int64_t i, int64_t k) {
+      items[k] = Traits::Pack(make_key(data[i]), k % n);
     });
-    for (int64_t b = 0; b < block.count; ++b) SortLine(items.get() + b * n, items.get() + n * block.count, kShift);
+    for (int64_t b = 0; b < block.count; ++b) SortLine(items + b * n, items + n * block.count, kShift);
     for (const SortOperand& operand : operands_) {
       Permute(shape_, operand, block, reinterpret_cast<char*>(line.get()), within_,
-              [&](int64_t b, int64_t r) { return Traits::Position(items.get()[b * n + r]); });
+              [&](int64_t b, int64_t r) { return Traits::Position(items[b * n + r]); });
     }
     return true;
   }
