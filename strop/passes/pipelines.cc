@@ -45,6 +45,7 @@ void AddSimplification(PassPipeline& p, int optimization_level) {
   p.Add(PassId::DecompositionRewriter);  // both know calls that ask for layouts
   p.Add(PassId::LapackRewriter);
   p.Add(PassId::LayoutNormalization);
+  p.Add(PassId::CollectiveReducerExpander);
   p.Add(PassId::ZeroSizedElimination);
   p.AddRepeated(kSimplify, rounds);
   // What expands comes once the program is small, so that dead code is not expanded; then its own algebra is

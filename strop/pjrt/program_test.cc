@@ -372,42 +372,58 @@ TEST_F(Pjrt, ExternalReferencesForbidOverwriting) {
   Free(executable);
 }
 
-// Two replicas, each on a device of its own, exchange data.
+// Two replicas, each on a device of its own, exchange data: by a sum, and by what no reduction of collectives is.
 TEST_F(Pjrt, ReplicasMeetInCollectives) {
-  constexpr const char* kSum = R"(module attributes {mhlo.num_replicas = 2 : i32} {
-    func.func public @main(%x: tensor<3xf32>) -> tensor<3xf32> {
-      %0 = "stablehlo.all_reduce"(%x) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
+  struct Case {
+    const char *collective, *combine, *result;
+    std::vector<float> want[2];  // of {1, 2, 3, 4} and {10, 20, 30, 40}
+  };
+  for (const Case& c :
+       std::vector<Case>{{"all_reduce", "add", "tensor<4xf32>", {{11, 22, 33, 44}, {11, 22, 33, 44}}},
+                         {"all_reduce", "subtract", "tensor<4xf32>", {{-9, -18, -27, -36}, {-9, -18, -27, -36}}},
+                         {"reduce_scatter", "add", "tensor<2xf32>", {{11, 22}, {33, 44}}},
+                         {"reduce_scatter", "subtract", "tensor<2xf32>", {{-9, -18}, {-27, -36}}}}) {
+    const std::string scatter = std::string(c.collective) == "reduce_scatter" ? "scatter_dimension = 0 : i64, " : "";
+    const std::string program = R"(module attributes {mhlo.num_replicas = 2 : i32} {
+    func.func public @main(%x: tensor<4xf32>) -> )" +
+                                std::string(c.result) + R"( {
+      %0 = "stablehlo.)" + c.collective +
+                                R"("(%x) <{)" + scatter + R"(replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
       ^bb0(%a: tensor<f32>, %b: tensor<f32>):
-        %s = stablehlo.add %a, %b : tensor<f32>
+        %s = stablehlo.)" + c.combine +
+                                R"( %a, %b : tensor<f32>
         stablehlo.return %s : tensor<f32>
-      }) : (tensor<3xf32>) -> tensor<3xf32>
-      return %0 : tensor<3xf32>
+      }) : (tensor<4xf32>) -> )" +
+                                c.result + R"(
+      return %0 : )" + c.result +
+                                R"(
     }
   })";
-  PJRT_LoadedExecutable* executable = nullptr;
-  ASSERT_EQ(Compile("mlir", kSum, &executable, std::string("\x1a\x02\x20\x02", 4)).message, "");
-  PJRT_Buffer* first = Floats({1, 2, 3});
-  PJRT_Buffer* there = Floats({10, 20, 30});
-  auto move = MakeArgs<PJRT_Buffer_CopyToDevice_Args>();
-  move.buffer = there;
-  move.dst_device = device[1];
-  EXPECT_OK(Api().Buffer_CopyToDevice(&move));
-  PJRT_Buffer *const args0[] = {first}, *const args1[] = {move.dst_buffer}, *const * lists[] = {args0, args1};
-  PJRT_Buffer *out0[1], *out1[1], **outs[] = {out0, out1};
-  PJRT_Event* done[2];
-  auto execute = MakeArgs<PJRT_LoadedExecutable_Execute_Args>();
-  execute.executable = executable;
-  execute.argument_lists = lists;
-  execute.output_lists = outs;
-  execute.num_devices = 2;
-  execute.num_args = 1;
-  execute.device_complete_events = done;
-  EXPECT_OK(Api().LoadedExecutable_Execute(&execute));
-  for (PJRT_Event* event : done) EXPECT_EQ(Await(event).message, "");
-  EXPECT_EQ(Read(out0[0], 3), (std::vector<float>{11, 22, 33}));
-  EXPECT_EQ(Read(out1[0], 3), (std::vector<float>{11, 22, 33}));
-  for (PJRT_Buffer* b : {first, there, move.dst_buffer, out0[0], out1[0]}) Destroy(b);
-  Free(executable);
+    PJRT_LoadedExecutable* executable = nullptr;
+    ASSERT_EQ(Compile("mlir", program, &executable, std::string("\x1a\x02\x20\x02", 4)).message, "") << program;
+    PJRT_Buffer* first = Floats({1, 2, 3, 4});
+    PJRT_Buffer* there = Floats({10, 20, 30, 40});
+    auto move = MakeArgs<PJRT_Buffer_CopyToDevice_Args>();
+    move.buffer = there;
+    move.dst_device = device[1];
+    EXPECT_OK(Api().Buffer_CopyToDevice(&move));
+    PJRT_Buffer *const args0[] = {first}, *const args1[] = {move.dst_buffer}, *const * lists[] = {args0, args1};
+    PJRT_Buffer *out0[1], *out1[1], **outs[] = {out0, out1};
+    PJRT_Event* done[2];
+    auto execute = MakeArgs<PJRT_LoadedExecutable_Execute_Args>();
+    execute.executable = executable;
+    execute.argument_lists = lists;
+    execute.output_lists = outs;
+    execute.num_devices = 2;
+    execute.num_args = 1;
+    execute.device_complete_events = done;
+    EXPECT_OK(Api().LoadedExecutable_Execute(&execute));
+    for (PJRT_Event* event : done) EXPECT_EQ(Await(event).message, "");
+    EXPECT_EQ(Read(out0[0], c.want[0].size()), c.want[0]) << c.collective << " by " << c.combine;
+    EXPECT_EQ(Read(out1[0], c.want[1].size()), c.want[1]) << c.collective << " by " << c.combine;
+    for (PJRT_Buffer* b : {first, there, move.dst_buffer, out0[0], out1[0]}) Destroy(b);
+    Free(executable);
+  }
 }
 
 // The same, each device's launch a call of its own from a thread of its own, with a program of its own (x + device
