@@ -1,6 +1,10 @@
 #include "strop/codegen/element.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
+#include <optional>
+#include <set>
 
 namespace strop {
 
@@ -106,6 +110,30 @@ int FirstLanes(V mask) {
   return on;
 }
 
+constexpr size_t kMostPickedVectors = 4;  // from as many lanes are picked, one shuffle each
+
+// Where the lanes that are on read, -1 for others, if that is known and lies within the array.
+std::optional<llvm::SmallVector<int64_t, 64>> PlacesOfLanes(V offsets, V mask, int64_t elements) {
+  const auto* all = llvm::dyn_cast<llvm::Constant>(offsets);
+  const auto* on = llvm::dyn_cast_or_null<llvm::Constant>(mask);
+  if (!all || (mask && !on)) return std::nullopt;
+  const unsigned lanes = static_cast<unsigned>(VectorBuilder::Lanes(offsets));
+  if (lanes < 2) return std::nullopt;
+  llvm::SmallVector<int64_t, 64> places;
+  for (unsigned l = 0; l < lanes; ++l) {
+    const llvm::Constant* is_on = on ? on->getAggregateElement(l) : nullptr;
+    if (on && !is_on) return std::nullopt;
+    if (is_on && is_on->isNullValue()) {
+      places.push_back(-1);
+      continue;
+    }
+    const auto* place = llvm::dyn_cast_or_null<llvm::ConstantInt>(all->getAggregateElement(l));
+    if (!place || place->getSExtValue() < 0 || place->getSExtValue() >= elements) return std::nullopt;
+    places.push_back(place->getSExtValue());
+  }
+  return places;
+}
+
 // Alignment of an access at a multiple of `multiple` elements of `bytes` from a pointer aligned to `base`.
 llvm::Align AccessAlign(int base, int64_t multiple, int64_t bytes) {
   int64_t align = 1;
@@ -152,7 +180,7 @@ V ElementBuilder::LoadPart(const Memory& memory, llvm::Type* type, V offset, int
   if (stride > 1 && stride <= kMaxStride && lanes >= 4 && !mask)
     return StridedPart(memory, type, offset, stride, lanes);
   V offsets = b_.Add(b_.Mul(b_.LaneNumbers(lanes, 64), b_.I64(stride)), offset);
-  return GatherPart(memory, type, offsets, mask);
+  return GatherPart(memory, type, offsets, mask, 0);
 }
 
 // Every stride-th element: as many vectors as the stride, of which the lanes are picked. Nothing behind the last
@@ -179,7 +207,54 @@ V ElementBuilder::StridedPart(const Memory& memory, llvm::Type* type, V offset, 
   return picked;
 }
 
-V ElementBuilder::GatherPart(const Memory& memory, llvm::Type* type, V offsets, V mask) {
+// Known places in a small array: its vectors are read as a whole, and their lanes are picked. Vectors begin at
+// multiples of their length, so that memory of the function's own can turn into registers. Null: it is not so.
+V ElementBuilder::PickedPart(const Memory& memory, llvm::Type* type, V offsets, V mask, int64_t elements) {
+  IrBuilder& ir = b_.ir();
+  const int lanes = VectorBuilder::Lanes(offsets);
+  const std::optional<llvm::SmallVector<int64_t, 64>> places = PlacesOfLanes(offsets, mask, elements);
+  if (!places) return nullptr;
+  const int64_t bytes = type->getScalarSizeInBits() / 8;
+  const int64_t length = std::min<int64_t>(lanes, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(elements))));
+  const int64_t readable = elements + memory.padding / bytes;
+  llvm::Type* vector = VectorBuilder::WithLanes(type, static_cast<int>(length));
+  std::set<int64_t> vectors;
+  for (int64_t place : *places)
+    if (place >= 0) vectors.insert(place / length);
+  if (length < 2 || vectors.size() > kMostPickedVectors) return nullptr;
+  if (!vectors.empty() && (*vectors.rbegin() + 1) * length > readable && !b_.target().masked_memory) return nullptr;
+  V picked = nullptr;
+  for (int64_t v : vectors) {
+    V pointer = ElementPointer(memory, type, b_.I64(v * length));
+    const llvm::Align align = AccessAlign(memory.alignment, length, bytes);
+    V part = nullptr;
+    if ((v + 1) * length <= readable) {
+      part = Annotate(ir.CreateAlignedLoad(vector, pointer, align), memory, true);
+    } else {
+      V there =
+          b_.ULt(b_.LaneNumbers(static_cast<int>(length), 32), b_.I32(static_cast<int32_t>(elements - v * length)));
+      part = Annotate(ir.CreateMaskedLoad(vector, pointer, align, there, llvm::Constant::getNullValue(vector)), memory,
+                      true);
+    }
+    llvm::SmallVector<int, 64> from;
+    for (int l = 0; l < lanes; ++l) {
+      const int64_t place = (*places)[static_cast<size_t>(l)];
+      const bool here = place >= 0 && place / length == v;
+      from.push_back(here ? static_cast<int>(picked ? lanes + place % length : place % length) : picked ? l : -1);
+    }
+    if (!picked) {
+      picked = ir.CreateShuffleVector(part, from);
+      continue;
+    }
+    llvm::SmallVector<int, 64> widened;
+    for (int l = 0; l < lanes; ++l) widened.push_back(l < length ? l : -1);
+    picked = ir.CreateShuffleVector(picked, length == lanes ? part : ir.CreateShuffleVector(part, widened), from);
+  }
+  return picked ? picked : llvm::Constant::getNullValue(VectorBuilder::WithLanes(type, lanes));
+}
+
+V ElementBuilder::GatherPart(const Memory& memory, llvm::Type* type, V offsets, V mask, int64_t elements) {
+  if (V picked = PickedPart(memory, type, offsets, mask, elements)) return picked;
   IrBuilder& ir = b_.ir();
   const int lanes = VectorBuilder::Lanes(offsets);
   const int bits = static_cast<int>(type->getScalarSizeInBits());
@@ -291,12 +366,11 @@ void ElementBuilder::Fetch(const Memory& memory, ElementType type, V offset, int
   }
 }
 
-Val ElementBuilder::Gather(const Memory& memory, ElementType type, V offsets, V mask) {
-  llvm::Type* storage = StorageType(type);
-  if (!IsComplex(type)) return Val{FromStorage(type, GatherPart(memory, storage, offsets, mask)), nullptr, type};
+Val ElementBuilder::Gather(const Memory& memory, ElementType type, V offsets, V mask, int64_t elements) {
+  const auto part = [&](V at, int64_t count) { return GatherPart(memory, StorageType(type), at, mask, count); };
+  if (!IsComplex(type)) return Val{FromStorage(type, part(offsets, elements)), nullptr, type};
   V twice = b_.Mul(offsets, b_.I64(2));
-  V next = b_.Add(twice, b_.I64(1));
-  return Val{GatherPart(memory, storage, twice, mask), GatherPart(memory, storage, next, mask), type};
+  return Val{part(twice, 2 * elements), part(b_.Add(twice, b_.I64(1)), 2 * elements), type};
 }
 
 void ElementBuilder::Store(const Memory& memory, const Val& value, V offset, int64_t stride, int lanes, V mask,

@@ -65,8 +65,8 @@ class ElementBuilder {
   Val Load(const Memory& memory, ElementType type, V offset, int64_t stride, int lanes, V mask, int64_t multiple);
   // Asks for the cache lines of as many elements, which need not exist.
   void Fetch(const Memory& memory, ElementType type, V offset, int count);
-  // Elements offsets[l].
-  Val Gather(const Memory& memory, ElementType type, V offsets, V mask);
+  // Elements offsets[l], of `elements` that there are.
+  Val Gather(const Memory& memory, ElementType type, V offsets, V mask, int64_t elements);
   void Store(const Memory& memory, const Val& value, V offset, int64_t stride, int lanes, V mask, int64_t multiple);
   void Scatter(const Memory& memory, const Val& value, V offsets, V mask);
 
@@ -82,7 +82,8 @@ class ElementBuilder {
   V LoadPart(const Memory& memory, llvm::Type* type, V offset, int64_t stride, int lanes, V mask, int64_t multiple);
   void StorePart(const Memory& memory, V stored, V offset, int64_t stride, V mask, int64_t multiple);
   V StridedPart(const Memory& memory, llvm::Type* type, V offset, int64_t stride, int lanes);
-  V GatherPart(const Memory& memory, llvm::Type* type, V offsets, V mask);
+  V GatherPart(const Memory& memory, llvm::Type* type, V offsets, V mask, int64_t elements);
+  V PickedPart(const Memory& memory, llvm::Type* type, V offsets, V mask, int64_t elements);
   void ScatterPart(const Memory& memory, V stored, V offsets, V mask);
   template <class I>
   I* Annotate(I* access, const Memory& memory, bool load);

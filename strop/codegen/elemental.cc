@@ -257,7 +257,7 @@ void ElementalEmitter::FetchNextRow(const ElementBuilder::Memory& memory, Elemen
 Val ElementalEmitter::Load(const ElementBuilder::Memory& memory, ElementType type, const ArrayIndex& index) {
   LaneIndex at = indices_.Linear(index);
   if (at.lanes) FetchNextRow(memory, type, index);
-  if (at.lanes) return elements_.Gather(memory, type, at.lanes, mask_.value);
+  if (at.lanes) return elements_.Gather(memory, type, at.lanes, mask_.value, index.num_elements());
   if (mask_.value && at.stride == 0 && !index.sizes.empty()) {
     // One element for all lanes cannot be masked; where no lane is on, its position may be anywhere.
     int64_t elements = 1;

@@ -46,6 +46,8 @@ class KernelFrame {
 
   // A point of the space, one per lane: where results go and are computed.
   using PointFn = std::function<Status(ElementalEmitter& e, const ArrayIndex& at)>;
+  // The code of an element may be repeated so often, for elements at known positions.
+  void RepeatUpTo(int64_t copies) { scopes_.RepeatUpTo(copies); }
   // Walks the part of the space that the tasks [task_begin, task_end) cover, `units_per_task` rows or row pieces each.
   struct Cut {
     int64_t num_tasks = 1;

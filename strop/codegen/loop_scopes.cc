@@ -53,6 +53,18 @@ std::vector<V> LoopScopes::Loop(const char* name, V begin, V end, int64_t step, 
   const int64_t length = known ? last->getSExtValue() - first->getSExtValue() : 0;
   if (known && length <= 0) return std::vector<V>(init.begin(), init.end());
   const bool once = known && length <= step;
+  if (const int64_t trips = (length + step - 1) / step; known && !once && trips <= copies_) {
+    const int64_t saved = copies_;
+    copies_ /= trips;
+    std::vector<V> carried(init.begin(), init.end());
+    for (int64_t at = first->getSExtValue(); at < last->getSExtValue(); at += step) {
+      V next = llvm::ConstantInt::get(begin->getType(), static_cast<uint64_t>(at + step));
+      carried = Loop(name, llvm::ConstantInt::get(begin->getType(), static_cast<uint64_t>(at)), next, step, carried,
+                     body, pinned);
+    }
+    copies_ = saved;
+    return carried;
+  }
 
   llvm::BasicBlock* exit = b_.SplitBlock("after");
   llvm::BasicBlock* entry = ir.GetInsertBlock();

@@ -41,6 +41,9 @@ class LoopScopes {
   std::vector<V> Loop(const char* name, V begin, V end, int64_t step, std::span<const V> init, const LoopBody& body,
                       bool pinned = false);
   void Loop(const char* name, V begin, V end, int64_t step, const std::function<void(V i)>& body);
+  // Loops of known trips are emitted trip by trip, so that every position in them is a constant, as long as no code is
+  // repeated more often than this.
+  void RepeatUpTo(int64_t copies) { copies_ = copies; }
   // condition ? then() : otherwise(), as branches, each one level deeper; both give the same number of values.
   std::vector<V> If(V condition, const std::function<std::vector<V>()>& then,
                     const std::function<std::vector<V>()>& otherwise);
@@ -75,6 +78,7 @@ class LoopScopes {
   VectorBuilder& b_;
   std::vector<Scope> scopes_;
   int current_ = 0;
+  int64_t copies_ = 1;  // as often may code be repeated from here on
   uint64_t owners_ = 0;
 };
 

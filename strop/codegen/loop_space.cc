@@ -235,6 +235,8 @@ void SetRows(LoopSpace& space, Int64Vector sizes) {
 
 }  // namespace
 
+int64_t CodeOf(const KernelBody& body) { return CodeOf(body.Computed()); }
+
 Int64Vector DigitsOf(const KernelBody& body) {
   const Shape& shape = body.roots[0]->shape();
   const int64_t total = (shape.IsTuple() ? shape.element(0) : shape).num_elements();

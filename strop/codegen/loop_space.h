@@ -32,6 +32,8 @@ struct LoopSpace {
 int PreferredLanes(const KernelBody& body, int vector_bytes);
 // The dimensions of the roots, merged as far as the kernel treats them alike.
 Int64Vector DigitsOf(const KernelBody& body);
+// About how many instructions an element is in the code.
+int64_t CodeOf(const KernelBody& body);
 // For roots of `num_elements` elements each.
 LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes);
 

@@ -16,8 +16,21 @@ constexpr int64_t kMaxShadowBytes = 1 << 10;      // a larger buffer stays where
 constexpr int64_t kMaxAllShadowBytes = 16 << 10;  // of the stack
 constexpr int64_t kMaxPadding = 512;              // longer vectors are masked
 constexpr uint64_t kAlignment = 64;
+constexpr int64_t kRepeatedCode = 2048;  // simple instructions of all kernels, when their loops are no more
+constexpr int64_t kMostRepeated = 32;    // times
+constexpr int64_t kRepeatedBytes = 512;  // of a result: larger ones fill the registers
 
 static_assert(sizeof(std::atomic<bool>) == 1, "regions read it as a byte");
+
+// Does the kernel write arrays that fit into registers?
+bool WritesLittle(const KernelBody& body) {
+  return std::all_of(body.roots.begin(), body.roots.end(), [](const Instruction* root) {
+    const Shape& shape = root->op() == Op::DynamicUpdateSlice ? root->operand(1)->shape() : root->shape();
+    const std::vector<Shape> leaves = shape.Leaves();
+    return std::all_of(leaves.begin(), leaves.end(),
+                       [](const Shape& leaf) { return leaf.IsArray() && leaf.byte_size() <= kRepeatedBytes; });
+  });
+}
 
 }  // namespace
 
@@ -33,6 +46,7 @@ Status RegionEmitter::Emit(const std::string& name) {
   ir.CreateStore(b_.I64(0), trips_);
   PlaceBuffers();
   PlaceCalls();
+  copies_ = Copies();
   give_up_ = llvm::BasicBlock::Create(b_.context(), "give_up", function_);
   STROP_TRY(EmitProgram(0));
   for (size_t k = 0; k < places_.size(); ++k)
@@ -42,6 +56,17 @@ Status RegionEmitter::Emit(const std::string& name) {
   ir.SetInsertPoint(give_up_);
   Leave(false);
   return OkStatus();
+}
+
+// Small arrays are best in registers, which positions that are known allow: the less code a region has, the more often
+// each part of it may be repeated.
+int64_t RegionEmitter::Copies() const {
+  int64_t code = 1;
+  for (const std::vector<RegionNode>& program : region_.programs)
+    for (const RegionNode& node : program)
+      if (node.kind == RegionNodeKind::kKernel && !is_call_(*node.instruction))
+        code += CodeOf(KernelBody::Of(*node.instruction));
+  return std::min(kRepeatedCode / code, kMostRepeated);
 }
 
 void RegionEmitter::Leave(bool ended) {
@@ -183,6 +208,7 @@ Status RegionEmitter::EmitOneKernel(const RegionNode& node) {
                        .padding = places_[arg].padding});
   }
   KernelFrame frame(b_, body, node.in_place, buffers);
+  if (WritesLittle(body)) frame.RepeatUpTo(copies_);
   return emit_kernel_(node, body, frame);
 }
 

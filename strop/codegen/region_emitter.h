@@ -34,6 +34,7 @@ class RegionEmitter {
     V outside = nullptr;  // the argument that it stands for, if it is another
     int64_t padding = 0;  // bytes behind it
   };
+  int64_t Copies() const;
   void FindTypes();
   void PlaceBuffers();
   V Alloca(int64_t bytes);
@@ -65,6 +66,7 @@ class RegionEmitter {
   std::map<const RegionNode*, Call> calls_;
   V trips_ = nullptr, cancelled_ = nullptr;
   llvm::BasicBlock* give_up_ = nullptr;
+  int64_t copies_ = 1;  // of the code of an element
 };
 
 }  // namespace strop
