@@ -137,6 +137,18 @@ V VectorBuilder::PolynomialByPairs(V x, std::initializer_list<double> coefficien
   return sum;
 }
 
+V VectorBuilder::PolynomialByHalves(V x, std::initializer_list<double> coefficients) {
+  llvm::SmallVector<V, 16> terms;
+  for (double c : coefficients) terms.push_back(F(c, x));
+  for (V power = x; terms.size() > 1; power = FMul(power, power)) {
+    llvm::SmallVector<V, 16> next;
+    for (size_t k = 0; k < terms.size(); k += 2)
+      next.push_back(k + 1 < terms.size() ? Fma(terms[k + 1], power, terms[k]) : terms[k]);
+    terms = std::move(next);
+  }
+  return terms[0];
+}
+
 V VectorBuilder::AsFloat(V i) { return ir_.CreateBitCast(i, Like(ScalarBits(i) == 64 ? F64() : F32(), i)); }
 
 V VectorBuilder::Select(V condition, V a, V b) {

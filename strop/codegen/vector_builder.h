@@ -105,6 +105,8 @@ class VectorBuilder {
   V Polynomial(V x, std::initializer_list<double> coefficients);
   // The same as (c[0] + c[1] x) + x^2 ((c[2] + c[3] x) + ...): one product more, but little over half as long a chain.
   V PolynomialByPairs(V x, std::initializer_list<double> coefficients);
+  // The same by pairs of pairs and so on (Estrin's scheme): a chain as long as the logarithm of the degree.
+  V PolynomialByHalves(V x, std::initializer_list<double> coefficients);
   V IsNan(V a) { return ir_.CreateFCmpUNO(a, a); }
   V FEq(V a, V b) {
     Match(a, b);

@@ -7,6 +7,13 @@ namespace strop::math {
 
 namespace {
 
+constexpr int kFew = 2;  // lanes
+
+// Of one number the chain counts, of many the number of instructions.
+V PolynomialOfPower(VectorBuilder& b, V x, std::initializer_list<double> coefficients) {
+  return VectorBuilder::Lanes(x) <= kFew ? b.PolynomialByHalves(x, coefficients) : b.PolynomialByPairs(x, coefficients);
+}
+
 // log2 a of double lanes with ten bits more than a float has; log2 0 is so low that any power of it is 0 or infinite,
 // but for the exponent 0.
 V Log2(VectorBuilder& b, V a) {
@@ -16,10 +23,11 @@ V Log2(VectorBuilder& b, V a) {
   V f = b.FSub(b.AsFloat(b.Sub(bits, b.Shl(n, 52))), b.F(1, a));
   V magic = b.F(0x1.8p52, a);
   V n_float = b.FSub(b.AsFloat(b.Add(n, b.AsInt(magic))), magic);
-  V p = b.PolynomialByPairs(
-      f, {1.4426950408687047, -0.7213475208687612, 0.48089836139543757, -0.36067367482687385, 0.28853729348006096,
-          -0.24045316567535813, 0.20617535911949714, -0.18030059870728593, 0.15876980558692877, -0.14315649598651833,
-          0.1447484523410332, -0.14283915550190857, 0.0773701787859251});
+  V p = PolynomialOfPower(
+      b, f,
+      {1.4426950408687047, -0.7213475208687612, 0.48089836139543757, -0.36067367482687385, 0.28853729348006096,
+       -0.24045316567535813, 0.20617535911949714, -0.18030059870728593, 0.15876980558692877, -0.14315649598651833,
+       0.1447484523410332, -0.14283915550190857, 0.0773701787859251});
   return b.Select(b.FEq(a, b.Zero(a)), b.F(-1e300, a), b.Fma(f, p, n_float));
 }
 
@@ -41,17 +49,20 @@ V SpecialPowers(VectorBuilder& b, V x, V y, V value) {
 
 }  // namespace
 
-// |x|^y = 2^(y log2 |x|), in double.
+// |x|^y = 2^(y log2 |x|), in double. One number is the first of two lanes: the bits of scalars would go to and fro
+// between registers of floats and of integers, which takes as long as a polynomial.
 V PowOfFloat(VectorBuilder& b, V x, V y) {
   b.Match(x, y);
+  if (VectorBuilder::Lanes(x) == 1) return b.Lane(PowOfFloat(b, b.Splat(x, kFew), b.Splat(y, kFew)), 0);
   V power = b.FMul(b.ToF64(y), Log2(b, b.ToF64(b.FAbs(x))));
   V low = b.F(-200, power), high = b.F(200, power), magic = b.F(0x1.8p52, power);
   power = b.Select(b.FGt(power, low), power, low);
   power = b.Select(b.FLt(power, high), power, high);
   V shifted = b.FAdd(power, magic);
   V r = b.FSub(power, b.FSub(shifted, magic));
-  V p = b.PolynomialByPairs(r, {1.0000000005541656, 0.6931472057372647, 0.24022646890623264, 0.05550328776972002,
-                                0.009618488958294426, 0.0013399931221420888, 0.0001534581168135117});
+  V p = PolynomialOfPower(b, r,
+                          {1.0000000005541656, 0.6931472057372647, 0.24022646890623264, 0.05550328776972002,
+                           0.009618488958294426, 0.0013399931221420888, 0.0001534581168135117});
   V value = b.ToF32(b.AsFloat(b.Add(b.AsInt(p), b.Shl(b.AsInt(shifted), 52))));
   V x_bits = b.AsInt(x), y_bits = b.AsInt(b.FAbs(y)), infinity = b.AsInt(b.F(HUGE_VAL, x));
   V usual = b.And(b.ULt(x_bits, infinity), b.ULt(y_bits, infinity));
