@@ -44,6 +44,7 @@ void AddSimplification(PassPipeline& p, int optimization_level) {
   p.Add(PassId::SingleDevice);
   p.Add(PassId::DecompositionRewriter);  // both know calls that ask for layouts
   p.Add(PassId::LapackRewriter);
+  if (optimization_level > 0) p.Add(PassId::LinearAlgebraExpander);  // of what is read by columns
   p.Add(PassId::LayoutNormalization);
   p.Add(PassId::CollectiveReducerExpander);
   p.Add(PassId::ZeroSizedElimination);
