@@ -16,10 +16,11 @@ constexpr int kMaxLanes = 32;         // vectors of a block: all registers
 constexpr int kMaxLanesOfBytes = 16;  // turning more takes longer than it saves
 constexpr int64_t kLine = 64;         // bytes of a cache line
 constexpr int64_t kTile = 64;         // elements of a tile's side
-constexpr int64_t kTileAcross = 128;  // and along the rows that are read, of those that are stored past the caches
-// Rows that are a multiple of a page apart find few places in the caches: 2048x2048 floats took half the time, and
-// 1024x1024 two thirds of it, when they were stored past them. 1536x1536 took more.
-constexpr int64_t kPage = 4096, kStreamedBytesOfPages = int64_t{8} << 20;
+// Sides, in vectors, of tiles that are stored past the caches: along the rows that are read, and that are written.
+constexpr int kStreamedAcross = 8, kStreamedAlong = 4;
+// What is read and written of kernels that store past the caches. Rows wait for each other's lines there: floats of
+// 1024x1024 took 0.70 of the time of tiles of 64x64, 1536x1536 0.80, 2048x2048 0.33.
+constexpr int64_t kStreamedBytes = int64_t{8} << 20;
 constexpr int64_t kTaskBytes = int64_t{256} << 10;
 constexpr int64_t kMaxTasks = 4096;
 
@@ -35,19 +36,54 @@ int64_t SuffixAcross(const Instruction& transpose) {
   return suffix;
 }
 
-// Each stage rotates the bits of (row, column) by one: after log2(lanes) of them rows and columns have changed places.
+// Elements of a vector, unit by unit: out[k] is unit of(k) of the two vectors one behind the other.
+template <class F>
+V Units(VectorBuilder& b, V first, V second, int unit, const F& of) {
+  llvm::SmallVector<int, 64> mask;
+  for (int k = 0; k < VectorBuilder::Lanes(first) / unit; ++k)
+    for (int e = 0; e < unit; ++e) mask.push_back(of(k) * unit + e);
+  return b.ir().CreateShuffleVector(first, second, mask);
+}
+
+// Turns squares within pieces of 16 bytes, then the pieces, as processors have instructions for. (Each stage on whole
+// vectors needs as many, but slower ones, with masks that take long to compile.)
 void Turn(VectorBuilder& b, std::vector<V>& rows) {
-  const size_t n = rows.size();
+  constexpr int kPieceBits = 128;
+  const int n = static_cast<int>(rows.size());
   const bool bits = rows[0]->getType()->getScalarType()->isIntegerTy(1);
   if (bits)
     for (V& v : rows) v = b.ZExtOrTrunc(v, 8);
-  for (size_t stage = 1; stage < n; stage *= 2) {
-    std::vector<V> next;
-    for (size_t i = 0; i < n / 2; ++i) {
-      next.push_back(b.Zip(rows[i], rows[i + n / 2], false));
-      next.push_back(b.Zip(rows[i], rows[i + n / 2], true));
-    }
+  const int of_piece = kPieceBits / static_cast<int>(rows[0]->getType()->getScalarSizeInBits());
+  const int piece = std::min(n, std::max(1, of_piece));  // elements
+  // Row i * piece + j becomes, in each piece p, elements i * piece onwards of column p * piece + j.
+  for (int unit = 1; unit < piece; unit *= 2) {
+    const int half = piece / unit / 2;  // units
+    std::vector<V> next(rows.size());
+    for (int group = 0; group < n; group += 2 * unit)
+      for (int k = 0; k < unit; ++k)
+        for (int high = 0; high < 2; ++high)
+          next[group + 2 * k + high] = Units(b, rows[group + k], rows[group + k + unit], unit, [&](int at) {
+            const int in_piece = at % (2 * half);
+            return at - in_piece + high * half + in_piece / 2 + in_piece % 2 * (n / unit);
+          });
     rows = std::move(next);
+  }
+  // Even and odd pieces of pairs of vectors, as often as halves the number of pieces: piece p comes out at p's bits,
+  // the lowest first.
+  const int pieces = n / piece;
+  for (int j = 0; j < piece; ++j) {
+    std::vector<std::vector<V>> sets(1);
+    for (int i = 0; i < pieces; ++i) sets[0].push_back(rows[i * piece + j]);
+    while (static_cast<int>(sets.size()) < pieces) {
+      std::vector<std::vector<V>> next(2 * sets.size());
+      for (size_t s = 0; s < sets.size(); ++s)
+        for (size_t i = 0; i < sets[s].size(); i += 2)
+          for (size_t odd = 0; odd < 2; ++odd)
+            next[s + odd * sets.size()].push_back(
+                Units(b, sets[s][i], sets[s][i + 1], piece, [&](int at) { return 2 * at + static_cast<int>(odd); }));
+      sets = std::move(next);
+    }
+    for (int p = 0; p < pieces; ++p) rows[p * piece + j] = sets[p][0];
   }
   if (bits)
     for (V& v : rows) v = b.ZExtOrTrunc(v, 1);
@@ -68,6 +104,12 @@ void TurnBlock(ElementalEmitter& e, const Instruction* transpose, std::span<cons
   if (!im.empty()) Turn(e.b(), im);
   for (size_t k = 0; k < rows.size(); ++k)
     e.Provide(transpose, rows[k], {Val{re[k], im.empty() ? nullptr : im[k], transpose->shape().type()}});
+}
+
+// Rows of the next tile that each block of a tile asks for, all of the tile's blocks for all of them; 0: none.
+int64_t RowsFetched(const BlockSpace& space) {
+  const int64_t vectors = space.tile_across / space.lanes;
+  return space.streams && space.lanes % vectors == 0 ? space.lanes / vectors : 0;
 }
 
 // Bytes of an element of the results.
@@ -136,16 +178,11 @@ BlockSpace ChooseBlockSpace(const KernelBody& body, std::span<const int> in_plac
     while (lanes > 1 && (space.sizes[space.across] % lanes != 0 || space.sizes.back() % lanes != 0)) lanes /= 2;
   if (lanes < kMinLanes) return space;
   space.lanes = lanes;
-  // A tile writes whole cache lines, and no more than one beside another: the rows that are read are few, and each is
-  // read far, as the processor expects it. (Square tiles of 2048x2048 took twice as long: strides of a power of two
-  // leave a tile few places in the caches.)
-  const int64_t row = space.sizes.back() * bytes;
   const KernelCost cost = CostOf(body);
-  space.streams = lanes * bytes >= kLine && row % kLine == 0 &&
-                  (KernelFrame::PaysToStream(cost) || (row % kPage == 0 && cost.bytes >= kStreamedBytesOfPages));
+  space.streams = lanes * bytes >= kLine && space.sizes.back() * bytes % kLine == 0 && cost.bytes >= kStreamedBytes;
   const auto tile_of = [&](int64_t tile, int64_t size) { return std::min(tile, (size + lanes - 1) / lanes * lanes); };
-  space.tile_across = tile_of(space.streams ? kTileAcross : kTile, space.sizes[space.across]);
-  space.tile_along = tile_of(space.streams ? lanes : kTile, space.sizes.back());
+  space.tile_across = tile_of(space.streams ? kStreamedAcross * lanes : kTile, space.sizes[space.across]);
+  space.tile_along = tile_of(space.streams ? kStreamedAlong * lanes : kTile, space.sizes.back());
   return space;
 }
 
@@ -172,9 +209,9 @@ Status WalkBlocks(KernelFrame& frame, const BlockSpace& space, const KernelCost&
   *num_tasks = (units + units_per_task - 1) / units_per_task;
 
   Status status;
-  // The blocks of a tile along one digit; fn gets where a block begins.
+  // The blocks of a tile along one digit; fn gets where a block begins, and its number in the tile.
   const auto along_digit = [&](const char* name, const LaneIndex& tile, int64_t tile_size, int64_t size,
-                               const std::function<void(const LaneIndex&)>& fn) {
+                               const std::function<void(const LaneIndex&, const LaneIndex&)>& fn) {
     const LaneIndex first = indices.Mul(tile, tile_size);
     V end = b.ir().CreateAdd(first.base, b.I64(tile_size));
     if (size % tile_size != 0) end = b.Binary(llvm::Intrinsic::smin, end, b.I64(size));
@@ -182,22 +219,42 @@ Status WalkBlocks(KernelFrame& frame, const BlockSpace& space, const KernelCost&
       LaneIndex begin = indices.Counter(i, scopes.current(), 0, space.lanes);
       if (size % space.lanes != 0)
         begin = indices.Counter(b.Binary(llvm::Intrinsic::smin, i, b.I64(size - space.lanes)), scopes.current(), 0, 1);
-      fn(begin);
+      const LaneIndex in_tile = indices.Counter(b.ir().CreateSub(i, first.base), scopes.current(), 0, space.lanes);
+      fn(begin, indices.DivMod(in_tile, space.lanes, tile_size).first);
     });
   };
   V begin = b.ir().CreateMul(frame.task_begin(), b.I64(units_per_task));
   V end = b.Binary(llvm::Intrinsic::smin, b.ir().CreateMul(frame.task_end(*num_tasks), b.I64(units_per_task)),
                    b.I64(units));
   scopes.Loop("tiles", begin, end, 1, [&](V unit) {
-    const ArrayIndex flat{{indices.Counter(unit, scopes.current(), 0, 1)}, {units}};
-    const ArrayIndex tile = indices.Refactor(flat, tiles);
-    ArrayIndex at;
-    at.sizes = space.sizes;
-    at.digits.resize(order.size());
-    for (size_t k = 0; k < order.size(); ++k) at.digits[order[k]] = tile.digits[k];
+    const auto tile_at = [&](V number) {
+      const ArrayIndex flat{{indices.Counter(number, scopes.current(), 0, 1)}, {units}};
+      const ArrayIndex tile = indices.Refactor(flat, tiles);
+      ArrayIndex at;
+      at.sizes = space.sizes;
+      at.digits.resize(order.size());
+      for (size_t k = 0; k < order.size(); ++k) at.digits[order[k]] = tile.digits[k];
+      return at;
+    };
+    ArrayIndex at = tile_at(unit), next;
+    const int64_t rows_fetched = RowsFetched(space);
+    if (rows_fetched > 0) next = tile_at(b.Binary(llvm::Intrinsic::smin, b.Add(unit, b.I64(1)), b.I64(units - 1)));
+    const auto fetch = [&](const LaneIndex& block) {
+      for (int64_t r = 0; r < rows_fetched; ++r)
+        for (int64_t v = 0; v < space.tile_across; v += space.lanes) {
+          ArrayIndex of = next;
+          LaneIndex& begin = of.digits[space.across];
+          begin = indices.Add(indices.Mul(begin, space.tile_across), indices.Constant(v));
+          begin.stride = 1;
+          of.digits.back() = indices.Add(indices.Mul(of.digits.back(), space.tile_along),
+                                         indices.Add(indices.Mul(block, rows_fetched), indices.Constant(r)));
+          for (const Instruction* t : space.turned) e.Fetch(t, of);
+        }
+    };
     const LaneIndex tile_across = at.digits[space.across], tile_along = at.digits.back();
-    along_digit("across", tile_across, space.tile_across, across, [&](const LaneIndex& row) {
-      along_digit("along", tile_along, space.tile_along, along, [&](const LaneIndex& column) {
+    along_digit("across", tile_across, space.tile_across, across, [&](const LaneIndex& row, const LaneIndex& down) {
+      along_digit("along", tile_along, space.tile_along, along, [&](const LaneIndex& column, const LaneIndex& right) {
+        if (rows_fetched > 0) fetch(indices.Add(indices.Mul(down, space.tile_along / space.lanes), right));
         std::vector<ArrayIndex> rows, columns;
         LaneIndex lanes_across = row, lanes_along = column;
         lanes_across.stride = lanes_along.stride = 1;

@@ -3,11 +3,13 @@
 //
 //   add(x[m,n], transpose(y[n,m])):   for each block of lanes x lanes:
 //     read    lanes vectors of y, each along y's rows (the block's columns)
-//     turn    log2(lanes) stages of interleaving, vector i with vector i + lanes/2
+//     turn    log2(lanes) stages that exchange parts of pairs of vectors
 //     combine and store lanes vectors along the rows of the result
 //
-// Blocks are walked in square tiles, one beside the other along the rows that are written. Results that are stored past
-// the caches have nothing to gain from that: there tiles follow the rows that are read, as few as a block has.
+// Blocks are walked in tiles, one beside the other along the rows that are written, or along those that are read where
+// results are stored past the caches. There the lines of the next tile are asked for while a tile is turned, row by
+// row: a tile reads few lines of each row, which the processor does not expect. (4096x4096 floats in 2.5 ms instead
+// of 7.)
 //
 // Where the dimensions are no multiples of the lanes, the last block overlaps the one before.
 #pragma once

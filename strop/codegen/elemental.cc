@@ -1,6 +1,7 @@
 #include "strop/codegen/elemental.h"
 
 #include <algorithm>
+#include <set>
 
 #include "strop/analysis/positionwise_loop.h"
 #include "strop/ir/contraction.h"
@@ -227,6 +228,27 @@ Vals ElementalEmitter::EmitAll(const Instruction* instruction, const ArrayIndex&
 
 void ElementalEmitter::Provide(const Instruction* instruction, const ArrayIndex& index, const Vals& values) {
   scopes_.Remember(LevelOf(index), KeyOf(Resolve(instruction), index), Flat(values));
+}
+
+void ElementalEmitter::Fetch(const Instruction* instruction, const ArrayIndex& index) {
+  std::vector<std::pair<const Instruction*, ArrayIndex>> stack{{instruction, index}};
+  std::set<const Instruction*> seen;
+  while (!stack.empty()) {
+    const auto [named, at] = std::move(stack.back());
+    stack.pop_back();
+    const Instruction* i = Resolve(named);
+    if (!seen.insert(i).second) continue;
+    if (const auto buffer = buffers_.find(i); buffer != buffers_.end()) {
+      const LaneIndex linear = indices_.Linear(at);
+      if (linear.affine()) elements_.Fetch(buffer->second, i->shape().type(), linear.base, lanes());
+    } else if (i->op() == Op::Transpose) {
+      stack.emplace_back(i->operand(0), SelectGroups(*i, at));
+    } else if (SameIndex(i->op())) {
+      for (int64_t k = 0; k < i->operand_count(); ++k)
+        if (i->operand(k)->shape().IsArray() && i->operand(k)->shape().num_elements() == i->shape().num_elements())
+          stack.emplace_back(i->operand(k), at);
+    }
+  }
 }
 
 Vals ElementalEmitter::Compute(const Instruction& i, const ArrayIndex& index) {

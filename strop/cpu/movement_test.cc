@@ -102,14 +102,20 @@ TEST(Movement, ColumnsPickedFromRows) {  // which are fetched ahead
 
 // Results that are stored past the caches: by whole lines, by rows that begin inside a line, and by parts of lines.
 TEST(Movement, LargeResults) {
-  for (const Int64Vector& dims : {Int64Vector{2304, 1856}, Int64Vector{2309, 1871}}) {
+  for (const Int64Vector& dims : {Int64Vector{1088, 1856}, Int64Vector{2309, 1871}}) {
     Case t;
     t.b.Transpose(t.Input(dims), {1, 0});
     t.Check();
   }
-  for (ElementType type : {ElementType::BF16, ElementType::C64}) {
+  for (ElementType type : {ElementType::BF16, ElementType::C64, ElementType::F64}) {
     Case t;
-    t.b.Transpose(t.Input(type, {1024, 2080}), {1, 0});
+    t.b.Transpose(t.Input(type, {type == ElementType::BF16 ? 2112 : 544, 1003}), {1, 0});
+    t.Check();
+  }
+  {  // tiles that are cut off along both sides, of several matrices; two operands, one of them computed
+    Case t;
+    Instruction* y = t.b.Convert(t.Input(ElementType::BF16, {3, 560, 509}), kF32);
+    t.b.Make(Op::Add, {t.b.Transpose(t.Input({3, 560, 509}), {0, 2, 1}), t.b.Transpose(y, {0, 2, 1})});
     t.Check();
   }
   for (const Int64Vector& dims : {Int64Vector{1201, 2310}, Int64Vector{680, 4096}}) {

@@ -231,7 +231,8 @@ Instruction* Cancelled(Builder& b, Instruction* x, Instruction* part, bool leave
       shares.SetDouble(i, random.Chance(25) ? 0 : random.Between(-1.0, 1.0));
     left = b.Make(Op::Multiply, {limit, b.Constant(std::move(shares))});
   }
-  part = b.Make(Op::Select, {nothing, left, part});
+  // What is rounded of large terms is more than some units of a small sum.
+  part = b.Make(Op::Select, {nothing, left, leaves ? b.Make(Op::Add, {part, left}) : part});
   Instruction* twice = b.Make(Op::Add, {scale, scale});
   std::vector<double> wild = {INFINITY, -INFINITY, NAN};
   // A transform need not multiply by the factors that are zero.
