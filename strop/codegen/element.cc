@@ -144,8 +144,14 @@ llvm::Align AccessAlign(int base, int64_t multiple, int64_t bytes) {
 }  // namespace
 
 V ElementBuilder::LoadPart(const Memory& memory, llvm::Type* type, V offset, int64_t stride, int lanes, V mask,
-                           int64_t multiple) {
+                           int64_t multiple, int64_t phase) {
   IrBuilder& ir = b_.ir();
+  if (stride > 1 && stride <= kMaxStride && lanes >= 4 && !mask)
+    return StridedPart(memory, type, offset, stride, lanes, phase);
+  if (phase > 0) {
+    offset = b_.Add(offset, b_.I64(phase));
+    multiple = 1;
+  }
   const int64_t bytes = type->getScalarSizeInBits() / 8;
   if (lanes == 1 || stride == 0) {
     auto* load = ir.CreateAlignedLoad(type, ElementPointer(memory, type, offset),
@@ -177,19 +183,20 @@ V ElementBuilder::LoadPart(const Memory& memory, llvm::Type* type, V offset, int
     }
     return stride == -1 ? b_.Reverse(loaded) : loaded;
   }
-  if (stride > 1 && stride <= kMaxStride && lanes >= 4 && !mask)
-    return StridedPart(memory, type, offset, stride, lanes);
   V offsets = b_.Add(b_.Mul(b_.LaneNumbers(lanes, 64), b_.I64(stride)), offset);
   return GatherPart(memory, type, offsets, mask, 0);
 }
 
 // Every stride-th element: as many vectors as the stride, of which the lanes are picked. Nothing behind the last
-// element is read: the last vector ends there.
-V ElementBuilder::StridedPart(const Memory& memory, llvm::Type* type, V offset, int64_t stride, int lanes) {
+// element is read: the last vector ends there. With a phase, the vectors are those of phase 0, so that all phases read
+// them once.
+V ElementBuilder::StridedPart(const Memory& memory, llvm::Type* type, V offset, int64_t stride, int lanes,
+                              int64_t phase) {
   IrBuilder& ir = b_.ir();
   const int64_t bytes = type->getScalarSizeInBits() / 8;
   llvm::Type* vector = VectorBuilder::WithLanes(type, lanes);
-  const int64_t last = (lanes - 1) * stride + 1 - lanes;
+  const int64_t last = phase < 0 ? (lanes - 1) * stride + 1 - lanes : (stride - 1) * lanes;
+  const int64_t chosen = std::max<int64_t>(phase, 0);
   V picked = nullptr;
   for (int64_t k = 0; k < stride; ++k) {
     const int64_t first = std::min(k * lanes, last);
@@ -198,7 +205,7 @@ V ElementBuilder::StridedPart(const Memory& memory, llvm::Type* type, V offset, 
                       memory, true);
     llvm::SmallVector<int, 64> mask;
     for (int64_t l = 0; l < lanes; ++l) {
-      const int64_t at = l * stride - first;
+      const int64_t at = l * stride + chosen - first;
       const bool here = at >= 0 && at < lanes;
       mask.push_back(static_cast<int>(k == 0 ? (here ? at : 0) : here ? lanes + at : l));
     }
@@ -338,20 +345,25 @@ void ElementBuilder::ScatterPart(const Memory& memory, V stored, V offsets, V ma
 }
 
 Val ElementBuilder::Load(const Memory& memory, ElementType type, V offset, int64_t stride, int lanes, V mask,
-                         int64_t multiple) {
+                         int64_t multiple, int64_t phase) {
   llvm::Type* storage = StorageType(type);
   if (stride == 0) lanes = 1;
-  if (!IsComplex(type))
-    return Val{FromStorage(type, LoadPart(memory, storage, offset, stride, lanes, mask, multiple)), nullptr, type};
+  if (!IsComplex(type)) {
+    V stored = LoadPart(memory, storage, offset, stride, lanes, mask, multiple, phase);
+    return Val{FromStorage(type, stored), nullptr, type};
+  }
   V twice = b_.Mul(offset, b_.I64(2));
   if (lanes > 1 && stride == 1) {
     V pairs_mask = mask ? b_.Interleave(mask, mask) : nullptr;
-    V pairs = LoadPart(memory, storage, twice, 1, 2 * lanes, pairs_mask, 2 * multiple);
+    V pairs = LoadPart(memory, storage, twice, 1, 2 * lanes, pairs_mask, 2 * multiple, kNoPhase);
     return Val{b_.Even(pairs), b_.Odd(pairs), type};
   }
+  if (phase >= 0)
+    return Val{LoadPart(memory, storage, twice, 2 * stride, lanes, mask, 1, 2 * phase),
+               LoadPart(memory, storage, twice, 2 * stride, lanes, mask, 1, 2 * phase + 1), type};
   V next = b_.Add(twice, b_.I64(1));
-  return Val{LoadPart(memory, storage, twice, 2 * stride, lanes, mask, 1),
-             LoadPart(memory, storage, next, 2 * stride, lanes, mask, 1), type};
+  return Val{LoadPart(memory, storage, twice, 2 * stride, lanes, mask, 1, kNoPhase),
+             LoadPart(memory, storage, next, 2 * stride, lanes, mask, 1, kNoPhase), type};
 }
 
 void ElementBuilder::Fetch(const Memory& memory, ElementType type, V offset, int count) {

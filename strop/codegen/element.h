@@ -60,9 +60,12 @@ class ElementBuilder {
     bool streaming = false;               // stores go past the caches
     int64_t padding = 0;                  // bytes behind it that may be read, and written as they were
   };
+  static constexpr int64_t kNoPhase = -1;
   // Element `offset` (i64, in elements) onwards: lane l is element offset + l * stride. `mask` may be null; masked-off
-  // lanes are not touched and read as anything. `multiple`: offset is a multiple of it.
-  Val Load(const Memory& memory, ElementType type, V offset, int64_t stride, int lanes, V mask, int64_t multiple);
+  // lanes are not touched and read as anything. `multiple`: offset is a multiple of it. `phase`: of each `stride`
+  // elements, all of which exist, the one of this number.
+  Val Load(const Memory& memory, ElementType type, V offset, int64_t stride, int lanes, V mask, int64_t multiple,
+           int64_t phase = kNoPhase);
   // Asks for the cache lines of as many elements, which need not exist.
   void Fetch(const Memory& memory, ElementType type, V offset, int count);
   // Elements offsets[l], of `elements` that there are.
@@ -79,9 +82,10 @@ class ElementBuilder {
   V RoundToOdd(V value);
 
  private:
-  V LoadPart(const Memory& memory, llvm::Type* type, V offset, int64_t stride, int lanes, V mask, int64_t multiple);
+  V LoadPart(const Memory& memory, llvm::Type* type, V offset, int64_t stride, int lanes, V mask, int64_t multiple,
+             int64_t phase);
   void StorePart(const Memory& memory, V stored, V offset, int64_t stride, V mask, int64_t multiple);
-  V StridedPart(const Memory& memory, llvm::Type* type, V offset, int64_t stride, int lanes);
+  V StridedPart(const Memory& memory, llvm::Type* type, V offset, int64_t stride, int lanes, int64_t phase);
   V GatherPart(const Memory& memory, llvm::Type* type, V offsets, V mask, int64_t elements);
   V PickedPart(const Memory& memory, llvm::Type* type, V offsets, V mask, int64_t elements);
   void ScatterPart(const Memory& memory, V stored, V offsets, V mask);

@@ -276,6 +276,15 @@ void ElementalEmitter::FetchNextRow(const ElementBuilder::Memory& memory, Elemen
   scopes_.Remember(next.level, std::move(key), {next.base});
 }
 
+// Lanes in neighbouring groups of a few elements, each at the same known place of its group: that place, or -1.
+static int64_t PhaseOf(const ArrayIndex& index, const LaneIndex& at) {
+  if (at.lanes || at.stride <= 1 || index.sizes.empty() || index.sizes.back() != at.stride) return -1;
+  const LaneIndex& last = index.digits.back();
+  const auto* place = last.uniform() ? llvm::dyn_cast<llvm::ConstantInt>(last.base) : nullptr;
+  if (!place || place->getSExtValue() < 0 || place->getSExtValue() >= at.stride) return -1;
+  return place->getSExtValue();
+}
+
 Val ElementalEmitter::Load(const ElementBuilder::Memory& memory, ElementType type, const ArrayIndex& index) {
   LaneIndex at = indices_.Linear(index);
   if (at.lanes) FetchNextRow(memory, type, index);
@@ -287,6 +296,12 @@ Val ElementalEmitter::Load(const ElementBuilder::Memory& memory, ElementType typ
     const V last = b_.I64(std::max<int64_t>(elements - 1, 0));
     at.base = scopes_.At(at.level, [&] { return b_.Binary(llvm::Intrinsic::umin, at.base, last); });
     at.multiple = 1;
+  }
+  if (const int64_t phase = PhaseOf(index, at); phase >= 0 && !mask_.value) {
+    ArrayIndex first = index;
+    first.digits.back() = indices_.Constant(0);
+    const LaneIndex group = indices_.Linear(first);
+    return elements_.Load(memory, type, group.base, at.stride, lanes(), nullptr, group.multiple, phase);
   }
   if (fetch_ahead_ && at.stride == 1) elements_.Fetch(memory, type, b_.Add(at.base, b_.I64(lanes())), lanes());
   return elements_.Load(Masked(memory), type, at.base, at.stride, at.stride == 0 ? 1 : lanes(), mask_.value,
