@@ -44,6 +44,7 @@ class LoopScopes {
   // Loops of known trips are emitted trip by trip, so that every position in them is a constant, as long as no code is
   // repeated more often than this.
   void RepeatUpTo(int64_t copies) { copies_ = copies; }
+  int64_t copies() const { return copies_; }
   // condition ? then() : otherwise(), as branches, each one level deeper; both give the same number of values.
   std::vector<V> If(V condition, const std::function<std::vector<V>()>& then,
                     const std::function<std::vector<V>()>& otherwise);

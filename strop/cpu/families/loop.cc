@@ -1,5 +1,7 @@
 // Loops: every result element is computed from its position (codegen/elemental.h). Results of one kernel that differ in
 // their number of elements are walked one after the other.
+#include <algorithm>
+
 #include "strop/codegen/block_space.h"
 #include "strop/codegen/kernel_frame.h"
 #include "strop/codegen/row_order.h"
@@ -39,6 +41,19 @@ Result<EmittedKernel> EmitCut(KernelFrame& frame, const KernelSpec& spec, LoopSp
   return emitted;
 }
 
+// Three elements at known places are scalars, if they are a little plain arithmetic: in a loop of small steps, vectors
+// would be put together and taken apart again, and are not full. (Two by two lanes are as fast.)
+bool IsScalars(KernelFrame& frame, const LoopSpace& space) {
+  constexpr int64_t kElements = 3, kLittleCode = 32;  // of more code (random bits), half the instructions count
+  if (space.uniform || space.num_elements() != kElements || frame.scopes().copies() < kElements) return false;
+  if (CodeOf(frame.body()) > kLittleCode) return false;
+  const std::vector<const Instruction*> computed = frame.body().Computed();
+  return std::all_of(computed.begin(), computed.end(), [](const Instruction* i) {
+    return (IsElementwise(i->op()) && !Is(i->op(), kFloatMath)) || Is(i->op(), kDataMovement) ||
+           i->op() == Op::Constant || i->op() == Op::Iota || i->op() == Op::Broadcast;
+  });
+}
+
 // Results of one size.
 Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
   const KernelBody& body = frame.body();
@@ -65,6 +80,7 @@ Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
     return emitted;
   }
   space = ChooseLoopSpace(body, vector_bytes);
+  if (IsScalars(frame, space)) space.lanes = 1;
   order = OrderRows(body, cost, space);
   if (KernelFrame::PaysToStream(cost, space.backwards) || !order.empty()) frame.StreamResults(spec.in_place);
   if (order.empty()) return EmitCut(frame, spec, space, KernelFrame::CutIntoTasks(space, cost), point);
