@@ -3,7 +3,8 @@
 //
 // Four orders are made of each computation, all in time linear in its edges (but for a log), and the one with the
 // lowest peak is taken; the list order wins unless another is clearly better, since neighbours in it are neighbours in
-// the user's program. None that copies more is taken.
+// the user's program. None that copies more is taken. In each of them, what reads an array goes before a step that
+// overwrites it, where that saves copies of the array.
 //   as written    operands before users, ties in list order
 //   depth first   from the results; of several operands first the one whose computing needs the most beyond what it
 //                 leaves behind (Sethi and Ullman)
@@ -193,6 +194,72 @@ class DepthFirst {
   std::vector<int64_t> needs_, leaves_;  // bytes at most while computing it, and after
 };
 
+// The same order, but for readers of what a step overwrites: those that do not wait for this step go before it, with
+// what they need.
+class ReadersFirst {
+ public:
+  explicit ReadersFirst(const ScheduleGraph& g) : g_(g), placed_(g.steps.size()), waits_for_(g.steps.size(), -1) {}
+
+  Order Run(const Order& order) {
+    for (int32_t s : order) {
+      if (placed_[s]) continue;
+      for (int32_t b : g_.steps[s].required) PlaceReaders(b, s);
+      Place(s);
+    }
+    return std::move(made_);
+  }
+
+ private:
+  static constexpr int64_t kMostVisits = 64;  // of each step, on average: beyond, readers stay where they are
+
+  void PlaceReaders(int32_t buffer, int32_t overwriter) {
+    Order readers;
+    for (int32_t r : g_.buffers[buffer].readers)
+      if (r != overwriter && !placed_[r]) readers.push_back(r);
+    if (readers.empty() || !MarkWaiting(overwriter)) return;
+    for (int32_t r : readers)
+      if (waits_for_[r] != overwriter) Place(r);
+  }
+
+  // Whatever comes after `s`. False: it would take too long.
+  bool MarkWaiting(int32_t s) {
+    Order stack = {s};
+    waits_for_[s] = s;
+    while (!stack.empty()) {
+      const int32_t at = stack.back();
+      stack.pop_back();
+      if (++visits_ > kMostVisits * static_cast<int64_t>(g_.steps.size())) return false;
+      for (int32_t n : g_.steps[at].after) {
+        if (waits_for_[n] == s) continue;
+        waits_for_[n] = s;
+        stack.push_back(n);
+      }
+    }
+    return true;
+  }
+
+  // The step, behind all that comes before it.
+  void Place(int32_t step) {
+    Order stack = {step};
+    while (!stack.empty()) {
+      const int32_t s = stack.back();
+      const size_t waiting = stack.size();
+      for (int32_t b : g_.steps[s].before)
+        if (!placed_[b]) stack.push_back(b);
+      if (stack.size() > waiting) continue;
+      stack.pop_back();
+      if (!placed_[s]) made_.push_back(s);
+      placed_[s] = true;
+    }
+  }
+
+  const ScheduleGraph& g_;
+  Order made_;
+  std::vector<bool> placed_;
+  std::vector<int32_t> waits_for_;  // the last overwriter that it was found to wait for
+  int64_t visits_ = 0;
+};
+
 // Another order than the written one must be worth it.
 constexpr int64_t kWorthwhile = 32;  // one part of so many
 
@@ -202,16 +269,27 @@ struct Choice {
   OrderCost cost;
 };
 
+// The order, or that with readers first if it copies less.
+Choice Candidate(const ScheduleGraph& g, ScheduleOrder name, Order order) {
+  STROP_CHECK(order.size() == g.steps.size());
+  const OrderCost cost = CostOfOrder(g, order);
+  if (cost.copied == 0) return {name, std::move(order), cost};
+  Order other = ReadersFirst(g).Run(order);
+  const OrderCost other_cost = CostOfOrder(g, other);
+  if (other_cost.copied < cost.copied) return {name, std::move(other), other_cost};
+  return {name, std::move(order), cost};
+}
+
 Choice Choose(const ScheduleGraph& g, int64_t& written_peak) {
-  Choice best{ScheduleOrder::kAsWritten, ListOrder(g), {}};
-  best.cost = CostOfOrder(g, best.order);
-  written_peak = best.cost.peak;
+  const Order list = ListOrder(g);
+  written_peak = CostOfOrder(g, list).peak;
+  Choice best = Candidate(g, ScheduleOrder::kAsWritten, list);
   const OrderCost written = best.cost;
   const auto consider = [&](ScheduleOrder name, Order order) {
-    STROP_CHECK(order.size() == g.steps.size());
-    const OrderCost cost = CostOfOrder(g, order);
+    Choice candidate = Candidate(g, name, std::move(order));
+    const OrderCost& cost = candidate.cost;
     const bool better = cost.peak < best.cost.peak && cost.peak <= written.peak - written.peak / kWorthwhile;
-    if (better && cost.copied <= written.copied) best = {name, std::move(order), cost};
+    if (better && cost.copied <= written.copied) best = std::move(candidate);
   };
   consider(ScheduleOrder::kDepthFirst, DepthFirst(g).Run());
   consider(ScheduleOrder::kForwards, Forwards(g));
@@ -253,7 +331,7 @@ Status ScheduleModule(Module& module, std::vector<ScheduleDecision>* decisions) 
     ScheduleGraph g = MakeScheduleGraph(*c, facts);
     ScheduleDecision decision;
     const Choice choice = Choose(g, decision.written_peak);
-    if (choice.name != ScheduleOrder::kAsWritten) Apply(*c, g, choice.order);
+    if (!std::is_sorted(choice.order.begin(), choice.order.end())) Apply(*c, g, choice.order);
     facts[c] = {choice.cost.peak, std::move(g.invariant)};
     decision.computation = c;
     decision.order = choice.name;

@@ -15,9 +15,10 @@
 namespace strop::plan_internal {
 
 struct ScheduleBuffer {
-  int64_t size = 0;   // as the arena rounds it
-  bool own = true;    // takes room in the arena; not so: memory of the caller's
-  bool fixed = true;  // never dies and cannot be taken over: parameters and constants
+  int64_t size = 0;      // as the arena rounds it
+  bool own = true;       // takes room in the arena; not so: memory of the caller's
+  bool fixed = true;     // never dies and cannot be taken over: parameters and constants
+  bool carried = false;  // a parameter that a result rewrites: what overwrites it last needs no copy
   int32_t writer = -1;
   int32_t rewrites = -1;         // a result: goes to the memory of this buffer if nobody reads that any more
   std::vector<int32_t> readers;  // steps, each once

@@ -184,6 +184,7 @@ class GraphMaker {
       const auto at = donated.find(static_cast<int64_t>(k));
       if (at != donated.end() && at->second < static_cast<int64_t>(parameters.size()))
         b.rewrites = parameters[static_cast<size_t>(at->second)].buffer;
+      if (b.rewrites >= 0) graph_.buffers[b.rewrites].carried = true;
     }
   }
 
@@ -251,7 +252,7 @@ class Walk {
   void Merge(int32_t s) {
     const ScheduleStep& step = g_.steps[s];
     for (int32_t r : step.required)
-      if (g_.buffers[r].fixed || unread_[r] > 1) cost_.copied += g_.buffers[r].size;
+      if ((g_.buffers[r].fixed && !g_.buffers[r].carried) || unread_[r] > 1) cost_.copied += g_.buffers[r].size;
     for (auto [operand, result] : step.reuse) {
       const ScheduleBuffer& from = g_.buffers[operand];
       if (from.fixed || unread_[operand] > 1 || taken_[operand] || place_[result] != result) continue;
