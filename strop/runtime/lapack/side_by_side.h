@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "strop/base/arrays_in_lanes.h"
 #include "strop/base/isa.h"
 #include "strop/runtime/lapack/site.h"
 
@@ -16,21 +17,34 @@ namespace strop::lapack {
 template <class T>
 class SideBySide {
  public:
-  static constexpr int kLanes = 32 / sizeof(T);  // matrices at a time
-  static constexpr Int kMaxOrder = 32;           // 32 kB of f32: the first cache holds them
-  typedef T Vec __attribute__((vector_size(32)));
-  using Integer = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
-  typedef Integer Mask __attribute__((vector_size(32)));
+  static constexpr int kLanes = ArraysInLanes<T>::kLanes;  // matrices at a time
+  static constexpr Int kMaxOrder = 32;                     // 32 kB of f32: the first cache holds them
+  using Vec = typename ArraysInLanes<T>::Vec;
+  using Integer = typename ArraysInLanes<T>::Integer;
+  using Mask = typename ArraysInLanes<T>::Mask;
 
   // Elements of T that the functions below work in, aligned as vectors are.
   static int64_t WorkElements(int64_t rows, int64_t columns) { return rows * columns * kLanes; }
 
   // `count` <= kLanes matrices of m rows and n columns, column by column, in place; pivots and info as getrf has them.
+  // Orders that are common are compiled for themselves: their loops are short.
   static void Lu(Int m, Int n, int64_t count, T* a, Int* pivots, Int* info, T* work) {
+    if (m != n) return LuOf<0>(m, n, count, a, pivots, info, work);
+    switch (n) {
+      case 3: return LuOf<3>(m, n, count, a, pivots, info, work);
+      case 4: return LuOf<4>(m, n, count, a, pivots, info, work);
+      case 6: return LuOf<6>(m, n, count, a, pivots, info, work);
+      case 8: return LuOf<8>(m, n, count, a, pivots, info, work);
+      default: return LuOf<0>(m, n, count, a, pivots, info, work);
+    }
+  }
+  template <Int kOrder>
+  static void LuOf(Int rows, Int columns, int64_t count, T* a, Int* pivots, Int* info, T* work) {
     WithVectors([=] {
+      const Int m = kOrder > 0 ? kOrder : rows, n = kOrder > 0 ? kOrder : columns;
       Vec* s = reinterpret_cast<Vec*>(work);
       const int64_t elements = int64_t{m} * n;
-      Gather(elements, count, a, s);
+      ArraysInLanes<T>::Gather(elements, count, a, s);
       const Int steps = std::min(m, n);
       Mask first_zero{};
       for (Int k = 0; k < steps; ++k) {
@@ -39,16 +53,20 @@ class SideBySide {
         for (int64_t l = 0; l < count; ++l) pivots[l * steps + k] = static_cast<Int>(chosen[l]) + 1;
         Exchange(m, n, k, chosen, s);
         const Mask zero = column[k] == Vec{};
-        first_zero = (first_zero == 0) & zero ? Mask{} + (k + 1) : first_zero;
+        const bool none = !Any(zero);
+        if (!none) first_zero = (first_zero == 0) & zero ? Mask{} + (k + 1) : first_zero;
         Divide(m, k, zero, column);
         for (Int j = k + 1; j < n; ++j) {
           Vec* to = s + int64_t{j} * m;
           const Vec factor = to[k];
-          for (Int i = k + 1; i < m; ++i) to[i] = zero ? to[i] : to[i] - column[i] * factor;
+          if (none)
+            for (Int i = k + 1; i < m; ++i) to[i] -= column[i] * factor;
+          else
+            for (Int i = k + 1; i < m; ++i) to[i] = zero ? to[i] : to[i] - column[i] * factor;
         }
       }
       for (int64_t l = 0; l < count; ++l) info[l] = static_cast<Int>(first_zero[l]);
-      Scatter(elements, count, s, a);
+      ArraysInLanes<T>::Scatter(elements, count, s, a);
     });
   }
 
@@ -61,7 +79,7 @@ class SideBySide {
       const int64_t elements = int64_t{n} * n;
       // Element (i, j) of the lower triangle, or (j, i) of the upper.
       const int64_t row = lower ? 1 : n, column = lower ? n : 1;
-      Gather(elements, count, a, s);
+      ArraysInLanes<T>::Gather(elements, count, a, s);
       Mask failed{};
       for (Int j = 0; j < n; ++j) {
         Vec* at = s + j * column;
@@ -92,68 +110,11 @@ class SideBySide {
         for (Int r = j + 1; r < n; ++r) at[r * row] *= reciprocal;
       }
       for (int64_t l = 0; l < count; ++l) info[l] = static_cast<Int>(failed[l]);
-      Scatter(elements, count, s, a);
+      ArraysInLanes<T>::Scatter(elements, count, s, a);
     });
   }
 
  private:
-  typedef T Unaligned __attribute__((vector_size(32), aligned(sizeof(T)), may_alias));
-
-  // Lane l of vector e becomes lane e of vector l: the halves of the vectors zipped, once for each bit of a lane's
-  // number.
-  static void Transpose(Vec* v) {
-    constexpr int kHalf = kLanes / 2;
-    Mask low, high;
-    for (int l = 0; l < kLanes; ++l) {
-      low[l] = l / 2 + (l % 2 ? kLanes : 0);
-      high[l] = low[l] + kHalf;
-    }
-    for (int stage = 1; stage < kLanes; stage *= 2) {
-      Vec zipped[kLanes];
-      for (int i = 0; i < kHalf; ++i) {
-        zipped[2 * i] = __builtin_shuffle(v[i], v[i + kHalf], low);
-        zipped[2 * i + 1] = __builtin_shuffle(v[i], v[i + kHalf], high);
-      }
-      for (int i = 0; i < kLanes; ++i) v[i] = zipped[i];
-    }
-  }
-
-  // Where blocks of kLanes of the elements begin: the last one overlaps the one before.
-  template <class F>
-  static void ForEachBlock(int64_t elements, F f) {
-    for (int64_t e = 0; e + kLanes <= elements; e += kLanes) f(e);
-    if (elements % kLanes != 0) f(elements - kLanes);
-  }
-
-  // Lanes behind the last matrix hold it again.
-  static void Gather(int64_t elements, int64_t count, const T* a, Vec* s) {
-    const auto of = [=](int64_t lane) { return a + std::min(lane, count - 1) * elements; };
-    if (elements < kLanes) {
-      for (int64_t e = 0; e < elements; ++e)
-        for (int l = 0; l < kLanes; ++l) s[e][l] = of(l)[e];
-      return;
-    }
-    ForEachBlock(elements, [=](int64_t e) {
-      Vec v[kLanes];
-      for (int l = 0; l < kLanes; ++l) v[l] = *reinterpret_cast<const Unaligned*>(of(l) + e);
-      Transpose(v);
-      for (int l = 0; l < kLanes; ++l) s[e + l] = v[l];
-    });
-  }
-  static void Scatter(int64_t elements, int64_t count, const Vec* s, T* a) {
-    if (elements < kLanes) {
-      for (int64_t e = 0; e < elements; ++e)
-        for (int64_t l = 0; l < count; ++l) a[l * elements + e] = s[e][l];
-      return;
-    }
-    ForEachBlock(elements, [=](int64_t e) {
-      Vec v[kLanes];
-      for (int l = 0; l < kLanes; ++l) v[l] = s[e + l];
-      Transpose(v);
-      for (int64_t l = 0; l < count; ++l) *reinterpret_cast<Unaligned*>(a + l * elements + e) = v[l];
-    });
-  }
-
   static Vec Magnitude(Vec x) {
     return reinterpret_cast<Vec>(reinterpret_cast<Mask>(x) & std::numeric_limits<Integer>::max());
   }
