@@ -7,8 +7,11 @@
 // Elements of one window are distinct, so vectors run along it. Tasks are pieces of the window (a gradient of an
 // embedding: of its columns): each walks all index vectors, so the order of combination is that of the updates for any
 // number of tasks. If the indices are promised to be unique, short windows are shared out by index vector instead.
+// Many sums into few places (counts, means of clusters) wait for each other; there, updates go to copies of the result
+// in turns, and the copies are added up in the end.
 #include <algorithm>
 
+#include "strop/analysis/combiner.h"
 #include "strop/codegen/kernel_frame.h"
 #include "strop/cpu/kernel_family.h"
 
@@ -20,6 +23,10 @@ constexpr int64_t kPieceBytes = 128;                   // of a window: two lines
 constexpr int64_t kMaxPieces = 16;                     // of a window: each walks all indices, and other pages for each
 constexpr int64_t kFetchedOperand = int64_t{1} << 20;  // bytes that the near caches do not hold
 constexpr int64_t kTargetsAhead = 16, kUpdatesAhead = 8;  // memory answers within that many
+
+constexpr int64_t kTurns = 4;  // an addition to memory takes about as long as so many that do not wait
+constexpr int64_t kFewPlaces = 1024, kShortWindow = 256;  // bytes
+constexpr int64_t kLeastUpdates = 64;
 
 bool Contains(const Dims& dims, int64_t d) { return std::find(dims.begin(), dims.end(), d) != dims.end(); }
 
@@ -150,18 +157,80 @@ void FetchAhead(ElementalEmitter& e, const KernelFrame& frame, const Instruction
   }
 }
 
+using Memories = std::vector<ElementBuilder::Memory>;  // of the results, by number
+
 // Combines the elements `at` of the window of `update`.
-void EmitUpdate(ElementalEmitter& e, const KernelFrame& frame, const Instruction& scatter, const Geometry& g,
+void EmitUpdate(ElementalEmitter& e, const Memories& results, const Instruction& scatter, const Geometry& g,
                 const Target& target, const LaneIndex& update, const LaneIndex& at) {
   const ArrayIndex to = PlaceOf(e, scatter, g, target, at), from = SourceOf(e, scatter, g, update, at);
   Vals args;
   for (int64_t k = 0; k < g.inputs; ++k)
-    args.push_back(e.Load(frame.output(static_cast<size_t>(k)), scatter.operand(k)->shape().type(), to));
+    args.push_back(e.Load(results[static_cast<size_t>(k)], scatter.operand(k)->shape().type(), to));
   for (int64_t k = 0; k < g.inputs; ++k) args.push_back(e.Emit(scatter.operand(g.inputs + 1 + k), from));
   const Vals combined = e.Inline(*scatter.called(0), args);
-  for (int64_t k = 0; k < g.inputs; ++k)
-    e.Store(frame.output(static_cast<size_t>(k)), combined[static_cast<size_t>(k)], to);
+  for (int64_t k = 0; k < g.inputs; ++k) e.Store(results[static_cast<size_t>(k)], combined[static_cast<size_t>(k)], to);
 }
+
+// Many sums into few places, so that one waits for the other?
+bool TakesTurns(const Instruction& scatter, const Geometry& g) {
+  const Shape& operand = scatter.operand(0)->shape();
+  const ElementType type = operand.type();
+  const bool plain = type == ElementType::F32 || type == ElementType::F64 || (IsInteger(type) && Bits(type) >= 32);
+  if (g.inputs != 1 || !plain || RecognizeCombiner(*scatter.called(0)).op != Op::Add) return false;
+  return !scatter.attrs<ScatterAttrs>().unique_indices && operand.byte_size() <= kFewPlaces &&
+         g.window * Bytes(type) <= kShortWindow && g.updates >= kLeastUpdates;
+}
+
+// The copies of a result that takes turns, itself the first; the others hold what changes no sum.
+class Turns {
+ public:
+  using V = llvm::Value*;
+  Turns(KernelFrame& frame, const Instruction& scatter, int lanes)
+      : frame_(frame), scatter_(scatter), shape_(scatter.operand(0)->shape()), lanes_(lanes) {
+    VectorBuilder& b = frame.b();
+    IrBuilder& ir = b.ir();
+    const uint64_t bytes = static_cast<uint64_t>(shape_.byte_size());
+    const auto here = ir.saveIP();
+    llvm::BasicBlock& entry = here.getBlock()->getParent()->getEntryBlock();
+    ir.SetInsertPoint(&entry, entry.getFirstInsertionPt());
+    llvm::AllocaInst* memory = ir.CreateAlloca(llvm::ArrayType::get(b.Int(8), (kTurns - 1) * bytes));
+    memory->setAlignment(llvm::Align(kLine));
+    ir.restoreIP(here);
+    copies_.push_back({frame.output(0)});
+    for (uint64_t k = 0; k + 1 < kTurns; ++k)
+      copies_.push_back({ElementBuilder::Memory{.pointer = ir.CreateConstInBoundsGEP1_64(b.Int(8), memory, k * bytes),
+                                                .alignment = Bytes(shape_.type())}});
+    V zero = llvm::Constant::getNullValue(frame.Emitter(1).elements().RegisterType(shape_.type()));
+    const Val nothing{IsFloat(shape_.type()) ? b.F(-0.0, zero) : zero, nullptr, shape_.type()};
+    AlongResult([&](ElementalEmitter& e, const ArrayIndex& at) {
+      for (size_t k = 1; k < copies_.size(); ++k) e.Store(copies_[k][0], nothing, at);
+    });
+  }
+  const Memories& at(int64_t turn) const { return copies_[static_cast<size_t>(turn)]; }
+  void AddUp() {
+    AlongResult([&](ElementalEmitter& e, const ArrayIndex& at) {
+      Val sum = e.Load(copies_[0][0], shape_.type(), at);
+      for (size_t k = 1; k < copies_.size(); ++k)
+        sum = e.Inline(*scatter_.called(0), {sum, e.Load(copies_[k][0], shape_.type(), at)})[0];
+      e.Store(copies_[0][0], sum, at);
+    });
+  }
+
+ private:
+  static constexpr uint64_t kLine = 64;
+  template <class Fn>
+  void AlongResult(Fn&& fn) {
+    const int64_t elements = shape_.num_elements();
+    frame_.AlongRow(lanes_, frame_.b().I64(0), frame_.b().I64(elements), elements % lanes_ == 0, lanes_,
+                    [&](ElementalEmitter& e, const LaneIndex& i) { fn(e, ArrayIndex{{i}, {elements}}); });
+  }
+
+  KernelFrame& frame_;
+  const Instruction& scatter_;
+  const Shape& shape_;
+  int lanes_;
+  std::vector<Memories> copies_;
+};
 
 Result<EmittedKernel> Emit(const KernelSpec& spec, KernelFrame& frame) {
   const Instruction& scatter = *spec.instruction;
@@ -195,7 +264,7 @@ Result<EmittedKernel> Emit(const KernelSpec& spec, KernelFrame& frame) {
     V last = b.Binary(llvm::Intrinsic::smin, b.ir().CreateAdd(first, b.I64(piece)), b.I64(length));
     V update_begin = by_update ? first : b.I64(0), update_end = by_update ? last : b.I64(g.updates);
     V window_begin = by_update ? b.I64(0) : first, window_end = by_update ? b.I64(g.window) : last;
-    scopes.Loop("updates", update_begin, update_end, 1, [&](V u) {
+    const auto one = [&](V u, const Memories& results) {
       const LaneIndex update = uniform.indices().Counter(u, scopes.current(), 0, 1);
       if (fetches)
         FetchAhead(uniform, frame, scatter, g, scopes.current(), u, window_begin, by_update ? g.window : piece);
@@ -203,14 +272,26 @@ Result<EmittedKernel> Emit(const KernelSpec& spec, KernelFrame& frame) {
       const auto combine = [&]() -> std::vector<V> {
         frame.AlongRow(
             lanes, window_begin, window_end, g.window % lanes == 0, lanes,
-            [&](ElementalEmitter& e, const LaneIndex& at) { EmitUpdate(e, frame, scatter, g, target, update, at); });
+            [&](ElementalEmitter& e, const LaneIndex& at) { EmitUpdate(e, results, scatter, g, target, update, at); });
         return {};
       };
       if (target.fits.value)
         scopes.If(target.fits.value, combine, [] { return std::vector<V>(); });
       else
         combine();
-    });
+    };
+    if (emitted.num_tasks == 1 && TakesTurns(scatter, g)) {
+      Turns turns(frame, scatter, PreferredLanes(body, b.target().vector_bytes));
+      const int64_t whole = g.updates - g.updates % kTurns;
+      scopes.Loop("turns", b.I64(0), b.I64(whole), kTurns, [&](V u) {
+        for (int64_t t = 0; t < kTurns; ++t) one(b.Add(u, b.I64(t)), turns.at(t));
+      });
+      for (int64_t t = 0; whole + t < g.updates; ++t) one(b.I64(whole + t), turns.at(t));
+      return turns.AddUp();
+    }
+    Memories results;
+    for (int64_t k = 0; k < g.inputs; ++k) results.push_back(frame.output(static_cast<size_t>(k)));
+    scopes.Loop("updates", update_begin, update_end, 1, [&](V u) { one(u, results); });
   });
   STROP_TRY(uniform.status());
   STROP_TRY(frame.Emitter(1).status());
