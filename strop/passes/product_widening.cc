@@ -4,8 +4,8 @@
 //
 // The result is closer to the exact one and the conversion is gone; XLA:CPU does the same where excess precision is
 // allowed, its default. It rounds f16, whose products it has as such, and so does this. Other users of the product get
-// it rounded, as before; a reduce-precision to bf16 asks for that, and is gone afterwards. Conversions of anything else
-// stay: who rounds on purpose, to model small floats, rounds values and not sums.
+// it rounded, as before; a reduce-precision to bf16 asks for that, and goes where nothing widens it. Conversions of
+// anything else stay: who rounds on purpose, to model small floats, rounds values and not sums.
 #include <algorithm>
 
 #include "strop/ir/builder.h"
@@ -34,7 +34,7 @@ struct ProductWidening final : Pass {
   Result<bool> Run(Module& module, PassContext& context) override {
     int64_t widened = 0;
     for (Computation* c : module.PostOrder()) {
-      for (Instruction* product : c->instructions()) {
+      for (Instruction* product : c->PostOrder()) {  // a copy: what goes is behind the product
         if (product->op() != Op::Dot && product->op() != Op::Convolution) continue;
         const ElementType narrow = product->shape().type();
         if (narrow != ElementType::BF16 || !SumsAreF32(*product)) continue;
@@ -67,6 +67,10 @@ struct ProductWidening final : Pass {
     int64_t dropped = 0;
     for (Instruction* user : users) {
       if (!AsksForRounding(*user)) continue;
+      // Without it the next run would widen the product.
+      if (user->operand(0)->op() != Op::Convert &&
+          std::ranges::any_of(user->users(), [](const Instruction* u) { return Widens(*u); }))
+        continue;
       c.Replace(user, user->operand(0));
       ++dropped;
     }
