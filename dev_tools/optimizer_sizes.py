@@ -3,8 +3,8 @@
     p0 = bf16[4096,16384]   reduce-window(...), window={size=1x2047 pad=0_0x1023_1023}
     p0 = bf16[512,2048]     reduce-window(...), window={size=1x255 pad=0_0x127_127}     cut by 8
 
-Every number from `least` on in shapes, windows and slices becomes its part; what is one less than a multiple stays one less
-than a multiple. Of constants that are lists as many elements stay as the shape then has. Whether the text is still a program
+Every number from `least` on in shapes, windows and slices becomes its part; what is one less than a multiple, or one more, stays
+so. Of constants that are lists as many elements stay as the shape then has. Whether the text is still a program
 is for the verifier to say."""
 import re
 
@@ -12,7 +12,7 @@ import re
 CUTS = [(8, 1024), (8, 32), (16, 64), (64, 256), (4, 8), (64, 64), (32, 32), (1000, 1000), (1024, 2048), (65536, 65536)]
 
 SHAPE = re.compile(r"\b(?:pred|token|[su](?:1|2|4|8|16|32|64)|f(?:16|32|64)|bf16|f[468]e\w+|c64|c128)\[[^\]]*\]")
-ATTRIBUTE = re.compile(r"\b(?:window|slice|slice_sizes|dynamic_slice_sizes|padding)=(?:\{[^}]*\}|[\dx_-]+)")
+ATTRIBUTE = re.compile(r"\b(?:window|slice|slice_sizes|dynamic_slice_sizes|padding|(?:feature|batch)_group_count)=(?:\{[^}]*\}|[\dx_-]+)")
 # Sizes that are no multiples and as large as this are of memory that a call wants for itself.
 SCRATCH = 1 << 20
 
@@ -25,8 +25,9 @@ def part(number, divisor, least):
         return number
     if number % divisor == 0:
         return number // divisor
-    if (number + 1) % divisor == 0:
-        return (number + 1) // divisor - 1
+    for one in (1, -1):
+        if (number + one) % divisor == 0:
+            return (number + one) // divisor - one
     return number // divisor if number >= SCRATCH else number
 
 
