@@ -6,8 +6,8 @@
 // hundredth of the work.
 #include <cstring>
 
+#include "strop/cpu/kernels/conv_copied.h"
 #include "strop/cpu/kernels/conv_taps.h"
-#include "strop/cpu/kernels/gemm_blocks.h"
 
 namespace strop::cpu {
 namespace {
@@ -29,36 +29,18 @@ int64_t PixelsOf(const ConvProblem& p) {
   return pixels;
 }
 
-class ChannelsLastConv final : public Conv {
+class ChannelsLastConv final : public CopiedConv {
  public:
   ChannelsLastConv(const ConvProblem& p, std::shared_ptr<const Conv> product, PackPanel<float> pack)
-      : p_(p), pack_(pack), product_(std::move(product)), pixels_(PixelsOf(p)) {
-    pieces_ = CeilDiv(pixels_, kPixels);
-    copy_tasks_ = p.batch * pieces_;
-    copy_bytes_ = RoundUp(p.batch * pixels_ * p.in_features * static_cast<int64_t>(sizeof(float)) + kCarverSlack, 64);
-    num_tasks_ = product_->num_tasks();
-    scratch_bytes_ = product_->scratch_bytes();
-    rounds_ = product_->rounds();
-    prepare_tasks_ = copy_tasks_ + product_->prepare_tasks();
-    shared_bytes_ = copy_bytes_ + product_->shared_bytes();
-    tiles_ = StrCat("features side by side, ", product_->tiles());
-  }
-
-  // The product's own tasks pack the kernel, and do not look at the copy yet.
-  void Prepare(const ConvCall& call, int64_t begin, int64_t end) const override {
-    for (; begin < std::min(end, copy_tasks_); ++begin)
-      if (call.round == 0) Copy(call, begin / pieces_, begin % pieces_ * kPixels);
-    if (begin < end) product_->Prepare(Inner(call), begin - copy_tasks_, end - copy_tasks_);
-  }
-  void Run(const ConvCall& call, int64_t begin, int64_t end, void* scratch) const override {
-    product_->Run(Inner(call), begin, end, scratch);
-  }
+      : CopiedConv("features side by side", p.batch * CeilDiv(PixelsOf(p), kPixels),
+                   p.batch * PixelsOf(p) * p.in_features, std::move(product)),
+        p_(p),
+        pack_(pack),
+        pixels_(PixelsOf(p)) {}
 
  private:
-  ConvCall Inner(const ConvCall& call) const {
-    return {call.shared, call.kernel, call.output, call.round, static_cast<uint8_t*>(call.shared) + copy_bytes_};
-  }
-  void Copy(const ConvCall& call, int64_t image, int64_t first) const {
+  void Copy(const ConvCall& call, int64_t task) const override {
+    const int64_t pieces = CeilDiv(pixels_, kPixels), image = task / pieces, first = task % pieces * kPixels;
     const float* from = static_cast<const float*>(call.input) + image * p_.input_batch_stride + first;
     float* to = static_cast<float*>(call.shared) + (image * pixels_ + first) * p_.in_features;
     pack_(from, p_.input_feature_stride, 1, p_.in_features, std::min(kPixels, pixels_ - first), p_.in_features, to);
@@ -66,8 +48,7 @@ class ChannelsLastConv final : public Conv {
 
   const ConvProblem p_;
   const PackPanel<float> pack_;
-  std::shared_ptr<const Conv> product_;
-  int64_t pixels_ = 0, pieces_ = 0, copy_tasks_ = 0, copy_bytes_ = 0;
+  const int64_t pixels_;
 };
 
 }  // namespace

@@ -8,8 +8,8 @@
 // zeros. Windows a step apart are as fast in planes.
 #include <cstring>
 
+#include "strop/cpu/kernels/conv_copied.h"
 #include "strop/cpu/kernels/conv_taps.h"
-#include "strop/cpu/kernels/gemm_blocks.h"
 
 namespace strop::cpu {
 namespace {
@@ -19,40 +19,27 @@ constexpr int64_t kLeastRun = 12;           // elements
 constexpr int64_t kLeastWork = 64;          // multiplications with each element that is copied
 constexpr int64_t kTaskElements = 1 << 14;  // that a task copies
 
-class RunsConv final : public Conv {
+int64_t RowsOf(const ConvProblem& p) {
+  int64_t rows = p.batch;
+  for (size_t d = 0; d + 1 < p.spatial.size(); ++d) rows *= p.spatial[d].input;
+  return rows;
+}
+
+int64_t RowsOfTask(int64_t width) { return std::max<int64_t>(kTaskElements / width, 1); }
+
+class RunsConv final : public CopiedConv {
  public:
   // `width`: elements of a row with its padding, of which `product` is made.
   RunsConv(const ConvProblem& p, int64_t width, std::shared_ptr<const Conv> product)
-      : p_(p), width_(width), product_(std::move(product)) {
-    rows_ = p.batch;
-    for (size_t d = 0; d + 1 < p.spatial.size(); ++d) rows_ *= p.spatial[d].input;
-    rows_a_task_ = std::max<int64_t>(kTaskElements / width, 1);
-    copy_tasks_ = CeilDiv(rows_, rows_a_task_);
-    copy_bytes_ = RoundUp(rows_ * width * static_cast<int64_t>(sizeof(float)) + kCarverSlack, 64);
-    num_tasks_ = product_->num_tasks();
-    scratch_bytes_ = product_->scratch_bytes();
-    rounds_ = product_->rounds();
-    prepare_tasks_ = copy_tasks_ + product_->prepare_tasks();
-    shared_bytes_ = copy_bytes_ + product_->shared_bytes();
-    tiles_ = StrCat("rows with their padding, ", product_->tiles());
-  }
-
-  // The product's own tasks pack the kernel, and do not look at the copy yet.
-  void Prepare(const ConvCall& call, int64_t begin, int64_t end) const override {
-    for (; begin < std::min(end, copy_tasks_); ++begin) {
-      if (call.round != 0) continue;
-      const int64_t first = begin * rows_a_task_, last = std::min(first + rows_a_task_, rows_);
-      for (int64_t row = first; row < last; ++row) CopyRow(call, row);
-    }
-    if (begin < end) product_->Prepare(Inner(call), begin - copy_tasks_, end - copy_tasks_);
-  }
-  void Run(const ConvCall& call, int64_t begin, int64_t end, void* scratch) const override {
-    product_->Run(Inner(call), begin, end, scratch);
-  }
+      : CopiedConv("rows with their padding", CeilDiv(RowsOf(p), RowsOfTask(width)), RowsOf(p) * width,
+                   std::move(product)),
+        p_(p),
+        width_(width) {}
 
  private:
-  ConvCall Inner(const ConvCall& call) const {
-    return {call.shared, call.kernel, call.output, call.round, static_cast<uint8_t*>(call.shared) + copy_bytes_};
+  void Copy(const ConvCall& call, int64_t task) const override {
+    const int64_t first = task * RowsOfTask(width_), last = std::min(first + RowsOfTask(width_), RowsOf(p_));
+    for (int64_t row = first; row < last; ++row) CopyRow(call, row);
   }
   void CopyRow(const ConvCall& call, int64_t row) const {
     const ConvSpatialDim& s = p_.spatial.back();
@@ -73,8 +60,6 @@ class RunsConv final : public Conv {
 
   const ConvProblem p_;
   const int64_t width_;
-  std::shared_ptr<const Conv> product_;
-  int64_t rows_ = 1, rows_a_task_ = 1, copy_tasks_ = 0, copy_bytes_ = 0;
 };
 
 }  // namespace
