@@ -22,6 +22,8 @@ class Device {
   // All kinds are host memory here and come from one allocator.
   Allocator& allocator() { return allocator_; }
   LaunchQueue& queue() { return queue_; }
+  // Runs callbacks that wait for early results, beside the execution that goes on.
+  LaunchQueue& callback_queue() { return callback_queue_; }
   TransferQueue& infeed() { return infeed_; }
   TransferQueue& outfeed() { return outfeed_; }
   AllocatorStats memory_stats() const { return allocator_.stats(); }
@@ -31,6 +33,7 @@ class Device {
   std::string kind_ = "cpu";
   Allocator allocator_;
   TransferQueue infeed_, outfeed_;
+  LaunchQueue callback_queue_;
   LaunchQueue queue_;  // last: it is drained while the rest is alive
 };
 

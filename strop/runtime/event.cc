@@ -76,6 +76,14 @@ bool Event::Set(Status status) {
   return true;
 }
 
+bool Event::SetWithoutCallbacks() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (!callbacks_.empty()) return false;
+  ready_.store(true, std::memory_order_release);
+  changed_.notify_all();
+  return true;
+}
+
 void Event::OnReady(Callback callback) {
   if (!IsReady()) {
     std::lock_guard<std::mutex> lock(mutex_);

@@ -39,6 +39,8 @@ class Event : public RefCounted<Event> {
 
   // Makes the event ready. The second and later calls do nothing and return false.
   bool Set(Status status);
+  // Makes it ready and OK if no callback has to run; otherwise does nothing and returns false.
+  bool SetWithoutCallbacks();
   void OnReady(Callback callback);
   // Blocks until ready. Inside an execution's thread this lets the device go on with its next launch meanwhile.
   Status Await();

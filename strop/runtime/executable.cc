@@ -39,6 +39,9 @@ Result<std::shared_ptr<const Executable>> Executable::Create(ExecutableSpec spec
   if (!valid.ok()) return std::move(valid).Note(StrCat("executable ", spec.name));
   std::shared_ptr<Executable> executable(new Executable(std::move(spec)));
   executable->Flatten();
+  for (const OutputSpec& output : executable->spec_.outputs)
+    executable->has_dynamic_outputs_ |= !output.dynamic_dims.empty();
+  executable->early_results_ = FindEarlyResults(executable->spec_);
   return std::shared_ptr<const Executable>(std::move(executable));
 }
 

@@ -28,6 +28,7 @@
 #include "strop/runtime/collectives.h"
 #include "strop/runtime/custom_call.h"
 #include "strop/runtime/device.h"
+#include "strop/runtime/early_results.h"
 #include "strop/runtime/launch_habit.h"
 #include "strop/types/shape.h"
 
@@ -315,6 +316,14 @@ class StepObserver {
   virtual void OnEnd(const Step& step) = 0;
 };
 
+// Told of results that are there before the run has ended, group by group. Calls come from the thread that runs the
+// executable, which goes on only when they have returned.
+class EarlyResultsObserver {
+ public:
+  virtual ~EarlyResultsObserver() = default;
+  virtual void OnReady(size_t group) = 0;  // of Executable::early_results()
+};
+
 struct RunArgs {
   std::span<void* const> inputs;  // one address per parameter
   std::span<void* const>
@@ -330,6 +339,7 @@ struct RunArgs {
   const std::atomic<bool>* cancelled = nullptr;  // looked at between steps and trips
   RunStats* stats = nullptr;
   StepObserver* observer = nullptr;
+  EarlyResultsObserver* early = nullptr;
   std::span<const Int64Vector> input_dims;          // actual sizes of dynamic inputs; empty: they are at their bounds
   std::vector<Int64Vector>* output_dims = nullptr;  // actual sizes of dynamic outputs, if wanted
 };
@@ -352,6 +362,8 @@ class Executable {
   // Has steps that wait for other devices or the host (collectives, infeed, outfeed): never runs on the caller's thread
   // unless told to.
   bool may_block() const { return may_block_; }
+  const EarlyResults& early_results() const { return early_results_; }
+  bool has_dynamic_outputs() const { return has_dynamic_outputs_; }
   // Where its executions run best, as seen so far.
   LaunchHabit& launch_habit() const { return launch_habit_; }
   // Bytes of the arena with `threads` participants, what kernels pack into and share included.
@@ -399,6 +411,8 @@ class Executable {
   int64_t num_interpreted_ = 0;
   std::vector<int32_t> packing_;  // in flat_: the steps with scratch memory
   bool may_block_ = false;
+  bool has_dynamic_outputs_ = false;
+  EarlyResults early_results_;
   mutable LaunchHabit launch_habit_;
 };
 

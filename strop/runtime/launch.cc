@@ -50,6 +50,51 @@ void PackToSize(const Shape& bounds, const Int64Vector& dims, void* data) {
   }
 }
 
+// The events of results that are there before an execution has ended.
+class EarlyEvents final : public EarlyResultsObserver {
+ public:
+  EarlyEvents(size_t groups, Device& device) : device_(device), groups_(groups) {
+    for (Group& group : groups_) group.event = Make<Event>();
+  }
+
+  const EventRef& event(size_t group) const { return groups_[group].event; }
+
+  void OnReady(size_t n) override {
+    Group& group = groups_[n];
+    group.ready = Clock::now();
+    if (group.event->SetWithoutCallbacks()) return;
+    device_.callback_queue().Enqueue([event = group.event] { event->Set(OkStatus()); });
+  }
+
+  // How long, until now, somebody has waited for one of them that was not there yet.
+  Clock::duration Awaited(Clock::time_point launch) const {
+    Clock::duration sum{};
+    Clock::time_point from = launch;
+    for (const Group& group : groups_) {
+      const Clock::time_point since = std::max(group.event->awaited_since(), from);
+      if (group.event->awaited_since() < launch || since >= group.ready) continue;
+      sum += group.ready - since;
+      from = group.ready;
+    }
+    return sum;
+  }
+
+  // The execution has ended: those that it did not come to have its error.
+  void End(const Status& status) {
+    if (status.ok()) return;  // it came to all of them
+    for (Group& group : groups_)
+      if (group.ready == Clock::time_point()) group.event->Set(status);
+  }
+
+ private:
+  struct Group {
+    EventRef event;
+    Clock::time_point ready;
+  };
+  Device& device_;
+  std::vector<Group> groups_;  // in the order in which they become ready
+};
+
 // One execution: holds everything that it needs until it has ended.
 class Execution {
  public:
@@ -78,13 +123,24 @@ class Execution {
   int64_t output_bytes() const { return output_bytes_; }
   LaunchHabit& habit() const { return executable_->launch_habit(); }
 
-  // The output buffers, defined by `done`.
+  // From here on early results have events of their own.
+  void TellOfEarlyResults() {
+    const size_t groups = executable_->early_results().groups.size();
+    // What devices exchange ends for all of them, sizes are read when the run has ended.
+    if (groups == 0 || args_.collectives || executable_->has_dynamic_outputs()) return;
+    early_ = std::make_unique<EarlyEvents>(groups, *args_.device);
+  }
+  EarlyEvents* early() const { return early_.get(); }
+
+  // The output buffers, defined by `done` or, if they are told of, when they are there.
   std::vector<Buffer> MakeOutputs(const EventRef& done) {
     std::vector<Buffer> buffers;
     const ExecutableSpec& spec = executable_->spec();
     buffers.reserve(spec.outputs.size());
     for (size_t i = 0; i < spec.outputs.size(); ++i) {
-      buffers.emplace_back(outputs_[i], spec.outputs[i].shape, args_.device->ordinal(), spec.outputs[i].memory, done);
+      const int32_t group = early_ ? executable_->early_results().group_of[i] : -1;
+      buffers.emplace_back(outputs_[i], spec.outputs[i].shape, args_.device->ordinal(), spec.outputs[i].memory,
+                           group < 0 ? done : early_->event(group));
       if (!spec.outputs[i].dynamic_dims.empty()) dynamic_ = true;
     }
     if (dynamic_) {
@@ -130,6 +186,7 @@ class Execution {
                 .cancelled = args_.cancelled.get(),
                 .stats = args_.stats,
                 .observer = args_.observer.get(),
+                .early = early_.get(),
                 .input_dims = input_dims,
                 .output_dims = dynamic_ ? &dims : nullptr};
     Status status = executable_->Run(run);
@@ -283,6 +340,7 @@ class Execution {
   std::vector<EventRef> dependencies_;
   std::vector<std::shared_ptr<Int64Vector>> dims_cells_;
   std::vector<std::shared_ptr<Int64Vector>> input_dims_cells_;  // empty if no parameter is of bounded size
+  std::unique_ptr<EarlyEvents> early_;
   Status poison_;
   int64_t output_bytes_ = 0;
   bool dynamic_ = false;
@@ -292,6 +350,7 @@ Launched LaunchAsync(Execution prepared, const LaunchArgs& args) {
   EventRef done = Make<Event>();
   // Shared because std::function wants copyable closures.
   std::shared_ptr<Execution> execution = std::make_shared<Execution>(std::move(prepared));
+  execution->TellOfEarlyResults();
   Launched launched{execution->MakeOutputs(done), done};
   execution->RegisterUses(done);
   EventRef inputs_ready = Event::WhenAll(execution->dependencies());
@@ -304,10 +363,12 @@ Launched LaunchAsync(Execution prepared, const LaunchArgs& args) {
     Status status = inputs.ok() ? execution->Run() : inputs;
     if (inputs.ok()) {
       const Clock::time_point end = Clock::now(), awaited = done->awaited_since();
-      execution->habit().SawQueued(end - start, (awaited < launch ? end : awaited) - launch);
+      const Clock::duration before = execution->early() ? execution->early()->Awaited(launch) : Clock::duration();
+      execution->habit().SawQueued(end - start, (awaited < launch ? end : awaited) - launch - before);
     } else if (collectives) {
       collectives->Abort(inputs);
     }
+    if (execution->early()) execution->early()->End(status);
     execution = nullptr;  // lets go of the inputs before anybody hears of the end
     queue.Ended(bytes);
     // Callbacks of the event may wait for the host (a Python lock, for one).

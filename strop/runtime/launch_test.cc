@@ -192,6 +192,65 @@ TEST_F(LaunchTest, ErrorsReachOutputs) {
   EXPECT_EQ((*Run(add_, {&bad, &a})).done->Await().message(), "never came");
 }
 
+// first = a + b; then a step of much work that is held up until it is told how to end, and writes the second result.
+ExecutableSpec EarlyAndLateSpec(EventRef gate, int64_t work = 1'000'000'000) {
+  ExecutableSpec spec = AddSpec();
+  spec.outputs.push_back({Vector()});
+  spec.outputs.push_back({Vector(), MemoryKind::kDevice, OutputSource::kForwardOutput, 0});
+  spec.slots.push_back({SlotKind::kOutput, 1, 0, kBytes});
+  Step late = Kernel("late", Add, {In(0), In(1), Out(3)});
+  late.info.flops = work;
+  spec.programs[0].steps.push_back(
+      Step{HostStep{[gate](const HostCall&) { return gate->Await(); }}, {}, {.name = "held up"}});
+  spec.programs[0].steps.push_back(std::move(late));
+  spec.run_inline = false;
+  return spec;
+}
+
+TEST_F(LaunchTest, ResultsAreThereBeforeTheEnd) {
+  Buffer a = MakeBuffer(1), b = MakeBuffer(2);
+  EventRef gate = Make<Event>();
+  std::shared_ptr<const Executable> executable = *Executable::Create(EarlyAndLateSpec(gate));
+  Launched run = *Run(executable, {&a, &b}, LaunchMode::kAsync);
+  EventRef called = Make<Event>();
+  run.outputs[0].definition()->OnReady([called](const Status& status) { called->Set(status); });
+  EXPECT_EQ(First(run.outputs[0]), 3);
+  EXPECT_EQ(First(run.outputs[2]), 3);
+  EXPECT_TRUE(called->Await().ok());
+  EXPECT_FALSE(run.done->IsReady());
+  EXPECT_FALSE(run.outputs[1].definition()->IsReady());
+  Launched next = *Run(add_, {&run.outputs[0], &run.outputs[1]});
+  gate->Set(OkStatus());
+  EXPECT_EQ(First(run.outputs[1]), 3);
+  EXPECT_EQ(First(next.outputs[0]), 6);
+  EXPECT_TRUE(run.done->Await().ok());
+}
+
+TEST_F(LaunchTest, ErrorsAfterEarlyResultsReachTheOthers) {
+  Buffer a = MakeBuffer(1), b = MakeBuffer(2);
+  EventRef gate = Make<Event>();
+  Launched run = *Run(*Executable::Create(EarlyAndLateSpec(gate)), {&a, &b}, LaunchMode::kAsync);
+  EXPECT_EQ(First(run.outputs[0]), 3);
+  gate->Set(Internal("boom"));
+  EXPECT_EQ(run.outputs[1].definition()->Await().message(), "boom");
+  EXPECT_EQ(First(run.outputs[0]), 3);
+  // What the run does not come to has its error.
+  Buffer bad = Buffer::Error(Vector(), 0, MemoryKind::kDevice, InvalidArgument("never came"));
+  Launched failed = *Run(*Executable::Create(EarlyAndLateSpec(gate)), {&bad, &b}, LaunchMode::kAsync);
+  EXPECT_EQ(failed.outputs[0].definition()->Await().message(), "never came");
+}
+
+TEST_F(LaunchTest, BriefEndsAreNotWorthAnEvent) {
+  EventRef gate = Make<Event>();
+  EXPECT_EQ((*Executable::Create(EarlyAndLateSpec(gate)))->early_results().groups.size(), 1u);
+  EXPECT_TRUE((*Executable::Create(EarlyAndLateSpec(gate, 1000)))->early_results().groups.empty());
+  // What a loop touches after its last step is not there before the loop has ended.
+  ExecutableSpec spec = EarlyAndLateSpec(gate);
+  spec.programs.push_back({"body", {Kernel("increment", Increment, {InOut(2)})}});
+  spec.programs[0].steps.push_back(Step{WhileStep{0, 1, 3}, {}, {.name = "while"}});
+  EXPECT_TRUE((*Executable::Create(spec))->early_results().groups.empty());
+}
+
 TEST_F(LaunchTest, MisuseIsRefused) {
   Buffer a = MakeBuffer(1), gone = MakeBuffer(1);
   gone.Delete();

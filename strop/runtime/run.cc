@@ -100,7 +100,7 @@ class Runner {
     table_ = small ? small_table : reinterpret_cast<void**>(arena_.data() + arena_bytes);
     STROP_TRY(Resolve());
     WriteDynamicDims();
-    STROP_TRY(RunProgram(spec.entry));
+    STROP_TRY(RunEntry());
     if (a_.output_dims) ReadDynamicDims();
     return OkStatus();
   }
@@ -177,10 +177,28 @@ class Runner {
 
   bool Cancelled() const { return a_.cancelled && a_.cancelled->load(std::memory_order_relaxed); }
 
+  Status RunEntry() {
+    if (!a_.early || e_.early_results_.groups.empty()) return RunProgram(e_.spec_.entry);
+    const Executable::FlatProgram range = e_.programs_[e_.spec_.entry];
+    const Executable::FlatStep* const first = e_.flat_.data() + range.first;
+    const Executable::FlatStep* begin = first;
+    for (size_t n = 0; n < e_.early_results_.groups.size(); ++n) {
+      const Executable::FlatStep* end = first + e_.early_results_.groups[n].steps;
+      STROP_TRY(RunSteps(begin, end));
+      a_.early->OnReady(n);
+      begin = end;
+    }
+    return RunSteps(begin, first + range.count);
+  }
+
   Status RunProgram(int32_t program) {
-    Executable::FlatProgram range = e_.programs_[program];
-    const Executable::FlatStep* step = e_.flat_.data() + range.first;
-    for (const Executable::FlatStep* end = step + range.count; step != end; ++step) {
+    const Executable::FlatProgram range = e_.programs_[program];
+    const Executable::FlatStep* begin = e_.flat_.data() + range.first;
+    return RunSteps(begin, begin + range.count);
+  }
+
+  Status RunSteps(const Executable::FlatStep* step, const Executable::FlatStep* end) {
+    for (; step != end; ++step) {
       if (Cancelled()) [[unlikely]]
         return MakeError(StatusCode::kCancelled, e_.name(), " was cancelled");
       if (a_.observer) [[unlikely]]
