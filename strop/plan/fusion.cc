@@ -12,106 +12,28 @@
 //   constant);
 //   - every user is a kernel root that takes inlined operands there, or is itself inlined;
 //   - it would be computed once per element, or is cheap: a broadcast repeats its operand, two kernels repeat it twice,
-//     so do two slices of it in one kernel.
+//     so do two slices of it in one kernel;
+//   - the kernels that compute it do not read more for it than if one of them kept it for the others.
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
 
 #include "strop/analysis/pairwise.h"
 #include "strop/ir/contraction.h"
+#include "strop/plan/fusion_cost.h"
 #include "strop/plan/plan.h"
 #include "strop/plan/values.h"
 
 namespace strop {
 namespace {
 
-using plan_internal::ViewOf;
+using namespace plan_internal;
 
-constexpr int kMaxKernelSize = 512;               // instructions in a fused computation, those that cost nothing aside
-constexpr int kMaxCheapKernels = 8;               // kernels that repeat a cheap instruction
-constexpr size_t kMaxPlaces[] = {16, 4, 2};       // index maps in a kernel at which an instruction is computed, by Cost
-constexpr int64_t kMinRow = 64, kMaxRow = 16384;  // elements of a row whose reduction is part of a kernel over it
-constexpr int64_t kMaxPadding = 2;                // times that a cheap instruction is computed for positions of padding
-
-// How often computing this op again may be tolerated.
-enum class Cost : uint8_t { Free, Cheap, Expensive };
-
-Cost CostOf(const Instruction& i) {
-  switch (i.op()) {
-    case Op::Constant:
-    case Op::Iota:
-    case Op::Broadcast:
-    case Op::Reshape:
-    case Op::Bitcast:
-    case Op::Parameter:
-    case Op::Slice:
-    case Op::Transpose:
-    case Op::Reverse: return Cost::Free;
-    case Op::Divide:
-    case Op::Remainder:
-    case Op::Gather:
-    case Op::Concatenate:
-    case Op::Clz:
-    case Op::Mulhi:
-    case Op::Reduce:
-    case Op::Dot:
-    case Op::StochasticConvert: return Cost::Expensive;
-    case Op::Multiply: return IsComplex(i.shape().type()) ? Cost::Expensive : Cost::Cheap;
-    default: return Is(i.op(), kFloatMath) ? Cost::Expensive : Cost::Cheap;
-  }
-}
-
-bool IsInlinable(const Instruction& i) {
-  if (!i.shape().IsArray() || !i.control_predecessors().empty() || !i.control_successors().empty()) return false;
-  switch (i.op()) {
-    case Op::Constant: return i.shape().num_elements() == 1;
-    case Op::Iota:
-    case Op::Broadcast:
-    case Op::Reshape:
-    case Op::Transpose:
-    case Op::Slice:
-    case Op::Pad:
-    case Op::Concatenate:
-    case Op::Reverse:
-    case Op::DynamicSlice:
-    case Op::Gather:
-    case Op::BitcastConvert: return true;
-    case Op::Reduce: return IsShortReduce(i);
-    default: return IsElementwise(i.op());
-  }
-}
-
-// Made of constants and positions alone: no kernel reads anything for it, so that any number of them may repeat it.
-bool IsMadeFromNothing(const Instruction& i) {
-  switch (i.op()) {
-    case Op::Constant: return i.shape().IsArray() && i.shape().num_elements() == 1;
-    case Op::Iota: return true;
-    case Op::Broadcast:
-    case Op::Reshape: return IsMadeFromNothing(*i.operand(0));
-    default: return false;
-  }
-}
-
-// One value a row: of such a length that the row stays in the cache while it is read again.
-bool IsRowReduce(const Instruction& i) {
-  if (i.op() != Op::Reduce || !i.shape().IsArray() || i.shape().rank() == 0) return false;
-  if (!i.control_predecessors().empty() || !i.control_successors().empty()) return false;
-  const Shape& operand = i.operand(0)->shape();
-  const int64_t last = operand.rank() - 1;
-  if (i.dimensions().size() != 1 || i.dimensions()[0] != last) return false;
-  return operand.dim(last) >= kMinRow && operand.dim(last) <= kMaxRow;
-}
-
-// Does it repeat each element of its operand along a row of its own?
-bool SpreadsAlongRows(const Instruction& i) {
-  if (i.op() != Op::Broadcast) return false;
-  const Dims& to = i.dimensions();
-  const int64_t rank = i.shape().rank();
-  if (static_cast<int64_t>(to.size()) != rank - 1 || to.empty()) return false;
-  for (int64_t d = 0; d + 1 < rank; ++d)
-    if (to[static_cast<size_t>(d)] != d) return false;
-  return i.shape().dim(rank - 1) >= kMinRow && i.shape().dim(rank - 1) <= kMaxRow;
-}
+constexpr int kMaxKernelSize = 512;          // instructions in a fused computation, those that cost nothing aside
+constexpr int kMaxCheapKernels = 8;          // kernels that repeat a cheap instruction
+constexpr size_t kMaxPlaces[] = {16, 4, 2};  // index maps in a kernel at which an instruction is computed, by Cost
+constexpr int64_t kKernelBytes = 1 << 17;    // what a kernel costs besides, in bytes that are read
+constexpr int64_t kMaxPadding = 2;           // times that a cheap instruction is computed for positions of padding
 
 // No step and no memory of its own: the same bytes as its operand.
 bool IsAlias(const Instruction& i) {
@@ -188,44 +110,6 @@ Decision TakesInlined(const Instruction& root, int64_t k, const TargetInfo& targ
   }
 }
 
-// Elements of the result per element of operand k where every position of the result computes the operand, and most
-// throw it away: padding. (A broadcast repeats as much, but what it repeats stays in a register or in the cache.)
-int64_t PaddingFactor(const Instruction& user, int64_t k) {
-  if (user.op() != Op::Pad || k != 0) return 1;
-  const int64_t in = std::max<int64_t>(user.operand(0)->shape().num_elements(), 1);
-  return std::max<int64_t>(1, (user.shape().num_elements() + in / 2) / in);
-}
-
-// Reads of each element of operand k per element of the result, as a factor on how often the operand is computed.
-int64_t RepeatFactor(const Instruction& user, int64_t k) {
-  const int64_t in = std::max<int64_t>(user.operand(k)->shape().num_elements(), 1);
-  switch (user.op()) {
-    case Op::Pad: return PaddingFactor(user, k);
-    case Op::Broadcast:
-    case Op::Gather:
-    case Op::DynamicSlice:
-    case Op::DynamicUpdateSlice:
-      if (user.op() == Op::DynamicUpdateSlice && k == 1) return 1;
-      return std::max<int64_t>(1, user.shape().num_elements() / in);
-    case Op::ReduceWindow: {
-      int64_t n = 1;
-      for (const WindowDim& d : user.attrs<WindowAttrs>().window.dims)
-        n = SaturatingMultiply(n, std::max<int64_t>(d.size, 1));
-      return n;
-    }
-    case Op::Dot: {
-      int64_t reads = user.shape().num_elements();
-      for (int64_t d : user.attrs<DotAttrs>().lhs_contracting)
-        reads = SaturatingMultiply(reads, std::max<int64_t>(user.operand(0)->shape().dim(d), 1));
-      return std::max<int64_t>(1, reads / in);
-    }
-    case Op::Clamp:
-    case Op::Select:  // scalar bounds and predicates
-      return std::max<int64_t>(1, user.shape().num_elements() / in);
-    default: return 1;
-  }
-}
-
 struct Node {
   bool inlined = false;
   int64_t repeat = 1;            // times that an element is computed, over the worst path to a root
@@ -242,6 +126,7 @@ struct Place {
   const Instruction* made_by;         // the user whose operand is read here; null: the root's own
   int64_t operand;                    // of the user
   std::vector<int32_t> further = {};  // places made from this one
+  bool part = false;                  // not all elements are read here, or some of them in vain
 };
 
 class Fuser {
@@ -300,6 +185,7 @@ class Fuser {
     const int32_t made = static_cast<int32_t>(places_.size());
     places_[p].further.push_back(made);
     places_.push_back({places_[p].kernel, &user, k});
+    places_.back().part = places_[p].part || ReadsPart(user.op());
     return made;
   }
 
@@ -428,11 +314,26 @@ class Fuser {
     if (!scalar)
       if (Decision d = FewPlaces(node, cost); !d) return d;
     if (node.kernels.size() > 1 && !OnlyCheapOperands(*i, 0)) return Decision::No("several kernels would compute it");
+    if (Decision d = RepeatsLessThanItSaves(*i, node, cost); !d) return d;
     if (node.padded > kMaxPadding && cost != Cost::Free && !scalar)
       return Decision::No("padding would compute each element ", node.padded, " times");
     if (node.repeat > 1 && cost == Cost::Expensive && !scalar)
       return Decision::No("each element would be computed ", node.repeat, " times");
     return Decision::Yes();
+  }
+
+  // Several kernels that compute it read its operands each; if it is kept, one does, writes it, and each reads that.
+  // So a chain of sums that each layer of a network adds to is not added up from its beginning in every layer.
+  Decision RepeatsLessThanItSaves(const Instruction& i, const Node& node, Cost cost) const {
+    const auto kernels = static_cast<int64_t>(node.kernels.size());
+    if (kernels < 3 || cost == Cost::Free) return Decision::Yes();
+    if (std::any_of(node.places.begin(), node.places.end(), [&](int32_t p) { return places_[p].part; }))
+      return Decision::Yes();
+    const int64_t own = i.shape().byte_size(), reads = BytesRead(i);
+    const int64_t repeated = SaturatingMultiply(kernels, reads);
+    const int64_t kept = SaturatingAdd(SaturatingAdd(reads, own), SaturatingMultiply(kernels, own));
+    if (repeated <= SaturatingAdd(kept, kKernelBytes)) return Decision::Yes();
+    return Decision::No(kernels, " kernels would read what it is computed from");
   }
 
   // What several kernels repeat must not pull in a long chain: its operands are leaves or nearly so.

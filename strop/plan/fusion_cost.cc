@@ -1,0 +1,163 @@
+#include "strop/plan/fusion_cost.h"
+
+#include <algorithm>
+
+#include "strop/analysis/pairwise.h"
+
+namespace strop::plan_internal {
+namespace {
+
+constexpr int64_t kMinRow = 64, kMaxRow = 16384;  // elements of a row whose reduction is part of a kernel over it
+constexpr int64_t kTurned = 2;                    // times that it takes to read what is transposed
+constexpr size_t kMostOperands = 512;             // that are looked at
+
+}  // namespace
+
+Cost CostOf(const Instruction& i) {
+  switch (i.op()) {
+    case Op::Constant:
+    case Op::Iota:
+    case Op::Broadcast:
+    case Op::Reshape:
+    case Op::Bitcast:
+    case Op::Parameter:
+    case Op::Slice:
+    case Op::Transpose:
+    case Op::Reverse: return Cost::Free;
+    case Op::Divide:
+    case Op::Remainder:
+    case Op::Gather:
+    case Op::Concatenate:
+    case Op::Clz:
+    case Op::Mulhi:
+    case Op::Reduce:
+    case Op::Dot:
+    case Op::StochasticConvert: return Cost::Expensive;
+    case Op::Multiply: return IsComplex(i.shape().type()) ? Cost::Expensive : Cost::Cheap;
+    default: return Is(i.op(), kFloatMath) ? Cost::Expensive : Cost::Cheap;
+  }
+}
+
+bool IsInlinable(const Instruction& i) {
+  if (!i.shape().IsArray() || !i.control_predecessors().empty() || !i.control_successors().empty()) return false;
+  switch (i.op()) {
+    case Op::Constant: return i.shape().num_elements() == 1;
+    case Op::Iota:
+    case Op::Broadcast:
+    case Op::Reshape:
+    case Op::Transpose:
+    case Op::Slice:
+    case Op::Pad:
+    case Op::Concatenate:
+    case Op::Reverse:
+    case Op::DynamicSlice:
+    case Op::Gather:
+    case Op::BitcastConvert: return true;
+    case Op::Reduce: return IsShortReduce(i);
+    default: return IsElementwise(i.op());
+  }
+}
+
+bool IsMadeFromNothing(const Instruction& i) {
+  switch (i.op()) {
+    case Op::Constant: return i.shape().IsArray() && i.shape().num_elements() == 1;
+    case Op::Iota: return true;
+    case Op::Broadcast:
+    case Op::Reshape: return IsMadeFromNothing(*i.operand(0));
+    default: return false;
+  }
+}
+
+bool IsRowReduce(const Instruction& i) {
+  if (i.op() != Op::Reduce || !i.shape().IsArray() || i.shape().rank() == 0) return false;
+  if (!i.control_predecessors().empty() || !i.control_successors().empty()) return false;
+  const Shape& operand = i.operand(0)->shape();
+  const int64_t last = operand.rank() - 1;
+  if (i.dimensions().size() != 1 || i.dimensions()[0] != last) return false;
+  return operand.dim(last) >= kMinRow && operand.dim(last) <= kMaxRow;
+}
+
+bool SpreadsAlongRows(const Instruction& i) {
+  if (i.op() != Op::Broadcast) return false;
+  const Dims& to = i.dimensions();
+  const int64_t rank = i.shape().rank();
+  if (static_cast<int64_t>(to.size()) != rank - 1 || to.empty()) return false;
+  for (int64_t d = 0; d + 1 < rank; ++d)
+    if (to[static_cast<size_t>(d)] != d) return false;
+  return i.shape().dim(rank - 1) >= kMinRow && i.shape().dim(rank - 1) <= kMaxRow;
+}
+
+int64_t PaddingFactor(const Instruction& user, int64_t k) {
+  if (user.op() != Op::Pad || k != 0) return 1;
+  const int64_t in = std::max<int64_t>(user.operand(0)->shape().num_elements(), 1);
+  return std::max<int64_t>(1, (user.shape().num_elements() + in / 2) / in);
+}
+
+bool ReadsPart(Op op) {
+  switch (op) {
+    case Op::Slice:
+    case Op::DynamicSlice:
+    case Op::Gather:
+    case Op::Pad:
+    case Op::Concatenate:
+    case Op::DynamicUpdateSlice: return true;
+    default: return false;
+  }
+}
+
+int64_t RepeatFactor(const Instruction& user, int64_t k) {
+  const int64_t in = std::max<int64_t>(user.operand(k)->shape().num_elements(), 1);
+  switch (user.op()) {
+    case Op::Pad: return PaddingFactor(user, k);
+    case Op::Broadcast:
+    case Op::Gather:
+    case Op::DynamicSlice:
+    case Op::DynamicUpdateSlice:
+      if (user.op() == Op::DynamicUpdateSlice && k == 1) return 1;
+      return std::max<int64_t>(1, user.shape().num_elements() / in);
+    case Op::ReduceWindow: {
+      int64_t n = 1;
+      for (const WindowDim& d : user.attrs<WindowAttrs>().window.dims)
+        n = SaturatingMultiply(n, std::max<int64_t>(d.size, 1));
+      return n;
+    }
+    case Op::Dot: {
+      int64_t reads = user.shape().num_elements();
+      for (int64_t d : user.attrs<DotAttrs>().lhs_contracting)
+        reads = SaturatingMultiply(reads, std::max<int64_t>(user.operand(0)->shape().dim(d), 1));
+      return std::max<int64_t>(1, reads / in);
+    }
+    case Op::Clamp:
+    case Op::Select:  // scalar bounds and predicates
+      return std::max<int64_t>(1, user.shape().num_elements() / in);
+    default: return 1;
+  }
+}
+
+int64_t BytesRead(const Instruction& i) {
+  struct Read {
+    const Instruction* of;
+    int64_t elements, times;
+  };
+  std::vector<Read> stack = {{&i, i.shape().num_elements(), 1}};
+  std::vector<const Instruction*> seen;
+  int64_t bytes = 0;
+  while (!stack.empty()) {
+    const auto [at, elements, times] = stack.back();
+    stack.pop_back();
+    const bool is_computed = at == &i || (at->use_count() == 1 && IsInlinable(*at) && CostOf(*at) != Cost::Expensive);
+    if (!is_computed && at->shape().IsArray()) {
+      const int64_t read = std::min(elements, at->shape().num_elements());
+      bytes = SaturatingAdd(bytes, SaturatingMultiply(read, times * Bytes(at->shape().type())));
+    }
+    for (int64_t k = 0; is_computed && k < at->operand_count() && seen.size() < kMostOperands; ++k) {
+      const Instruction* o = at->operand(k);
+      if (IsMadeFromNothing(*o) || std::find(seen.begin(), seen.end(), o) != seen.end()) continue;
+      seen.push_back(o);
+      stack.push_back({o, std::min(elements, at->shape().num_elements()), at->op() == Op::Transpose ? kTurned : times});
+    }
+  }
+  return bytes;
+}
+
+}  // namespace strop::plan_internal

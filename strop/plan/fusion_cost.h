@@ -1,0 +1,33 @@
+// What fusion knows of single instructions: whether a kernel can compute them element by element, how dear that is, and
+// how much of their operands they read. All sizes are of elements unless they say bytes.
+#pragma once
+#include "strop/ir/instruction.h"
+
+namespace strop::plan_internal {
+
+// How often computing this op again may be tolerated.
+enum class Cost : uint8_t { Free, Cheap, Expensive };
+Cost CostOf(const Instruction& i);
+
+// Can a kernel compute it where it is used?
+bool IsInlinable(const Instruction& i);
+// Made of constants and positions alone: no kernel reads anything for it, so that any number of them may repeat it.
+bool IsMadeFromNothing(const Instruction& i);
+// One value a row: of such a length that the row stays in the cache while it is read again.
+bool IsRowReduce(const Instruction& i);
+// Does it repeat each element of its operand along a row of its own?
+bool SpreadsAlongRows(const Instruction& i);
+
+// Elements of the result per element of operand k where every position of the result computes the operand, and most
+// throw it away: padding. (A broadcast repeats as much, but what it repeats stays in a register or in the cache.)
+int64_t PaddingFactor(const Instruction& user, int64_t k);
+// Does it read some of its operand's elements only, or places where there is none?
+bool ReadsPart(Op op);
+// Reads of each element of operand k per element of the result, as a factor on how often the operand is computed.
+int64_t RepeatFactor(const Instruction& user, int64_t k);
+
+// Bytes that a kernel reads to compute it, as far as that can be told before it is decided which operands are in
+// memory: those with one user that cost little are taken to be computed.
+int64_t BytesRead(const Instruction& i);
+
+}  // namespace strop::plan_internal
