@@ -198,6 +198,15 @@ V ElementBuilder::StridedPart(const Memory& memory, llvm::Type* type, V offset, 
   const int64_t last = phase < 0 ? (lanes - 1) * stride + 1 - lanes : (stride - 1) * lanes;
   const int64_t chosen = std::max<int64_t>(phase, 0);
   V picked = nullptr;
+  if (stride >= lanes) {  // no vector has two of them
+    picked = llvm::PoisonValue::get(vector);
+    for (int64_t l = 0; l < lanes; ++l) {
+      V place = ElementPointer(memory, type, b_.Add(offset, b_.I64(l * stride + chosen)));
+      V lane = Annotate(ir.CreateAlignedLoad(type, place, AccessAlign(memory.alignment, 1, bytes)), memory, true);
+      picked = ir.CreateInsertElement(picked, lane, b_.I64(l));
+    }
+    return picked;
+  }
   for (int64_t k = 0; k < stride; ++k) {
     const int64_t first = std::min(k * lanes, last);
     V part = Annotate(ir.CreateAlignedLoad(vector, ElementPointer(memory, type, b_.Add(offset, b_.I64(first))),
