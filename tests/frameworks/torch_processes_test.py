@@ -12,7 +12,9 @@ import interpreter
 
 PROGRAM = r"""
 import json
+import os
 import sys
+import time
 import torch
 import torch.distributed as dist
 import torch_xla
@@ -59,8 +61,15 @@ kept = sum(p.numel() for p in sharded.parameters())
 fsdp = mean(train(sharded, lambda optimizer: optimizer.step(), mine, lambda x: x.to(device)))
 total = sum(p.numel() for p in model().parameters())
 with open(f"{sys.argv[1]}/{rank}.json", "w") as file:
-    json.dump(dict(rank=rank, size=size, plain=plain, averaged=averaged, fsdp=fsdp, kept=kept, total=total), file)
+    json.dump(dict(rank=rank, size=size, plain=plain, averaged=averaged, fsdp=fsdp, kept=kept, total=total, pid=os.getpid()), file)
 xm.rendezvous("end")
+# The first process holds the service through which they found each other, and torch_xla's client aborts when that is gone before it.
+deadline = time.monotonic() + 30
+for other in range(1, size) if rank == 0 else ():
+    with open(f"{sys.argv[1]}/{other}.json") as file:
+        pid = json.load(file)["pid"]
+    while os.path.exists(f"/proc/{pid}") and time.monotonic() < deadline:
+        time.sleep(0.05)
 """
 
 
