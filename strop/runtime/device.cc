@@ -19,7 +19,13 @@ DeviceSet::~DeviceSet() {
     device->infeed().Close();
     device->outfeed().Close();
   }
-  for (std::unique_ptr<Device>& device : devices_) device->queue().Drain();
+  // Callbacks may launch, and launches have callbacks: of those that they bring about, too, the last are done here.
+  for (int round = 0; round < 2; ++round) {
+    for (std::unique_ptr<Device>& device : devices_) {
+      device->queue().Drain();
+      device->callback_queue().Drain();
+    }
+  }
 }
 
 }  // namespace strop
