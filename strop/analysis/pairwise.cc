@@ -40,6 +40,30 @@ bool IsShortReduce(const Instruction& i) {
   return i.op() == Op::Reduce && i.shape().IsArray() && i.operand_count() == 2 && ReducedElements(i) <= kMostOfShort;
 }
 
+bool ReducesNeighbours(const Instruction& i) {
+  constexpr int64_t kMost = 16, kMostCode = 192;  // elements, instructions
+  if (i.op() != Op::Reduce || i.operand_count() > 4 || i.dimensions().size() != 1) return false;
+  const Shape& operand = i.operand(0)->shape();
+  const int64_t size = operand.rank() > 0 ? operand.dim(operand.rank() - 1) : 0;
+  if (i.dimensions()[0] != operand.rank() - 1 || size < 2 || size > kMost) return false;
+  // What is computed for each element; what is read in another order gains nothing.
+  int64_t code = i.called(0)->instruction_count();
+  std::unordered_set<const Instruction*> seen;
+  std::vector<const Instruction*> stack;
+  for (int64_t k = 0; k < i.operand_count() / 2; ++k) stack.push_back(i.operand(k));
+  while (!stack.empty()) {
+    const Instruction* x = stack.back();
+    stack.pop_back();
+    if (!x->shape().IsArray()) return false;
+    if (x->op() == Op::Parameter || x->op() == Op::Constant || !seen.insert(x).second) continue;
+    const bool plain = IsElementwise(x->op()) && !Is(x->op(), kFloatMath);
+    if (!plain && x->op() != Op::Broadcast && x->op() != Op::Reshape && x->op() != Op::Iota) return false;
+    code += 1;
+    for (int64_t k = 0; k < x->operand_count(); ++k) stack.push_back(x->operand(k));
+  }
+  return code * size <= kMostCode;
+}
+
 bool ReducesPairsToGroups(const Instruction& i) {
   if (i.op() != Op::Reduce || !i.shape().IsArray() || i.operand_count() != 2 || i.dimensions().size() != 1)
     return false;

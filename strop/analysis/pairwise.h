@@ -11,6 +11,10 @@ namespace strop {
 // A reduction of so few elements that it is computed wherever its result is needed, like an elementwise op.
 bool IsShortReduce(const Instruction& i);
 
+// A reduction of a short last dimension whose elements take little code: with a result a lane, neighbours in memory are
+// read together and dealt out to the lanes.
+bool ReducesNeighbours(const Instruction& i);
+
 // A sum (or its like) of pairs whose results come in short groups: coordinates, colours. A kernel computes the results
 // of a group together, with lanes along the dimensions before, so that what does not depend on the place in the group
 // is computed once.

@@ -110,7 +110,8 @@ int FirstLanes(V mask) {
   return on;
 }
 
-constexpr size_t kMostPickedVectors = 4;  // from as many lanes are picked, one shuffle each
+constexpr int64_t kOff = INT64_MIN;       // instead of the place of a lane that is off
+constexpr size_t kMostPickedVectors = 5;  // from as many lanes are picked, one shuffle each
 
 // Where the lanes that are on read, -1 for others, if that is known and lies within the array.
 std::optional<llvm::SmallVector<int64_t, 64>> PlacesOfLanes(V offsets, V mask, int64_t elements) {
@@ -148,6 +149,11 @@ V ElementBuilder::LoadPart(const Memory& memory, llvm::Type* type, V offset, int
   IrBuilder& ir = b_.ir();
   if (stride > 1 && stride <= kMaxStride && lanes >= 4 && !mask)
     return StridedPart(memory, type, offset, stride, lanes, phase);
+  if (stride > 1 && lanes > 1 && FirstLanes(mask) > 0 && !llvm::isa<llvm::Constant>(offset)) {
+    std::vector<int64_t> distances(static_cast<size_t>(lanes), kOff);
+    for (int64_t l = 0; l < FirstLanes(mask); ++l) distances[static_cast<size_t>(l)] = l * stride;
+    if (V picked = PickPart(memory, type, offset, distances)) return picked;
+  }
   if (phase > 0) {
     offset = b_.Add(offset, b_.I64(phase));
     multiple = 1;
@@ -187,11 +193,67 @@ V ElementBuilder::LoadPart(const Memory& memory, llvm::Type* type, V offset, int
   return GatherPart(memory, type, offsets, mask, 0);
 }
 
+// The vectors hold groups of as many elements as they are: of each group the first elements, the second ones, and so
+// on. By pairs while their number is even, each place for itself where it is not.
+static std::vector<V> DealOut(VectorBuilder& b, const std::vector<V>& vectors) {
+  const int n = static_cast<int>(vectors.size()), lanes = VectorBuilder::Lanes(vectors[0]);
+  if (n == 1) return vectors;
+  std::vector<V> out(vectors.size());
+  if (n % 2 == 0) {
+    llvm::SmallVector<int, 64> from[2];
+    for (int l = 0; l < lanes; ++l)
+      for (int odd : {0, 1}) from[odd].push_back(2 * l + odd);
+    for (int odd : {0, 1}) {
+      std::vector<V> half;
+      for (size_t k = 0; k < vectors.size(); k += 2)
+        half.push_back(b.ir().CreateShuffleVector(vectors[k], vectors[k + 1], from[odd]));
+      half = DealOut(b, half);
+      for (size_t k = 0; k < half.size(); ++k) out[2 * k + static_cast<size_t>(odd)] = half[k];
+    }
+    return out;
+  }
+  for (int place = 0; place < n; ++place) {
+    V picked = nullptr;
+    for (int k = 0; k < n; ++k) {
+      llvm::SmallVector<int, 64> from;
+      for (int l = 0; l < lanes; ++l) {
+        const int at = l * n + place - k * lanes;
+        const bool here = at >= 0 && at < lanes;
+        from.push_back(k == 0 ? (here ? at : 0) : here ? lanes + at : l);
+      }
+      V vector = vectors[static_cast<size_t>(k)];
+      picked = k == 0 ? b.ir().CreateShuffleVector(vector, from) : b.ir().CreateShuffleVector(picked, vector, from);
+    }
+    out[static_cast<size_t>(place)] = picked;
+  }
+  return out;
+}
+
+// Groups of `stride` neighbours, a group a lane, that nobody writes meanwhile: read once for all places in a group.
+V ElementBuilder::GroupedPart(const Memory& memory, llvm::Type* type, V offset, int64_t stride, int lanes,
+                              int64_t phase) {
+  IrBuilder& ir = b_.ir();
+  Groups key{ir.GetInsertBlock(), memory.pointer, offset, type, stride, lanes};
+  const auto [at, fresh] = groups_.try_emplace(std::move(key));
+  if (fresh) {
+    std::vector<V> vectors;
+    for (int64_t k = 0; k < stride; ++k)
+      vectors.push_back(
+          Annotate(ir.CreateAlignedLoad(VectorBuilder::WithLanes(type, lanes),
+                                        ElementPointer(memory, type, b_.Add(offset, b_.I64(k * lanes))),
+                                        AccessAlign(memory.alignment, 1, type->getScalarSizeInBits() / 8)),
+                   memory, true));
+    at->second = DealOut(b_, vectors);
+  }
+  return at->second[static_cast<size_t>(phase)];
+}
+
 // Every stride-th element: as many vectors as the stride, of which the lanes are picked. Nothing behind the last
 // element is read: the last vector ends there. With a phase, the vectors are those of phase 0, so that all phases read
 // them once.
 V ElementBuilder::StridedPart(const Memory& memory, llvm::Type* type, V offset, int64_t stride, int lanes,
                               int64_t phase) {
+  if (phase >= 0 && memory.invariant) return GroupedPart(memory, type, offset, stride, lanes, phase);
   IrBuilder& ir = b_.ir();
   const int64_t bytes = type->getScalarSizeInBits() / 8;
   llvm::Type* vector = VectorBuilder::WithLanes(type, lanes);
@@ -385,6 +447,67 @@ void ElementBuilder::Fetch(const Memory& memory, ElementType type, V offset, int
     V line = ir.CreateGEP(b_.Int(8), next, b_.I64(at));
     ir.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.Ptr()}, {line, b_.I32(0), b_.I32(3), b_.I32(1)});
   }
+}
+
+// Distances of lanes, kOff of those that are off. Vectors of as many lanes are read, or shorter ones, each where the
+// first lane that no other one holds is; the last one ends with the last element.
+V ElementBuilder::PickPart(const Memory& memory, llvm::Type* type, V offset, std::span<const int64_t> distances) {
+  IrBuilder& ir = b_.ir();
+  const int lanes = static_cast<int>(distances.size());
+  std::set<int64_t> places;
+  for (int64_t d : distances)
+    if (d != kOff) places.insert(d);
+  if (places.empty()) return nullptr;
+  const int64_t end = *places.rbegin() + 1, span = end - *places.begin();
+  const int64_t length = std::min<int64_t>(lanes, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(span))));
+  std::vector<int64_t> vectors;
+  for (int64_t place : places)
+    if (vectors.empty() || place >= vectors.back() + length) vectors.push_back(std::min(place, end - length));
+  if (vectors.size() > kMostPickedVectors) return nullptr;
+  llvm::Type* vector = VectorBuilder::WithLanes(type, static_cast<int>(length));
+  V picked = nullptr;
+  for (int64_t first : vectors) {
+    V part = Annotate(ir.CreateAlignedLoad(vector, ElementPointer(memory, type, b_.Add(offset, b_.I64(first))),
+                                           AccessAlign(memory.alignment, 1, type->getScalarSizeInBits() / 8)),
+                      memory, true);
+    if (length == 1) return b_.Splat(part, lanes);
+    llvm::SmallVector<int, 64> from, widened;
+    for (int l = 0; l < lanes; ++l) {
+      const int64_t at = distances[static_cast<size_t>(l)] - first;
+      const bool here = distances[static_cast<size_t>(l)] != kOff && at >= 0 && at < length;
+      from.push_back(here ? static_cast<int>(picked ? lanes + at : at) : picked ? l : -1);
+      widened.push_back(l < length ? l : -1);
+    }
+    if (!picked) {
+      picked = ir.CreateShuffleVector(part, from);
+      continue;
+    }
+    picked = ir.CreateShuffleVector(picked, length == lanes ? part : ir.CreateShuffleVector(part, widened), from);
+  }
+  return picked;
+}
+
+Val ElementBuilder::Pick(const Memory& memory, ElementType type, V offset, llvm::Constant* distances, V mask) {
+  const auto* on = llvm::dyn_cast_or_null<llvm::Constant>(mask);
+  const int lanes = VectorBuilder::Lanes(distances);
+  // At known places of an array the vectors begin at multiples of their length (PickedPart).
+  if ((mask && !on) || llvm::isa<llvm::Constant>(offset)) return {};
+  const int64_t parts = IsComplex(type) ? 2 : 1;
+  V out[2] = {};
+  for (int64_t part = 0; part < parts; ++part) {
+    std::vector<int64_t> from;
+    for (unsigned l = 0; l < static_cast<unsigned>(lanes); ++l) {
+      const auto* distance = llvm::dyn_cast_or_null<llvm::ConstantInt>(distances->getAggregateElement(l));
+      const llvm::Constant* is_on =
+          on ? (lanes > 1 && on->getType()->isVectorTy() ? on->getAggregateElement(l) : on) : nullptr;
+      if (!distance || (on && !is_on)) return {};
+      from.push_back(is_on && is_on->isNullValue() ? kOff : parts * distance->getSExtValue() + part);
+    }
+    out[part] = PickPart(memory, StorageType(type), parts == 1 ? offset : b_.Mul(offset, b_.I64(2)), from);
+    if (!out[part]) return {};
+  }
+  if (parts == 2) return Val{out[0], out[1], type};
+  return Val{FromStorage(type, out[0]), nullptr, type};
 }
 
 Val ElementBuilder::Gather(const Memory& memory, ElementType type, V offsets, V mask, int64_t elements) {

@@ -11,6 +11,11 @@
 // Small floats are computed with in f32 and rounded to their format after each operation that can leave it. Where they
 // are only moved, registers hold their codes (HoldCodes).
 #pragma once
+#include <map>
+#include <span>
+#include <tuple>
+#include <vector>
+
 #include "strop/codegen/vector_builder.h"
 #include "strop/types/element_type.h"
 
@@ -68,6 +73,9 @@ class ElementBuilder {
            int64_t phase = kNoPhase);
   // Asks for the cache lines of as many elements, which need not exist.
   void Fetch(const Memory& memory, ElementType type, V offset, int count);
+  // Elements offset + distances[l], constants, from a few vectors that are read whole; no value where that does not
+  // pay.
+  Val Pick(const Memory& memory, ElementType type, V offset, llvm::Constant* distances, V mask);
   // Elements offsets[l], of `elements` that there are.
   Val Gather(const Memory& memory, ElementType type, V offsets, V mask, int64_t elements);
   void Store(const Memory& memory, const Val& value, V offset, int64_t stride, int lanes, V mask, int64_t multiple);
@@ -86,7 +94,9 @@ class ElementBuilder {
              int64_t phase);
   void StorePart(const Memory& memory, V stored, V offset, int64_t stride, V mask, int64_t multiple);
   V StridedPart(const Memory& memory, llvm::Type* type, V offset, int64_t stride, int lanes, int64_t phase);
+  V GroupedPart(const Memory& memory, llvm::Type* type, V offset, int64_t stride, int lanes, int64_t phase);
   V GatherPart(const Memory& memory, llvm::Type* type, V offsets, V mask, int64_t elements);
+  V PickPart(const Memory& memory, llvm::Type* type, V offset, std::span<const int64_t> distances);
   V PickedPart(const Memory& memory, llvm::Type* type, V offsets, V mask, int64_t elements);
   void ScatterPart(const Memory& memory, V stored, V offsets, V mask);
   template <class I>
@@ -96,6 +106,9 @@ class ElementBuilder {
 
   VectorBuilder& b_;
   bool codes_ = false;
+  // What GroupedPart has read: block, memory, offset, type, group, lanes.
+  using Groups = std::tuple<llvm::BasicBlock*, V, V, llvm::Type*, int64_t, int>;
+  std::map<Groups, std::vector<V>> groups_;
 };
 
 }  // namespace strop

@@ -286,7 +286,10 @@ static int64_t PhaseOf(const ArrayIndex& index, const LaneIndex& at) {
 }
 
 Val ElementalEmitter::Load(const ElementBuilder::Memory& memory, ElementType type, const ArrayIndex& index) {
-  LaneIndex at = indices_.Linear(index);
+  LaneIndex at = indices_.AffineIfEven(indices_.Linear(index));
+  if (at.pattern) {
+    if (const Val picked = elements_.Pick(memory, type, at.base, at.pattern, mask_.value); picked.re) return picked;
+  }
   if (at.lanes) FetchNextRow(memory, type, index);
   if (at.lanes) return elements_.Gather(memory, type, at.lanes, mask_.value, index.num_elements());
   if (mask_.value && at.stride == 0 && !index.sizes.empty()) {
@@ -309,7 +312,7 @@ Val ElementalEmitter::Load(const ElementBuilder::Memory& memory, ElementType typ
 }
 
 void ElementalEmitter::Store(const ElementBuilder::Memory& memory, const Val& value, const ArrayIndex& index) {
-  const LaneIndex at = indices_.Linear(index);
+  const LaneIndex at = indices_.AffineIfEven(indices_.Linear(index));
   if (at.lanes)
     elements_.Scatter(memory, value, at.lanes, mask_.value);
   else

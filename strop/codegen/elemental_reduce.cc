@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "strop/analysis/pairwise.h"
 #include "strop/codegen/elemental.h"
 
 namespace strop {
@@ -315,7 +316,8 @@ Vals ElementalEmitter::AccumulateLoops(const Accumulation& a, size_t loop, std::
   const auto go_to = [&](const LaneIndex& digit) {
     for (ArrayIndex& position : parts) position.digits[group] = digit;
   };
-  if (!vector && size * inside <= kMaxUnrolledReduce) {
+  const bool neighbours = !vector && lanes() > 1 && group + 1 == parts[0].sizes.size() && ReducesNeighbours(*a.reduce);
+  if (neighbours || (!vector && size * inside <= kMaxUnrolledReduce)) {
     for (int64_t k = 0; k < size; ++k) {
       go_to(indices_.Constant(k));
       accumulators = AccumulateLoops(a, loop + 1, parts, accumulators);

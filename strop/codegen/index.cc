@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 
 namespace strop {
 namespace {
@@ -86,6 +87,56 @@ LaneIndex IndexBuilder::FromLanes(llvm::Value* values, int level) {
   return LaneIndex{.lanes = values, .level = level};
 }
 
+LaneIndex IndexBuilder::Neighbours(const LaneIndex& first, int64_t offset) {
+  Int64Vector distances;
+  for (int64_t l = 0; l < lanes_; ++l) distances.push_back(offset + l);
+  return AtDistances(first.base, first.multiple, first.level, distances);
+}
+
+std::optional<Int64Vector> IndexBuilder::Distances(const LaneIndex& a) const {
+  if (a.lanes && !a.pattern) return std::nullopt;
+  Int64Vector distances;
+  for (int64_t l = 0; l < lanes_; ++l) {
+    const auto* distance =
+        a.pattern ? llvm::dyn_cast<llvm::ConstantInt>(a.pattern->getAggregateElement(static_cast<unsigned>(l)))
+                  : nullptr;
+    if (a.pattern && !distance) return std::nullopt;
+    distances.push_back(distance ? distance->getSExtValue() : l * a.stride);
+  }
+  return distances;
+}
+
+LaneIndex IndexBuilder::AtDistances(V base, int64_t multiple, int level, const Int64Vector& distances) {
+  LaneIndex out{.base = base, .multiple = multiple, .level = level};
+  if (std::all_of(distances.begin(), distances.end(), [&](int64_t d) { return d == distances[0]; })) {
+    if (distances[0] == 0) return out;
+    out.base = Emit(Arith::kAdd, base, b_.I64(distances[0]), level);
+    out.multiple = std::gcd(multiple, distances[0]);
+    return out;
+  }
+  llvm::SmallVector<llvm::Constant*, 64> lanes;
+  for (int64_t d : distances) lanes.push_back(llvm::cast<llvm::Constant>(b_.I64(d)));
+  out.pattern = llvm::ConstantVector::get(lanes);
+  out.lanes = Emit(Arith::kAdd, base, out.pattern, level);
+  return out;
+}
+
+LaneIndex IndexBuilder::AffineIfEven(const LaneIndex& a) {
+  if (!a.pattern) return a;
+  const std::optional<Int64Vector> distances = Distances(a);
+  if (!distances) return a;
+  const int64_t first = (*distances)[0], step = (*distances)[1] - first;
+  for (size_t l = 1; l < distances->size(); ++l)
+    if ((*distances)[l] - (*distances)[l - 1] != step) return a;
+  LaneIndex out = a;
+  out.lanes = nullptr;
+  out.pattern = nullptr;
+  out.base = Emit(Arith::kAdd, a.base, b_.I64(first), a.level);
+  out.stride = step;
+  out.multiple = first == 0 ? a.multiple : std::gcd(a.multiple, first);
+  return out;
+}
+
 V IndexBuilder::Compute(Arith op, V a, V b) {
   switch (op) {
     case Arith::kAdd: return b_.Add(a, b);
@@ -131,7 +182,11 @@ LaneIndex IndexBuilder::Add(const LaneIndex& a, const LaneIndex& b) {
                     .stride = a.stride + b.stride,
                     .multiple = std::gcd(a.multiple, b.multiple),
                     .level = level};
-  else
+  else if (const auto x = Distances(a), y = Distances(b); x && y) {
+    Int64Vector distances;
+    for (size_t l = 0; l < x->size(); ++l) distances.push_back((*x)[l] + (*y)[l]);
+    sum = AtDistances(Emit(Arith::kAdd, a.base, b.base, level), std::gcd(a.multiple, b.multiple), level, distances);
+  } else
     sum = LaneIndex{.lanes = Emit(Arith::kAdd, Materialize(a), Materialize(b), level), .level = level};
   AddFacts(a, b, sum);
   return sum;
@@ -141,13 +196,18 @@ LaneIndex IndexBuilder::Mul(const LaneIndex& a, int64_t factor) {
   if (factor == 1) return a;
   if (factor == 0) return Constant(0);
   LaneIndex product;
-  if (a.lanes) {
+  const int64_t magnitude = std::abs(factor);
+  const int64_t multiple = a.multiple > kAnyMultiple / magnitude ? magnitude : a.multiple * magnitude;
+  if (a.pattern) {
+    Int64Vector distances = *Distances(a);
+    for (int64_t& d : distances) d *= factor;
+    product = AtDistances(Emit(Arith::kMul, a.base, b_.I64(factor), a.level), multiple, a.level, distances);
+  } else if (a.lanes) {
     product = LaneIndex{.lanes = Emit(Arith::kMul, a.lanes, b_.I64(factor), a.level), .level = a.level};
   } else {
-    const int64_t magnitude = std::abs(factor);
     product = LaneIndex{.base = Emit(Arith::kMul, a.base, b_.I64(factor), a.level),
                         .stride = a.stride * factor,
-                        .multiple = a.multiple > kAnyMultiple / magnitude ? magnitude : a.multiple * magnitude,
+                        .multiple = multiple,
                         .level = a.level};
   }
   MulFacts(a, factor, product);
@@ -155,6 +215,27 @@ LaneIndex IndexBuilder::Mul(const LaneIndex& a, int64_t factor) {
 }
 
 LaneIndex IndexBuilder::Sub(int64_t from, const LaneIndex& a) { return Add(Constant(from), Mul(a, -1)); }
+
+std::optional<std::pair<LaneIndex, LaneIndex>> IndexBuilder::DivModByLanes(const LaneIndex& a, int64_t divisor, V d) {
+  std::optional<Int64Vector> distances = Distances(a);
+  if (!distances) return std::nullopt;
+  LaneIndex base{.base = a.base, .multiple = a.multiple, .level = a.level};
+  if (const auto* known = llvm::dyn_cast<llvm::ConstantInt>(a.base)) {
+    for (int64_t& distance : *distances) distance += known->getSExtValue();
+    base = Constant(0);
+  } else if (a.multiple % divisor != 0) {
+    return std::nullopt;
+  }
+  if (*std::min_element(distances->begin(), distances->end()) < 0) return std::nullopt;
+  Int64Vector quotients, rests;
+  for (int64_t distance : *distances) {
+    quotients.push_back(distance / divisor);
+    rests.push_back(distance % divisor);
+  }
+  V quotient = Emit(Arith::kUDiv, base.base, d, a.level);
+  return std::pair{AtDistances(quotient, std::max<int64_t>(base.multiple / divisor, 1), a.level, quotients),
+                   AtDistances(b_.I64(0), kAnyMultiple, a.level, rests)};
+}
 
 std::pair<LaneIndex, LaneIndex> IndexBuilder::DivMod(const LaneIndex& a, int64_t divisor, int64_t bound) {
   if (divisor == 1) return {a, Constant(0)};
@@ -182,6 +263,8 @@ std::pair<LaneIndex, LaneIndex> IndexBuilder::DivMod(const LaneIndex& a, int64_t
                      .stride = a.stride,
                      .multiple = std::gcd(a.multiple, divisor),
                      .level = a.level};
+  } else if (const auto known = DivModByLanes(a, divisor, d)) {
+    std::tie(quotient, rest) = *known;
   } else {
     V v = Materialize(a);
     quotient = FromLanes(Emit(Arith::kUDiv, v, d, a.level), a.level);

@@ -8,6 +8,7 @@
 // only where boundaries differ.
 #pragma once
 #include <deque>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -17,8 +18,9 @@
 namespace strop {
 
 struct LaneIndex {
-  llvm::Value* base = nullptr;   // i64
-  llvm::Value* lanes = nullptr;  // <n x i64>, when not affine (base and stride are meaningless then)
+  llvm::Value* base = nullptr;        // i64
+  llvm::Value* lanes = nullptr;       // <n x i64>, when not affine (base and stride are meaningless without a pattern)
+  llvm::Constant* pattern = nullptr;  // <n x i64>: lanes is base + pattern, at known distances from each other
   int64_t stride = 0;
   int64_t multiple = 1;  // base is a multiple of it
   int level = 0;         // of the loop nest: the innermost one that the value depends on (see loop_scopes.h)
@@ -62,6 +64,10 @@ class IndexBuilder {
   // A loop counter (i64) that is a multiple of `multiple`; lane l stands for counter + l * stride.
   LaneIndex Counter(llvm::Value* counter, int level, int64_t stride, int64_t multiple);
   LaneIndex FromLanes(llvm::Value* values, int level);  // i64, scalar or vector
+  // Lane l stands for first + l, where `first` is uniform: its multiple stays known, and with it the rest of divisions.
+  LaneIndex Neighbours(const LaneIndex& first, int64_t offset);
+  // The same as base + lane * stride, if a pattern is that.
+  LaneIndex AffineIfEven(const LaneIndex& a);
   LaneIndex Add(const LaneIndex& a, const LaneIndex& b);
   LaneIndex Mul(const LaneIndex& a, int64_t factor);
   LaneIndex Sub(int64_t from, const LaneIndex& a);  // from - a
@@ -79,6 +85,11 @@ class IndexBuilder {
   using V = llvm::Value*;
   enum class Arith : uint64_t { kAdd = 1, kMul, kUDiv, kURem, kSpread, kSum };
   LaneIndex Combine(const ArrayIndex& index, size_t first, size_t count);
+  // How far the lanes are from the base, if that is known.
+  std::optional<Int64Vector> Distances(const LaneIndex& a) const;
+  LaneIndex AtDistances(llvm::Value* base, int64_t multiple, int level, const Int64Vector& distances);
+  // a / divisor and a % divisor where the base is no part of the rest; none if it may be.
+  std::optional<std::pair<LaneIndex, LaneIndex>> DivModByLanes(const LaneIndex& a, int64_t divisor, llvm::Value* d);
   LoopScopes::Key SumKey(const LaneIndex& sum) const;
   // From now on the sum is known to be made of these digits, as far as they are sure to lie in their sizes.
   void Note(const LaneIndex& sum, const ArrayIndex& digits);

@@ -133,7 +133,8 @@ KernelFrame::Cut KernelFrame::CutIntoTasks(const LoopSpace& space, const KernelC
   if (space.rows < wanted && !space.whole_rows) {
     // Rows are cut, in pieces of whole vectors (several cache lines, so that tasks do not share one). Where an element
     // is a reduction by itself, few make a task, and what they share is a line that is written once.
-    const int64_t grain = space.uniform ? 1 : std::max<int64_t>(space.lanes, 64);
+    const int64_t least = std::max<int64_t>(space.lanes, 64);
+    const int64_t grain = space.uniform ? 1 : space.period > 0 ? std::lcm(least, space.period) : least;
     const int64_t pieces = (wanted + space.rows - 1) / space.rows;
     const int64_t size = (space.row_size + pieces - 1) / pieces;
     cut.piece_size = std::max(grain, (size + grain - 1) / grain * grain);
@@ -156,6 +157,7 @@ std::optional<KernelFrame::Cut> KernelFrame::CutEvery(const LoopSpace& space, in
     cut.units_per_task = elements / space.row_size;
     return cut;
   }
+  if (space.period > 0) return std::nullopt;
   // Pieces begin at multiples of the lanes.
   const bool even = space.row_size % elements == 0 && (space.uniform || elements % space.lanes == 0);
   if (!even || space.whole_rows) return std::nullopt;
@@ -254,10 +256,50 @@ void KernelFrame::Regions(const LoopSpace& space, size_t digit, ArrayIndex row, 
   from(0, 0);
 }
 
+// The elements [first, row_end) of a row, a period at a time; then, at the row's end, what is left over, at places that
+// are known as well.
+void KernelFrame::Periods(const LoopSpace& space, V first, V row_end, bool whole_row, const ElementFn& element) {
+  IrBuilder& ir = b_.ir();
+  const int64_t lanes = space.lanes, whole = space.row_size / space.period * space.period;
+  const size_t digit = space.row_sizes.size();
+  ElementalEmitter& e = Emitter(space.lanes);
+  const auto vectors = [&](const LaneIndex& begin, int64_t count) {
+    for (int64_t k = 0; k < count; k += lanes)
+      element(e, AsDigit(e.indices().Neighbours(begin, k), digit, 0, space.row_size - 1));
+  };
+  V end = whole_row ? b_.I64(whole) : b_.Binary(llvm::Intrinsic::smin, row_end, b_.I64(whole));
+  scopes_.Loop("periods", first, end, space.period,
+               [&](V i) { vectors(e.indices().Counter(i, scopes_.current(), 0, space.period), space.period); });
+  if (whole == space.row_size) return;
+  const auto rest = [&] {
+    const int64_t left = space.row_size - whole, full = left / lanes * lanes, some = left - full;
+    vectors(e.indices().Constant(whole), full);
+    if (some > 0 && b_.target().masked_memory) {
+      const ElementalEmitter::Condition inside{
+          b_.ULt(b_.LaneNumbers(space.lanes, 32), b_.I32(static_cast<int32_t>(some))), scopes_.current(), true};
+      e.WithMask(inside, [&] {
+        vectors(e.indices().Constant(whole + full), 1);
+        return Vals();
+      });
+    } else if (some > 0) {
+      ElementalEmitter& single = Emitter(1);
+      scopes_.Loop("rest", b_.I64(whole + full), b_.I64(space.row_size), 1,
+                   [&](V i) { element(single, single.indices().Counter(i, scopes_.current(), 0, 1)); });
+    }
+    return std::vector<V>();
+  };
+  if (whole_row) {
+    rest();
+  } else {
+    scopes_.If(ir.CreateICmpEQ(row_end, b_.I64(space.row_size)), rest, [] { return std::vector<V>(); });
+  }
+}
+
 // The elements [first, row_end) of a row, in segments between the splits. Of a piece of a row, most are empty.
 void KernelFrame::Segments(const LoopSpace& space, V first, V row_end, bool whole_row, const ElementFn& element) {
   const size_t digit = space.row_sizes.size();
   const int64_t size = space.row_size;
+  if (space.period > 0) return Periods(space, first, row_end, whole_row, element);
   const auto walk = [&](V begin, V end, int64_t low, int64_t high, bool whole, int64_t multiple) {
     AlongRow(
         space.lanes, begin, end, whole, multiple,

@@ -35,6 +35,8 @@ class KernelFrame {
   V task_begin() const { return whole_ ? b_.I64(0) : task_begin_; }
   V task_end(int64_t num_tasks) const { return whole_ ? b_.I64(num_tasks) : task_end_; }
   V scratch() const { return scratch_; }
+  // Does it cover all tasks, inside of another function?
+  bool whole() const { return whole_; }
   // Binds the inputs of the body to their buffers.
   void Bind(ElementalEmitter& e) const;
   void Return();  // ends the function, if it is the kernel's own
@@ -78,6 +80,7 @@ class KernelFrame {
                   const std::function<ElementBuilder::Memory(size_t)>& buffer);
   using RegionFn = std::function<void(const ArrayIndex& row)>;
   void Regions(const LoopSpace& space, size_t digit, ArrayIndex row, const RegionFn& fn);
+  void Periods(const LoopSpace& space, V first, V row_end, bool whole_row, const ElementFn& element);
   void Segments(const LoopSpace& space, V first, V row_end, bool whole_row, const ElementFn& element);
 
   VectorBuilder& b_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "strop/analysis/cost.h"
@@ -39,6 +40,23 @@ void AddOperandCuts(const std::vector<DimGroup>& groups, const std::vector<size_
   }
 }
 
+// Cuts of what is reduced, where they fall into dimensions that are left.
+void AddReducedCuts(const Instruction& reduce, const Cuts& operand_cuts, Cuts& cuts) {
+  const Shape& operand = reduce.operand(0)->shape();
+  const Dims& reduced = reduce.dimensions();
+  int64_t operand_suffix = 1, result_suffix = 1;
+  for (int64_t d = operand.rank(); d-- > 0;) {
+    const int64_t size = operand.dim(d);
+    if (std::find(reduced.begin(), reduced.end(), d) == reduced.end()) {
+      for (int64_t cut : operand_cuts)
+        if (cut >= operand_suffix && cut < operand_suffix * size && cut % operand_suffix == 0)
+          cuts.insert(cut / operand_suffix * result_suffix);
+      result_suffix *= size;
+    }
+    operand_suffix *= size;
+  }
+}
+
 Cuts CutsOf(const Instruction& i, const std::map<const Instruction*, Cuts>& known) {
   Cuts cuts;
   const auto of = [&](const Instruction* operand) -> const Cuts& {
@@ -63,11 +81,13 @@ Cuts CutsOf(const Instruction& i, const std::map<const Instruction*, Cuts>& know
   std::vector<size_t> order;
   std::vector<int64_t> sizes;
   switch (i.op()) {
+    case Op::Reduce:
+      for (int64_t k = 0; k < i.operand_count() / 2; ++k) AddReducedCuts(i, of(i.operand(k)), cuts);
+      break;
     case Op::Broadcast:
-    case Op::Transpose:
-    case Op::Reduce: {
+    case Op::Transpose: {
       for (const DimGroup& g : InSourceOrder(groups, &order)) sizes.push_back(g.size);
-      if (i.op() != Op::Reduce) AddOperandCuts(groups, order, sizes, of(i.operand(0)), cuts);
+      AddOperandCuts(groups, order, sizes, of(i.operand(0)), cuts);
       break;
     }
     case Op::Slice:
@@ -193,6 +213,38 @@ void Interleave(const KernelBody& body, LoopSpace& space, Int64Vector& sizes) {
   space.lanes = std::min(space.lanes, RoundDownToPowerOfTwo(before));
 }
 
+// Is every element of the kernel at the distances from the others at which its operands are, whatever the row?
+bool ReadsAtDistances(const KernelBody& body) {
+  const std::vector<const Instruction*> computed = body.Computed();
+  return std::all_of(computed.begin(), computed.end(), [](const Instruction* i) {
+    if (i->op() == Op::ReduceWindow) {
+      const std::vector<WindowDim>& dims = i->attrs<WindowAttrs>().window.dims;
+      return i->shape().IsArray() && std::all_of(dims.begin(), dims.end(), [](const WindowDim& w) {
+               return w.pad_low == 0 && w.pad_high == 0 && w.base_dilation == 1;
+             });
+    }
+    return IsElementwise(i->op()) || i->op() == Op::Broadcast || i->op() == Op::Slice || i->op() == Op::Reverse ||
+           i->op() == Op::Reshape || i->op() == Op::Bitcast || i->op() == Op::Constant || i->op() == Op::Iota ||
+           i->op() == Op::Parameter || i->op() == Op::GetTupleElement;
+  });
+}
+
+// As Interleave, of kernels where each lane can be read at its place: vectors along the last factor and the one before,
+// as many as bring the lanes back to where they were; or one a row where that is mostly full.
+void SetPeriod(const KernelBody& body, int vector_bytes, LoopSpace& space, Int64Vector& sizes) {
+  constexpr int64_t kMostVectors = 7, kLeastLanes = 8;
+  if (sizes.size() < 2 || space.lanes < kLeastLanes || sizes.back() >= space.lanes || !ReadsAtDistances(body)) return;
+  const int64_t last = sizes.back(), period = std::lcm<int64_t>(last, space.lanes), vectors = period / space.lanes;
+  const int64_t at_a_time = VectorsAtATime(body, vector_bytes);
+  if (2 * last > space.lanes && (at_a_time == 1 || vectors > kMostVectors)) {
+    space.period = space.lanes;
+  } else if (vectors <= kMostVectors) {
+    space.period = period * ((at_a_time + vectors - 1) / vectors);
+    sizes.pop_back();
+    sizes.back() *= last;
+  }
+}
+
 // Vectors along the last factors, merged until they fill one.
 void VectorizeRows(LoopSpace& space, Int64Vector& sizes, bool wide) {
   while (sizes.size() > 1 && sizes.back() < space.lanes) {
@@ -247,7 +299,7 @@ Int64Vector DigitsOf(const KernelBody& body) {
   return Factors(total, wanted);
 }
 
-LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes) {
+LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes, bool by_period) {
   LoopSpace space;
   space.lanes = PreferredLanes(body, vector_bytes);
   const std::vector<const Instruction*> computed = body.Computed();
@@ -269,11 +321,18 @@ LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes) {
       return i->op() == Op::While && CodeOf(i->body()->instructions()) <= kMostCodeOfTrip;
     });
     const bool groups = body.roots.size() == 1 && ReducesPairsToGroups(*body.roots[0]);
+    if (by_period && !columns && !trips && !space.whole_rows) SetPeriod(body, vector_bytes, space, sizes);
+    if (space.period > 0) {
+      SetRows(space, sizes);
+      return space;
+    }
     if ((!columns && !trips) || groups) Interleave(body, space, sizes);
     if (space.interleaved == 1 && !columns && !space.whole_rows)
       WidenForLongChains(body, vector_bytes, sizes.back(), space);
     space.backwards = space.interleaved == 1 && !columns && !space.whole_rows && ReadsBackwards(body);
-    VectorizeRows(space, sizes, (columns && space.interleaved == 1) || trips);
+    const bool neighbours =
+        std::any_of(body.roots.begin(), body.roots.end(), [](const Instruction* r) { return ReducesNeighbours(*r); });
+    VectorizeRows(space, sizes, (columns && space.interleaved == 1 && !neighbours) || trips);
   }
   SetRows(space, sizes);
   return space;

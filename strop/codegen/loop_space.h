@@ -18,6 +18,9 @@ struct LoopSpace {
   // The last digit of the result, if it is short and something tells it apart (colours, coordinates): it is no digit of
   // the walk; at each point of the walk all its elements are computed and stored interleaved.
   int64_t interleaved = 1;
+  // Rows end in such a digit, but are walked so many elements at a time, a multiple of the lanes and of the digit, by
+  // vectors whose lanes are at known places of it. 0: they are not.
+  int64_t period = 0;
   bool whole_rows = false;  // something is computed once a row: rows are not cut into pieces
   // Rows are walked from their ends: what they read is reversed, and memory is fetched ahead best where it is read
   // forwards.
@@ -34,8 +37,8 @@ int PreferredLanes(const KernelBody& body, int vector_bytes);
 Int64Vector DigitsOf(const KernelBody& body);
 // About how many instructions an element is in the code.
 int64_t CodeOf(const KernelBody& body);
-// For roots of `num_elements` elements each.
-LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes);
+// For roots of `num_elements` elements each. `by_period`: walks by periods are known.
+LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes, bool by_period);
 
 // For the window of a dynamic-update-slice, whose update is body.roots[0].
 LoopSpace ChooseWindowSpace(const KernelBody& body, const Instruction& update, int vector_bytes);

@@ -90,7 +90,7 @@ Status EmitUpdate(const KernelSpec& spec, KernelFrame& frame, V thread) {
 Status EmitResults(KernelFrame& frame, V thread) {
   for (const ResultsOfOneSize& part : ResultsBySize(frame.body())) {
     if (part.elements == 0) continue;
-    LoopSpace space = ChooseLoopSpace(part.body, kScalarBytes);
+    LoopSpace space = ChooseLoopSpace(part.body, kScalarBytes, false);
     if (space.interleaved > 1) {  // a thread for each of them
       space.row_sizes.push_back(space.row_size);
       space.rows *= space.row_size;

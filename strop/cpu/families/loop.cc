@@ -26,6 +26,7 @@ std::string TilesOf(const LoopSpace& space, const KernelFrame::Cut& cut) {
   std::string out = StrCat(space.rows, space.rows == 1 ? " row of " : " rows of ", space.row_size);
   if (space.interleaved > 1) StrAppend(out, " x ", space.interleaved, " interleaved");
   if (cut.pieces > 1) StrAppend(out, " in pieces of ", cut.piece_size);
+  if (space.period > space.lanes) StrAppend(out, ", periods of ", space.period);
   StrAppend(out, space.uniform ? ", one at a time" : StrCat(", vectors of ", space.lanes));
   return out;
 }
@@ -66,7 +67,7 @@ Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
     return EmitRoots(e, frame, body, space, InResult(order, at));
   };
   if (spec.task_elements > 0) {
-    space = ChooseLoopSpace(body, vector_bytes);
+    space = ChooseLoopSpace(body, vector_bytes, !frame.whole());
     const std::optional<KernelFrame::Cut> every = KernelFrame::CutEvery(space, spec.task_elements);
     if (!every) return Internal("%", spec.name(), " is not cut every ", spec.task_elements, " elements");
     return EmitCut(frame, spec, space, *every, point);
@@ -79,7 +80,7 @@ Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
                            blocks.lanes, "x", blocks.lanes);
     return emitted;
   }
-  space = ChooseLoopSpace(body, vector_bytes);
+  space = ChooseLoopSpace(body, vector_bytes, !frame.whole());
   if (IsScalars(frame, space)) space.lanes = 1;
   order = OrderRows(body, cost, space);
   if (KernelFrame::PaysToStream(cost, space.backwards) || !order.empty()) frame.StreamResults(spec.in_place);
@@ -99,7 +100,7 @@ Result<EmittedKernel> Emit(const KernelSpec& spec, KernelFrame& frame) {
   // One task: each walk is a whole.
   for (const ResultsOfOneSize& part : parts) {
     if (part.elements == 0) continue;
-    const LoopSpace space = ChooseLoopSpace(part.body, frame.b().target().vector_bytes);
+    const LoopSpace space = ChooseLoopSpace(part.body, frame.b().target().vector_bytes, !frame.whole());
     KernelFrame::Cut cut{.num_tasks = 1, .pieces = 1, .piece_size = space.row_size, .units_per_task = space.rows};
     STROP_TRY(frame.Walk(space, cut, [&](ElementalEmitter& e, const ArrayIndex& at) {
       return EmitRoots(e, frame, part.body, space, at, part.outputs);
@@ -115,7 +116,7 @@ Decision LoopIsCutEvery(const Instruction& kernel, int64_t elements, int vector_
   const KernelBody body = KernelBody::Of(kernel);
   if (body.roots.size() != 1) return Decision::No("it has ", body.roots.size(), " results");
   if (ChooseBlockSpace(body, {}, vector_bytes).lanes > 0) return Decision::No("it is walked in blocks");
-  if (elements > 0 && !KernelFrame::CutEvery(ChooseLoopSpace(body, vector_bytes), elements))
+  if (elements > 0 && !KernelFrame::CutEvery(ChooseLoopSpace(body, vector_bytes, true), elements))
     return Decision::No("its rows are not cut every ", elements, " elements");
   return Decision::Yes();
 }
