@@ -93,6 +93,12 @@ namespace {
 
 constexpr int64_t kMaxStride = 16;  // beyond, a gather reads fewer cache lines than there are vectors
 
+// A known place of an array that is written too may be one of a function's own: vectors of it begin at multiples of
+// their length (PickedPart), so that it turns into registers.
+bool StaysInRegisters(const ElementBuilder::Memory& memory, V offset) {
+  return !memory.invariant && llvm::isa<llvm::Constant>(offset);
+}
+
 // How many of its first lanes a constant mask leaves on; 0 if it is another mask.
 int FirstLanes(V mask) {
   const auto* constant = llvm::dyn_cast_or_null<llvm::Constant>(mask);
@@ -149,7 +155,7 @@ V ElementBuilder::LoadPart(const Memory& memory, llvm::Type* type, V offset, int
   IrBuilder& ir = b_.ir();
   if (stride > 1 && stride <= kMaxStride && lanes >= 4 && !mask)
     return StridedPart(memory, type, offset, stride, lanes, phase);
-  if (stride > 1 && lanes > 1 && FirstLanes(mask) > 0 && !llvm::isa<llvm::Constant>(offset)) {
+  if (stride > 1 && lanes > 1 && FirstLanes(mask) > 0 && !StaysInRegisters(memory, offset)) {
     std::vector<int64_t> distances(static_cast<size_t>(lanes), kOff);
     for (int64_t l = 0; l < FirstLanes(mask); ++l) distances[static_cast<size_t>(l)] = l * stride;
     if (V picked = PickPart(memory, type, offset, distances)) return picked;
@@ -490,8 +496,7 @@ V ElementBuilder::PickPart(const Memory& memory, llvm::Type* type, V offset, std
 Val ElementBuilder::Pick(const Memory& memory, ElementType type, V offset, llvm::Constant* distances, V mask) {
   const auto* on = llvm::dyn_cast_or_null<llvm::Constant>(mask);
   const int lanes = VectorBuilder::Lanes(distances);
-  // At known places of an array the vectors begin at multiples of their length (PickedPart).
-  if ((mask && !on) || llvm::isa<llvm::Constant>(offset)) return {};
+  if ((mask && !on) || StaysInRegisters(memory, offset)) return {};
   const int64_t parts = IsComplex(type) ? 2 : 1;
   V out[2] = {};
   for (int64_t part = 0; part < parts; ++part) {

@@ -300,8 +300,9 @@ Val ElementalEmitter::Load(const ElementBuilder::Memory& memory, ElementType typ
     at.base = scopes_.At(at.level, [&] { return b_.Binary(llvm::Intrinsic::umin, at.base, last); });
     at.multiple = 1;
   }
-  if (const int64_t phase = PhaseOf(index, at); phase >= 0 && !mask_.value) {
-    ArrayIndex first = index;
+  const ArrayIndex* digits = PhaseOf(index, at) < 0 ? indices_.DigitsOf(at) : nullptr;
+  ArrayIndex first = digits ? *digits : index;
+  if (const int64_t phase = PhaseOf(first, at); phase >= 0 && !mask_.value) {
     first.digits.back() = indices_.Constant(0);
     const LaneIndex group = indices_.Linear(first);
     return elements_.Load(memory, type, group.base, at.stride, lanes(), nullptr, group.multiple, phase);
@@ -397,11 +398,11 @@ void AddSplits(const LaneIndex& x, int64_t bound, std::set<int64_t>& splits) {
   if (x.scale == 0 || std::max(std::abs(x.offset_low), std::abs(x.offset_high)) > kTooFar || bound > kTooFar) return;
   const int64_t step = std::abs(x.scale);
   if (x.scale > 0) {
-    splits.insert(-FloorDiv(x.offset_low, step));
-    splits.insert(-FloorDiv(x.offset_high - bound, step));
+    splits.insert(x.per * -FloorDiv(x.offset_low, step));
+    splits.insert(x.per * -FloorDiv(x.offset_high - bound, step));
   } else {
-    splits.insert(FloorDiv(x.offset_high - bound, step) + 1);
-    splits.insert(FloorDiv(x.offset_low, step) + 1);
+    splits.insert(x.per * (FloorDiv(x.offset_high - bound, step) + 1));
+    splits.insert(x.per * (FloorDiv(x.offset_low, step) + 1));
   }
 }
 

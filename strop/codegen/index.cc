@@ -33,6 +33,7 @@ void AddFacts(const LaneIndex& a, const LaneIndex& b, LaneIndex& sum) {
   if (__builtin_add_overflow(moving.offset_low, by.low, &sum.offset_low)) return;
   if (__builtin_add_overflow(moving.offset_high, by.high, &sum.offset_high)) return;
   sum.digit = moving.digit;
+  sum.per = moving.per;
   sum.scale = moving.scale;
 }
 
@@ -46,11 +47,18 @@ void MulFacts(const LaneIndex& a, int64_t factor, LaneIndex& product) {
   if (__builtin_mul_overflow(factor > 0 ? a.offset_low : a.offset_high, factor, &product.offset_low)) return;
   if (__builtin_mul_overflow(factor > 0 ? a.offset_high : a.offset_low, factor, &product.offset_high)) return;
   product.digit = a.digit;
+  product.per = a.per;
 }
 
 // quotient = a / divisor, rest = a % divisor
 void DivFacts(const LaneIndex& a, int64_t divisor, LaneIndex& quotient, LaneIndex& rest) {
   rest = rest.Within(0, divisor - 1);
+  if (a.pattern && a.digit >= 0 && a.scale == 1 && a.offset_low == 0 && a.offset_high == 0) {
+    quotient.digit = a.digit;
+    quotient.per = a.per * divisor;
+    quotient.scale = 1;
+    quotient.offset_low = quotient.offset_high = 0;
+  }
   if (a.low < 0 || !Bounded(a)) return;
   quotient = quotient.Within(a.low / divisor, a.high / divisor);
   if (quotient.low == quotient.high) rest = rest.Within(a.low % divisor, a.high % divisor);

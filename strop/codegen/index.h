@@ -28,9 +28,9 @@ struct LaneIndex {
   // What is known of the values of all lanes that are on.
   static constexpr int64_t kNoLow = INT64_MIN, kNoHigh = INT64_MAX;
   int64_t low = kNoLow, high = kNoHigh;
-  // If digit >= 0: scale * (that digit of the walk over the result) + something within [offset_low, offset_high].
+  // If digit >= 0: scale * (that digit of the walk over the result / per) + something within [offset_low, offset_high].
   int digit = -1;
-  int64_t scale = 1, offset_low = 0, offset_high = 0;
+  int64_t per = 1, scale = 1, offset_low = 0, offset_high = 0;
   LaneIndex Within(int64_t from, int64_t to) const {  // both included
     LaneIndex out = *this;
     out.low = from;
@@ -76,6 +76,8 @@ class IndexBuilder {
   // The subscripts as a value: i64 if uniform, else a vector.
   llvm::Value* Materialize(const LaneIndex& a);
 
+  // The digits that a sum was made of, if they are known.
+  const ArrayIndex* DigitsOf(const LaneIndex& a) const;
   // Sum of digit * (product of the sizes behind it).
   LaneIndex Linear(const ArrayIndex& index);
   // The same position with other sizes (of the same product).
@@ -93,8 +95,6 @@ class IndexBuilder {
   LoopScopes::Key SumKey(const LaneIndex& sum) const;
   // From now on the sum is known to be made of these digits, as far as they are sure to lie in their sizes.
   void Note(const LaneIndex& sum, const ArrayIndex& digits);
-  // What was combined to this, or null.
-  const ArrayIndex* DigitsOf(const LaneIndex& a) const;
   V Emit(Arith op, V a, V b, int level);
   V Compute(Arith op, V a, V b);
   VectorBuilder& b_;

@@ -228,7 +228,7 @@ namespace {
 LaneIndex AsDigit(LaneIndex i, size_t digit, int64_t low, int64_t high) {
   i = i.Within(low, high);
   i.digit = static_cast<int>(digit);
-  i.scale = 1;
+  i.per = i.scale = 1;
   i.offset_low = i.offset_high = 0;
   return i;
 }
@@ -256,42 +256,53 @@ void KernelFrame::Regions(const LoopSpace& space, size_t digit, ArrayIndex row, 
   from(0, 0);
 }
 
-// The elements [first, row_end) of a row, a period at a time; then, at the row's end, what is left over, at places that
-// are known as well.
+// The elements [first, row_end) of a row, a period at a time; then, at its end and in front of each split, what is left
+// over, at places that are known as well. A piece of a row has no splits.
 void KernelFrame::Periods(const LoopSpace& space, V first, V row_end, bool whole_row, const ElementFn& element) {
-  IrBuilder& ir = b_.ir();
-  const int64_t lanes = space.lanes, whole = space.row_size / space.period * space.period;
   const size_t digit = space.row_sizes.size();
   ElementalEmitter& e = Emitter(space.lanes);
-  const auto vectors = [&](const LaneIndex& begin, int64_t count) {
-    for (int64_t k = 0; k < count; k += lanes)
-      element(e, AsDigit(e.indices().Neighbours(begin, k), digit, 0, space.row_size - 1));
-  };
-  V end = whole_row ? b_.I64(whole) : b_.Binary(llvm::Intrinsic::smin, row_end, b_.I64(whole));
-  scopes_.Loop("periods", first, end, space.period,
-               [&](V i) { vectors(e.indices().Counter(i, scopes_.current(), 0, space.period), space.period); });
-  if (whole == space.row_size) return;
-  const auto rest = [&] {
-    const int64_t left = space.row_size - whole, full = left / lanes * lanes, some = left - full;
-    vectors(e.indices().Constant(whole), full);
-    if (some > 0 && b_.target().masked_memory) {
-      const ElementalEmitter::Condition inside{
-          b_.ULt(b_.LaneNumbers(space.lanes, 32), b_.I32(static_cast<int32_t>(some))), scopes_.current(), true};
-      e.WithMask(inside, [&] {
-        vectors(e.indices().Constant(whole + full), 1);
-        return Vals();
-      });
-    } else if (some > 0) {
-      ElementalEmitter& single = Emitter(1);
-      scopes_.Loop("rest", b_.I64(whole + full), b_.I64(space.row_size), 1,
-                   [&](V i) { element(single, single.indices().Counter(i, scopes_.current(), 0, 1)); });
+  const auto segment = [&](V begin, V end, int64_t low, int64_t high) {
+    const int64_t lanes = space.lanes, rest = low + (high - low) / space.period * space.period;
+    const auto vectors = [&](const LaneIndex& from, int64_t count) {
+      for (int64_t k = 0; k < count; k += lanes)
+        element(e, AsDigit(e.indices().Neighbours(from, k), digit, low, high - 1));
+    };
+    V periods_end = whole_row ? b_.I64(rest) : b_.Binary(llvm::Intrinsic::smin, end, b_.I64(rest));
+    scopes_.Loop("periods", begin, periods_end, space.period, [&](V i) {
+      vectors(e.indices().Counter(i, scopes_.current(), 0, std::gcd(low, space.period)), space.period);
+    });
+    if (rest == high) return;
+    const auto leave = [&] {
+      const int64_t full = (high - rest) / lanes * lanes, some = high - rest - full;
+      vectors(e.indices().Constant(rest), full);
+      if (some > 0 && b_.target().masked_memory) {
+        const ElementalEmitter::Condition inside{
+            b_.ULt(b_.LaneNumbers(space.lanes, 32), b_.I32(static_cast<int32_t>(some))), scopes_.current(), true};
+        e.WithMask(inside, [&] {
+          vectors(e.indices().Constant(rest + full), 1);
+          return Vals();
+        });
+      } else if (some > 0) {
+        ElementalEmitter& single = Emitter(1);
+        scopes_.Loop("rest", b_.I64(rest + full), b_.I64(high), 1, [&](V i) {
+          element(single, AsDigit(single.indices().Counter(i, scopes_.current(), 0, 1), digit, low, high - 1));
+        });
+      }
+      return std::vector<V>();
+    };
+    if (whole_row) {
+      leave();
+    } else {
+      scopes_.If(b_.ir().CreateICmpEQ(end, b_.I64(high)), leave, [] { return std::vector<V>(); });
     }
-    return std::vector<V>();
   };
-  if (whole_row) {
-    rest();
-  } else {
-    scopes_.If(ir.CreateICmpEQ(row_end, b_.I64(space.row_size)), rest, [] { return std::vector<V>(); });
+  if (!whole_row || digit >= space.splits.size()) return segment(first, row_end, 0, space.row_size);
+  Int64Vector ends = space.splits[digit];
+  ends.push_back(space.row_size);
+  int64_t low = 0;
+  for (int64_t high : ends) {
+    segment(b_.I64(low), b_.I64(high), low, high);
+    low = high;
   }
 }
 

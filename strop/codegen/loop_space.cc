@@ -213,36 +213,59 @@ void Interleave(const KernelBody& body, LoopSpace& space, Int64Vector& sizes) {
   space.lanes = std::min(space.lanes, RoundDownToPowerOfTwo(before));
 }
 
-// Is every element of the kernel at the distances from the others at which its operands are, whatever the row?
-bool ReadsAtDistances(const KernelBody& body) {
+// Is every element of the kernel at the distances from the others at which its operands are, whatever the row? Sets
+// *conditions where that holds between the places only at which conditions change. Those along a last dimension of
+// `last` elements are the same everywhere.
+bool ReadsAtDistances(const KernelBody& body, int64_t last, bool* conditions) {
+  *conditions = false;
   const std::vector<const Instruction*> computed = body.Computed();
-  return std::all_of(computed.begin(), computed.end(), [](const Instruction* i) {
+  return std::all_of(computed.begin(), computed.end(), [&](const Instruction* i) {
     if (i->op() == Op::ReduceWindow) {
-      const std::vector<WindowDim>& dims = i->attrs<WindowAttrs>().window.dims;
-      return i->shape().IsArray() && std::all_of(dims.begin(), dims.end(), [](const WindowDim& w) {
-               return w.pad_low == 0 && w.pad_high == 0 && w.base_dilation == 1;
-             });
+      if (!i->shape().IsArray()) return false;
+      for (const WindowDim& w : i->attrs<WindowAttrs>().window.dims) {
+        if (w.base_dilation != 1) return false;
+        *conditions |= w.pad_low != 0 || w.pad_high != 0;
+      }
+      return true;
     }
+    const int64_t end = i->shape().IsArray() ? i->shape().rank() - 1 : -1;
+    const bool at_end = end >= 0 && i->shape().dim(end) == last;
+    if (i->op() == Op::Pad) {
+      const PaddingConfig& padding = i->attrs<PadAttrs>().padding;
+      for (size_t d = 0; d < padding.size(); ++d) {
+        if (padding[d].interior != 0) return false;
+        const bool pads = padding[d].low != 0 || padding[d].high != 0;
+        *conditions |= pads && !(at_end && static_cast<int64_t>(d) == end);
+      }
+    }
+    *conditions |= i->op() == Op::Concatenate && !(at_end && i->dimensions()[0] == end);
     return IsElementwise(i->op()) || i->op() == Op::Broadcast || i->op() == Op::Slice || i->op() == Op::Reverse ||
            i->op() == Op::Reshape || i->op() == Op::Bitcast || i->op() == Op::Constant || i->op() == Op::Iota ||
-           i->op() == Op::Parameter || i->op() == Op::GetTupleElement;
+           i->op() == Op::Parameter || i->op() == Op::GetTupleElement || i->op() == Op::Pad ||
+           i->op() == Op::Concatenate;
   });
 }
 
 // As Interleave, of kernels where each lane can be read at its place: vectors along the last factor and the one before,
 // as many as bring the lanes back to where they were; or one a row where that is mostly full.
 void SetPeriod(const KernelBody& body, int vector_bytes, LoopSpace& space, Int64Vector& sizes) {
-  constexpr int64_t kMostVectors = 7, kLeastLanes = 8;
-  if (sizes.size() < 2 || space.lanes < kLeastLanes || sizes.back() >= space.lanes || !ReadsAtDistances(body)) return;
+  constexpr int64_t kFewVectors = 3, kMostVectors = 7, kLeastLanes = 8, kLeastRows = 16;
+  bool conditions = false;
+  if (sizes.size() < 2 || space.lanes < kLeastLanes || sizes.back() >= space.lanes) return;
+  if (!ReadsAtDistances(body, sizes.back(), &conditions)) return;
   const int64_t last = sizes.back(), period = std::lcm<int64_t>(last, space.lanes), vectors = period / space.lanes;
   const int64_t at_a_time = VectorsAtATime(body, vector_bytes);
-  if (2 * last > space.lanes && (at_a_time == 1 || vectors > kMostVectors)) {
+  int64_t rows = 1;
+  for (size_t d = 0; d + 2 < sizes.size(); ++d) rows *= sizes[d];
+  if (conditions && rows < kLeastRows) return;  // whose pieces would begin at places that are not known
+  if (2 * last > space.lanes && vectors > kFewVectors && !conditions && (at_a_time == 1 || vectors > kMostVectors)) {
     space.period = space.lanes;
   } else if (vectors <= kMostVectors) {
     space.period = period * ((at_a_time + vectors - 1) / vectors);
     sizes.pop_back();
     sizes.back() *= last;
   }
+  space.whole_rows |= conditions && space.period > 0;
 }
 
 // Vectors along the last factors, merged until they fill one.

@@ -58,9 +58,10 @@ Trial EmitInVain(VectorBuilder& b, const KernelBody& body, std::span<const int> 
 
 }  // namespace
 
-void ChooseSplits(VectorBuilder& b, const KernelBody& body, std::span<const int> in_place, const KernelFrame::Cut& cut,
+bool ChooseSplits(VectorBuilder& b, const KernelBody& body, std::span<const int> in_place, const KernelFrame::Cut& cut,
                   LoopSpace& space) {
-  if (space.uniform || !HasConditions(body)) return;
+  if (space.uniform || !HasConditions(body)) return true;
+  bool all = true;
   const Trial trial = EmitInVain(b, body, in_place, cut, space);
   const size_t digits = space.row_sizes.size() + 1;
   space.splits.assign(digits, {});
@@ -75,11 +76,14 @@ void ChooseSplits(VectorBuilder& b, const KernelBody& body, std::span<const int>
       if (s > 0 && s < size) inside.push_back(s);
     const size_t parts = inside.size() + 1;
     if (parts > kMaxSegments || regions * parts > kMaxRegions ||
-        regions * parts * trial.instructions > kMaxInstructions)
+        regions * parts * trial.instructions > kMaxInstructions) {
+      all &= d + 1 != digits;
       continue;
+    }
     regions *= parts;
     space.splits[d] = inside;
   }
+  return all;
 }
 
 }  // namespace strop

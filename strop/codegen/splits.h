@@ -10,8 +10,8 @@
 
 namespace strop {
 
-// Sets space.splits. The builder stays where it is.
-void ChooseSplits(VectorBuilder& b, const KernelBody& body, std::span<const int> in_place, const KernelFrame::Cut& cut,
+// Sets space.splits; false if some along the row would be too many. The builder stays where it is.
+bool ChooseSplits(VectorBuilder& b, const KernelBody& body, std::span<const int> in_place, const KernelFrame::Cut& cut,
                   LoopSpace& space);
 
 }  // namespace strop

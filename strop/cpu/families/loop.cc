@@ -31,9 +31,8 @@ std::string TilesOf(const LoopSpace& space, const KernelFrame::Cut& cut) {
   return out;
 }
 
-Result<EmittedKernel> EmitCut(KernelFrame& frame, const KernelSpec& spec, LoopSpace& space, const KernelFrame::Cut& cut,
+Result<EmittedKernel> EmitCut(KernelFrame& frame, const LoopSpace& space, const KernelFrame::Cut& cut,
                               const KernelFrame::PointFn& point) {
-  ChooseSplits(frame.b(), frame.body(), spec.in_place, cut, space);
   EmittedKernel emitted;
   frame.KeepRows(ChooseKeptRows(frame.body(), space, &emitted.scratch_bytes));
   emitted.num_tasks = cut.num_tasks;
@@ -70,7 +69,8 @@ Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
     space = ChooseLoopSpace(body, vector_bytes, !frame.whole());
     const std::optional<KernelFrame::Cut> every = KernelFrame::CutEvery(space, spec.task_elements);
     if (!every) return Internal("%", spec.name(), " is not cut every ", spec.task_elements, " elements");
-    return EmitCut(frame, spec, space, *every, point);
+    ChooseSplits(frame.b(), body, spec.in_place, *every, space);
+    return EmitCut(frame, space, *every, point);
   }
   const BlockSpace blocks = ChooseBlockSpace(body, spec.in_place, vector_bytes);
   if (blocks.lanes > 0) {
@@ -84,7 +84,15 @@ Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
   if (IsScalars(frame, space)) space.lanes = 1;
   order = OrderRows(body, cost, space);
   if (KernelFrame::PaysToStream(cost, space.backwards) || !order.empty()) frame.StreamResults(spec.in_place);
-  if (order.empty()) return EmitCut(frame, spec, space, KernelFrame::CutIntoTasks(space, cost), point);
+  if (order.empty()) {
+    KernelFrame::Cut cut = KernelFrame::CutIntoTasks(space, cost);
+    if (!ChooseSplits(frame.b(), body, spec.in_place, cut, space) && space.period > 0) {
+      space = ChooseLoopSpace(body, vector_bytes, false);  // with conditions, whose lanes differ, periods gain nothing
+      cut = KernelFrame::CutIntoTasks(space, cost);
+      ChooseSplits(frame.b(), body, spec.in_place, cut, space);
+    }
+    return EmitCut(frame, space, cut, point);
+  }
   const KernelFrame::Cut cut = CutOrderedRows(space, cost);
   ChooseSplits(frame.b(), body, spec.in_place, cut, space);
   emitted.num_tasks = cut.num_tasks;
