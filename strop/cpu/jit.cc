@@ -157,6 +157,14 @@ void AddPromotion(KernelPasses& passes) {
 
 }  // namespace
 
+// Passes, and what they write.
+struct ObjectEmitter::Pipeline {
+  int optimization_level = 0;
+  llvm::SmallString<0> output;
+  llvm::raw_svector_ostream stream{output};
+  KernelPasses passes;
+};
+
 ObjectEmitter::ObjectEmitter(std::unique_ptr<llvm::TargetMachine> machine) : machine_(std::move(machine)) {}
 ObjectEmitter::~ObjectEmitter() = default;
 
@@ -182,36 +190,42 @@ void ObjectEmitter::Prepare(llvm::Module& module) const {
   module.setDataLayout(machine_->createDataLayout());
 }
 
-Result<std::string> ObjectEmitter::Emit(llvm::Module& module, const EmitOptions& options) const {
-  return GuardLlvm("compile a kernel", [&]() -> Result<std::string> {
-    if (!options.dump_prefix.empty()) WriteFile(options.dump_prefix + ".ll", IrText(module));
-    std::string problem;
-    llvm::raw_string_ostream problem_stream(problem);
-    if (llvm::verifyModule(module, &problem_stream)) return Internal("invalid LLVM IR: ", problem);
-    const auto add_passes = [&](KernelPasses& passes, llvm::raw_pwrite_stream& out, llvm::CodeGenFileType type) {
-      passes.add(llvm::createTargetTransformInfoWrapperPass(machine_->getTargetIRAnalysis()));
-      if (options.promote_memory && options.optimization_level > 0) AddPromotion(passes);
-      if (options.optimization_level > 0) passes.add(llvm::createEarlyCSEPass());
-      return !machine_->addPassesToEmitFile(passes, out, nullptr, type, /*DisableVerify=*/true);
-    };
-    if (!options.dump_prefix.empty()) {  // the same module once more, as text
-      std::unique_ptr<llvm::Module> copy = llvm::CloneModule(module);
-      llvm::SmallString<0> assembly;
-      llvm::raw_svector_ostream assembly_stream(assembly);
-      KernelPasses assembly_passes;
-      if (!add_passes(assembly_passes, assembly_stream, llvm::CodeGenFileType::AssemblyFile))
-        return Internal("LLVM's target cannot write assembly");
-      assembly_passes.Run(*copy);
-      WriteFile(options.dump_prefix + ".s", assembly);
-    }
-    llvm::SmallString<0> object;
-    llvm::raw_svector_ostream stream(object);
-    KernelPasses passes;
-    if (!add_passes(passes, stream, llvm::CodeGenFileType::ObjectFile))
-      return Internal("LLVM's target cannot write objects");
-    passes.Run(module);
-    return std::string(object.data(), object.size());
-  });
+Result<std::string> ObjectEmitter::Emit(llvm::Module& module, const EmitOptions& options) {
+  Result<std::string> object = GuardLlvm("compile a kernel", [&] { return EmitUnguarded(module, options); });
+  if (!object.ok())  // nothing is known of what a pass has kept
+    for (std::unique_ptr<Pipeline>& pipeline : pipelines_) pipeline.reset();
+  return object;
+}
+
+Result<std::string> ObjectEmitter::EmitUnguarded(llvm::Module& module, const EmitOptions& options) {
+  if (!options.dump_prefix.empty()) WriteFile(options.dump_prefix + ".ll", IrText(module));
+  std::string problem;
+  llvm::raw_string_ostream problem_stream(problem);
+  if (llvm::verifyModule(module, &problem_stream)) return Internal("invalid LLVM IR: ", problem);
+  const auto make = [&](llvm::CodeGenFileType type) -> std::unique_ptr<Pipeline> {
+    auto pipeline = std::make_unique<Pipeline>();
+    pipeline->optimization_level = options.optimization_level;
+    KernelPasses& passes = pipeline->passes;
+    passes.add(llvm::createTargetTransformInfoWrapperPass(machine_->getTargetIRAnalysis()));
+    if (options.promote_memory && options.optimization_level > 0) AddPromotion(passes);
+    if (options.optimization_level > 0) passes.add(llvm::createEarlyCSEPass());
+    if (machine_->addPassesToEmitFile(passes, pipeline->stream, nullptr, type, /*DisableVerify=*/true)) return nullptr;
+    return pipeline;
+  };
+  if (!options.dump_prefix.empty()) {  // the same module once more, as text
+    std::unique_ptr<llvm::Module> copy = llvm::CloneModule(module);
+    const std::unique_ptr<Pipeline> assembly = make(llvm::CodeGenFileType::AssemblyFile);
+    if (!assembly) return Internal("LLVM's target cannot write assembly");
+    assembly->passes.Run(*copy);
+    WriteFile(options.dump_prefix + ".s", assembly->output);
+  }
+  std::unique_ptr<Pipeline>& pipeline = pipelines_[options.promote_memory ? 1 : 0];
+  if (!pipeline || pipeline->optimization_level != options.optimization_level)
+    pipeline = make(llvm::CodeGenFileType::ObjectFile);
+  if (!pipeline) return Internal("LLVM's target cannot write objects");
+  pipeline->output.clear();
+  pipeline->passes.Run(module);
+  return std::string(pipeline->output.data(), pipeline->output.size());
 }
 
 }  // namespace strop::cpu

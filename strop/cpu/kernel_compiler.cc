@@ -52,7 +52,7 @@ class KernelCompiler::Emitters {
     ~Loan() { lender_.Return(level_, std::move(emitter_)); }
     Loan(const Loan&) = delete;
     Loan& operator=(const Loan&) = delete;
-    const ObjectEmitter& emitter() const { return *emitter_; }
+    ObjectEmitter& emitter() { return *emitter_; }
     // After a failure inside LLVM: nothing is known of its state.
     void Discard() { emitter_.reset(); }
 
