@@ -16,8 +16,9 @@ constexpr int64_t kStripRows = 8;                     // along k: what the cache
 constexpr int64_t kBlockUnits = 2048;                 // along k
 constexpr int64_t kFetchedUnits = 256;                // along k, of what is fetched ahead
 constexpr int64_t kFewRows = 128;
-constexpr int64_t kFewRowsUnits = 128;  // along k, of columns that are fetched ahead for them
-constexpr int64_t kOwnBytes = 3 << 18;  // a task's panels: most of the second-level cache
+constexpr int64_t kFewRowsUnits = 128;     // along k, of columns that are fetched ahead for them
+constexpr int64_t kCachedBytes = 1 << 20;  // of C, that may still lie in the second-level cache
+constexpr int64_t kOwnBytes = 3 << 18;     // a task's panels: most of the second-level cache
 
 // sums += seeds; integers wrap.
 template <class T>
@@ -57,6 +58,7 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   kb_ = RoundUp(CeilDiv(p_.k, k_blocks_), 4 * group);
   k_blocks_ = CeilDiv(p_.k, kb_);
   k_units_ = CeilDiv(p_.k, group);
+  fetches_c_ = p_.batch * p_.outer * p_.m * p_.n * Bytes(p_.c) > kCachedBytes;
   own_ = shares_a_ ? p_.n : p_.m;
   own_width_ = shares_a_ ? micro.nr : micro.mr;
   shared_width_ = shares_a_ ? micro.mr : micro.nr;
@@ -272,8 +274,9 @@ void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, const 
       int64_t stride = nr, done = 0;
       if (keeps_sums_) {
         to = memory.sums + i * sums_stride + j, stride = sums_stride;
-      } else if (units <= kSumUnits && direct >= 0) {
+      } else if (direct >= 0) {
         to = AddressIn<T>(c, m0 + i, n0 + j), stride = direct;
+        if (fetches_c_) FetchRows<true>(to, stride, height, width);
       }
       bool accumulate = k0 > 0 && to != memory.tile;
       if (biased && accumulate) {
