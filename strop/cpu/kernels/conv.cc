@@ -22,7 +22,7 @@ namespace {
 // Sums of offsets with a kOutside among them stay negative.
 constexpr int64_t kOutside = -(int64_t{1} << 56);
 constexpr int64_t kLargestTable = int64_t{1} << 20;
-constexpr int64_t kSumElements = 256;  // summed in registers before they are added to what was before
+constexpr int64_t kSumElements = 512;  // summed in registers before they are added to what was before
 
 class DimOffsets {
  public:
@@ -268,7 +268,9 @@ class GemmConv final : public Conv {
     const StoreTarget c = operands.Target(product, m0, rows, static_cast<uint8_t*>(scratch) + TableBytes());
     const T* input = static_cast<const T*>(call.input) + InputOffset(product / outer_);
     const auto fill = [&](int64_t i) {
-      FillTable(product % outer_ * positions_ + m0 + i, std::min(mr, rows - i), input, table + i * taps_.count);
+      const int64_t height = std::min(mr, rows - i);
+      if (!FillTable(product % outer_ * positions_ + m0 + i, height, input, table + i * taps_.count))
+        MarkEmpty(height, table + i * taps_.count);
     };
     const auto block = [&](int64_t i, int64_t j) {
       const int64_t height = std::min(mr, rows - i), width = std::min(nr, cols - j);
@@ -279,9 +281,17 @@ class GemmConv final : public Conv {
       T* to = direct >= 0 ? AddressIn<T>(c, m0 + i, n0 + j) : tile;
       if (direct >= 0 && fetches_c_) FetchRows<true>(to, direct, height, width);
       const T* b = panels_->SharedPanel(call.shared, task, j);
-      for (int64_t tap = 0; tap < taps_.count; tap += taps_at_once)
-        kernel(std::min(taps_at_once, taps_.count - tap), features, table + i * taps_.count + tap * height,
-               b + tap * features * nr, nr, to, direct >= 0 ? direct : nr, tap > 0);
+      const T* const* at = table + i * taps_.count;
+      bool accumulate = false;
+      for (int64_t tap = 0, taps; tap < taps_.count; tap += taps) {
+        const int64_t most = std::min(taps_at_once, taps_.count - tap);
+        for (taps = 0; taps < most && at[(tap + taps) * height];) ++taps;
+        if (taps > 0 || (!accumulate && tap + 1 == taps_.count))
+          kernel(taps, features, at + tap * height, b + tap * features * nr, nr, to, direct >= 0 ? direct : nr,
+                 accumulate);
+        accumulate |= taps > 0;
+        if (taps == 0) ++taps;
+      }
       if (direct < 0) StoreTile<T>(c, m0 + i, n0 + j, height, width, tile, nr, false);
     };
     // A kernel that the second-level cache holds is gone through for each panel of positions, whose patches then stay
@@ -386,8 +396,17 @@ class GemmConv final : public Conv {
     StoreTile<T>(c, m0, n0, rows, cols, sums, nr, false);
   }
 
-  // table[tap][v]: the features of that tap at position first + v.
-  void FillTable(int64_t first, int64_t count, const T* input, const T** table) const {
+  // Taps that find nothing but zeros at all positions have nothing to add.
+  void MarkEmpty(int64_t count, const T** table) const {
+    for (int64_t tap = 0; tap < taps_.count; ++tap, table += count) {
+      bool empty = true;
+      for (int64_t v = 0; v < count; ++v) empty &= table[v] == zeros_.data();
+      if (empty) table[0] = nullptr;
+    }
+  }
+
+  // table[tap][v]: the features of that tap at position first + v. Do all of them lie inside?
+  bool FillTable(int64_t first, int64_t count, const T* input, const T** table) const {
     Panel panel;
     Describe(first, count, panel);
     for (int64_t v = 0; v < count; ++v) {
@@ -409,6 +428,7 @@ class GemmConv final : public Conv {
         }
       }
     }
+    return panel.interior;
   }
 
   int64_t InputOffset(int64_t group) const {
