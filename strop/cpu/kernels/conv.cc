@@ -57,6 +57,7 @@ class GemmConv final : public Conv {
       dims_.push_back({p.spatial[d].output, p.spatial[d].output_stride, d + 1});
       offsets_.emplace_back(p.spatial[d]);
     }
+    FindInside();
     // Dimensions of one element have no distance: they go first, out of the way.
     std::stable_sort(dims_.begin(), dims_.end(), [](const Dim& a, const Dim& b) {
       return (a.size == 1 ? INT64_MAX : a.stride) > (b.size == 1 ? INT64_MAX : b.stride);
@@ -398,11 +399,8 @@ class GemmConv final : public Conv {
 
   // Taps that find nothing but zeros at all positions have nothing to add.
   void MarkEmpty(int64_t count, const T** table) const {
-    for (int64_t tap = 0; tap < taps_.count; ++tap, table += count) {
-      bool empty = true;
-      for (int64_t v = 0; v < count; ++v) empty &= table[v] == zeros_.data();
-      if (empty) table[0] = nullptr;
-    }
+    for (int64_t tap = 0; tap < taps_.count; ++tap, table += count)
+      if (std::all_of(table, table + count, [this](const T* at) { return at == zeros_.data(); })) table[0] = nullptr;
   }
 
   // table[tap][v]: the features of that tap at position first + v. Do all of them lie inside?
@@ -495,10 +493,18 @@ class GemmConv final : public Conv {
 
   // Where a window begins along a dimension; kOutside if it does not lie inside.
   int64_t Origin(int slot, int64_t at) const {
-    if (slot == 0) return at * p_.input_batch_stride;
-    const ConvSpatialDim& s = p_.spatial[slot - 1];
-    const int64_t start = at * s.stride - s.pad_low, end = start + (s.kernel - 1) * s.window_dilation;
-    return start >= 0 && end < s.input && s.base_dilation == 1 ? start * s.input_stride : kOutside;
+    const Inside& inside = inside_[slot];
+    return at >= inside.begin && at < inside.end ? inside.origin + at * inside.step : kOutside;
+  }
+  void FindInside() {
+    inside_.push_back({0, p_.batch, 0, p_.input_batch_stride});
+    for (const ConvSpatialDim& s : p_.spatial) {
+      const int64_t reach = s.input - (s.kernel - 1) * s.window_dilation + s.pad_low;  // windows begin before it
+      Inside inside{std::max<int64_t>(CeilDiv(s.pad_low, s.stride), 0), std::max<int64_t>(CeilDiv(reach, s.stride), 0),
+                    -s.pad_low * s.input_stride, s.stride * s.input_stride};
+      if (s.base_dilation != 1) inside.end = 0;
+      inside_.push_back(inside);
+    }
   }
 
   // Where position v finds a tap in the input; negative outside.
@@ -690,6 +696,11 @@ class GemmConv final : public Conv {
   int64_t row_taps_ = 1, rows_bytes_ = 0;
   int64_t block_rows_ = 0;                    // of a task by columns
   int64_t fetched_ = 0, fetch_distance_ = 0;  // elements of the input: for each position; ahead of it
+  struct Inside {
+    int64_t begin, end;  // positions whose windows lie inside
+    int64_t origin, step;
+  };
+  std::vector<Inside> inside_;  // by slot
   bool swapped_ = false, indirect_ = false, in_place_ = false, fetches_c_ = false;
   bool even_ = false;                                    // all positions of the output lie at a constant distance
   bool spread_taps_ = false;                             // the kernel's are what is contiguous in memory
