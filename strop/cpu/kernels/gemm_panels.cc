@@ -11,10 +11,11 @@ namespace {
 constexpr int64_t kLeastProducts = int64_t{1} << 22;  // below, waiting for each other costs more than packing twice
 constexpr int64_t kTaskProducts = int64_t{1} << 18;   // of a task, at least
 constexpr int64_t kTasks = 32;                        // enough to be even among threads
-constexpr int64_t kPieces = 16;                       // of what is packed for all, at least where it is large
-constexpr int64_t kStripRows = 8;                     // along k: what the cache holds at distances of pages
-constexpr int64_t kBlockUnits = 2048;                 // along k
-constexpr int64_t kFetchedUnits = 256;                // along k, of what is fetched ahead
+constexpr int64_t kEvenTasks = 8;
+constexpr int64_t kPieces = 16;         // of what is packed for all, at least where it is large
+constexpr int64_t kStripRows = 8;       // along k: what the cache holds at distances of pages
+constexpr int64_t kBlockUnits = 2048;   // along k
+constexpr int64_t kFetchedUnits = 256;  // along k, of what is fetched ahead
 constexpr int64_t kFewRows = 128;
 constexpr int64_t kFewRowsUnits = 128;     // along k, of columns that are fetched ahead for them
 constexpr int64_t kCachedBytes = 1 << 20;  // of C, that may still lie in the second-level cache
@@ -82,6 +83,11 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   const int64_t even = CeilDiv(panels * batches_ * p_.outer, kTasks);
   per_task_ = std::min(std::max({even, worth, least}), held) * own_width_;
   blocks_ = CeilDiv(own_, per_task_);
+  // Rows go evenly: the last panel of a task may be shorter, but two, four or eight threads end at the same time.
+  if (!shares_a_) {
+    if (blocks_ > kEvenTasks) blocks_ = RoundUp(blocks_, kEvenTasks);
+    per_task_ = CeilDiv(own_, blocks_);
+  }
   const bool shared_across = shares_a_ ? p_.a_across : p_.b_across;
   piece_ = std::clamp<int64_t>(chunk_ / shared_width_ * batches_ * k_blocks_ / kPieces, shared_across ? 4 : 1, 16) *
            shared_width_;
@@ -206,8 +212,10 @@ template <class T>
 typename Panels<T>::Part Panels<T>::PartOf(int64_t number, int64_t task) const {
   const Round round = RoundOf(number);
   if (task / blocks_ / p_.outer >= round.batches) return {};
-  const int64_t product = round.batch * p_.outer + task / blocks_, first = task % blocks_ * per_task_;
-  const int64_t own = std::min(per_task_, own_ - first), shared = round.end - round.begin;
+  const int64_t product = round.batch * p_.outer + task / blocks_, block = task % blocks_;
+  const int64_t first = shares_a_ ? block * per_task_ : block * own_ / blocks_;
+  const int64_t end = shares_a_ ? std::min(first + per_task_, own_) : (block + 1) * own_ / blocks_;
+  const int64_t own = end - first, shared = round.end - round.begin;
   if (shares_a_) return {product, round.begin, shared, first, own};
   return {product, first, own, round.begin, shared};
 }
