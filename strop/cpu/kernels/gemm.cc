@@ -166,8 +166,8 @@ namespace {
 // How B is read, and with it the rest.
 //   Blocked: A and B are packed in blocks.
 //   Direct: B is read where it lies, a few rows at a time: there are few rows of A, so that packing it would be most of
-//     the work, or B is small enough for the cache and dense. Elements of another type are converted in strips on the
-//     way.
+//     the work, or B is small enough for the cache and dense (then rows of A are read where they lie, too). Elements of
+//     another type are converted in strips on the way.
 //   Strips: as Direct with so few rows of A that memory is all there is to wait for: B is read along its rows.
 //   Dots: few rows of A, and B is contiguous along k.
 //   Small: nothing is packed (but B if its columns are not contiguous), and a task takes many products of a batch.
