@@ -22,7 +22,7 @@ namespace {
 // Sums of offsets with a kOutside among them stay negative.
 constexpr int64_t kOutside = -(int64_t{1} << 56);
 constexpr int64_t kLargestTable = int64_t{1} << 20;
-constexpr int64_t kSumElements = 256;  // summed in registers before they are added to what was before
+constexpr int64_t kSumElements = 512;  // summed in registers before they are added to what was before
 
 class DimOffsets {
  public:
@@ -57,6 +57,7 @@ class GemmConv final : public Conv {
       dims_.push_back({p.spatial[d].output, p.spatial[d].output_stride, d + 1});
       offsets_.emplace_back(p.spatial[d]);
     }
+    FindInside();
     // Dimensions of one element have no distance: they go first, out of the way.
     std::stable_sort(dims_.begin(), dims_.end(), [](const Dim& a, const Dim& b) {
       return (a.size == 1 ? INT64_MAX : a.stride) > (b.size == 1 ? INT64_MAX : b.stride);
@@ -112,6 +113,7 @@ class GemmConv final : public Conv {
       if (indirect_) {
         tiles_ += "patches where they lie, ";
         zeros_.resize(static_cast<size_t>(p.in_features));
+        SetFetches();
       }
       num_tasks_ = panels_->num_tasks();
       scratch_bytes_ = panels_->scratch_bytes() + (indirect_ ? TableBytes() : 0);
@@ -167,6 +169,9 @@ class GemmConv final : public Conv {
   static constexpr int64_t kLeastIndirect = 12;     // features of a tap
   static constexpr int64_t kSmallKernel = 1 << 17;  // elements
   static constexpr int64_t kFewPositions = 200;
+  static constexpr int64_t kCachedBytes = 1 << 20;    // that may still lie in the second-level cache
+  static constexpr int64_t kFetchedBytes = 48 << 10;  // of the input, ahead; and panels, at most
+  static constexpr int64_t kFetchedPanels = 4;
   static constexpr int64_t kSpreadElements = 1 << 13;  // that are turned at once
   static constexpr int64_t kColumnPanels = 9;          // of positions, a task
   static constexpr int64_t kEnoughColumns = 16;        // tasks, without cutting positions
@@ -258,36 +263,78 @@ class GemmConv final : public Conv {
   void RunIndirect(const Operands& operands, const ConvCall& call, int64_t task, void* scratch) const {
     const auto [product, m0, rows, n0, cols] = panels_->PartOf(call.round, task);
     if (rows == 0) return;
-    const int64_t mr = micro_.mr, nr = micro_.nr, features = p_.in_features;
-    const int64_t taps_at_once = std::max<int64_t>(kSumElements / features, 1);
+    const int64_t mr = micro_.mr, nr = micro_.nr, features = p_.in_features, taps_at_once = TapsAtOnce();
     T* tile = reinterpret_cast<T*>((reinterpret_cast<uintptr_t>(scratch) + 63) / 64 * 64);
     const T** table = reinterpret_cast<const T**>(reinterpret_cast<uint8_t*>(tile) + TileBytes());
     const StoreTarget c = operands.Target(product, m0, rows, static_cast<uint8_t*>(scratch) + TableBytes());
     const T* input = static_cast<const T*>(call.input) + InputOffset(product / outer_);
-    for (int64_t i = 0; i < rows; i += mr)
-      FillTable(product % outer_ * positions_ + m0 + i, std::min(mr, rows - i), input, table + i * taps_.count);
+    const auto fill = [&](int64_t i) {
+      const int64_t height = std::min(mr, rows - i);
+      if (!FillTable(product % outer_ * positions_ + m0 + i, height, input, table + i * taps_.count))
+        MarkEmpty(height, table + i * taps_.count);
+    };
     const auto block = [&](int64_t i, int64_t j) {
       const int64_t height = std::min(mr, rows - i), width = std::min(nr, cols - j);
       const bool narrow = width <= nr / 2;
       const IndirectKernel<T> kernel = (narrow ? micro_.narrow_indirect : micro_.indirect)[height - 1];
       const bool whole = width == (narrow ? nr / 2 : nr);
-      const int64_t direct = whole && taps_.count <= taps_at_once ? DirectStride<T>(c, m0 + i, height) : -1;
+      const int64_t direct = whole ? DirectStride<T>(c, m0 + i, height) : -1;
       T* to = direct >= 0 ? AddressIn<T>(c, m0 + i, n0 + j) : tile;
+      if (direct >= 0 && fetches_c_) FetchRows<true>(to, direct, height, width);
       const T* b = panels_->SharedPanel(call.shared, task, j);
-      for (int64_t tap = 0; tap < taps_.count; tap += taps_at_once)
-        kernel(std::min(taps_at_once, taps_.count - tap), features, table + i * taps_.count + tap * height,
-               b + tap * features * nr, nr, to, direct >= 0 ? direct : nr, tap > 0);
+      const T* const* at = table + i * taps_.count;
+      bool accumulate = false;
+      for (int64_t tap = 0, taps; tap < taps_.count; tap += taps) {
+        const int64_t most = std::min(taps_at_once, taps_.count - tap);
+        for (taps = 0; taps < most && at[(tap + taps) * height];) ++taps;
+        if (taps > 0 || (!accumulate && tap + 1 == taps_.count))
+          kernel(taps, features, at + tap * height, b + tap * features * nr, nr, to, direct >= 0 ? direct : nr,
+                 accumulate);
+        accumulate |= taps > 0;
+        if (taps == 0) ++taps;
+      }
       if (direct < 0) StoreTile<T>(c, m0 + i, n0 + j, height, width, tile, nr, false);
     };
     // A kernel that the second-level cache holds is gone through for each panel of positions, whose patches then stay
     // in the first; of a larger one, each panel is read once a task.
     if (k_ * cols <= kSmallKernel) {
-      for (int64_t i = 0; i < rows; i += mr)
-        for (int64_t j = 0; j < cols; j += nr) block(i, j);
+      for (int64_t i = 0; i < rows; i += mr) {
+        fill(i);
+        for (int64_t j = 0; j < cols; j += nr) {
+          block(i, j);
+          FetchPatches(input, m0 + i, j / nr, CeilDiv(cols, nr));
+        }
+      }
     } else {
-      for (int64_t j = 0; j < cols; j += nr)
-        for (int64_t i = 0; i < rows; i += mr) block(i, j);
+      for (int64_t i = 0; i < rows; i += mr) fill(i);
+      for (int64_t j = 0; j < cols; j += nr) {
+        for (int64_t i = 0; i < rows; i += mr) {
+          block(i, j);
+          if (j == 0) FetchPatches(input, m0 + i, 0, 1);
+        }
+      }
     }
+  }
+
+  // Asks for the `part`th of `parts` of the input that the panel at `position` will read and those before did not.
+  // Images follow each other as positions do, so that each position takes as much of the input as any.
+  void FetchPatches(const T* input, int64_t position, int64_t part, int64_t parts) const {
+    const int64_t elements = fetched_ * micro_.mr;
+    const int64_t begin = position * fetched_ + fetch_distance_ + elements * part / parts;
+    const int64_t end = std::min(begin + elements / parts, positions_ * fetched_);
+    if (begin < end) FetchRows<false>(input + begin, 0, 1, end - begin);
+  }
+  void SetFetches() {
+    fetches_c_ = positions_ * features_ * groups_ * static_cast<int64_t>(sizeof(T)) > kCachedBytes;
+    int64_t elements = p_.in_features;
+    for (const ConvSpatialDim& s : p_.spatial) elements *= s.input;
+    const bool in_order = p_.batch == 1 || (dims_[0].slot == 0 && p_.input_batch_stride == elements);
+    if (groups_ > 1 || outer_ > 1 || !in_order || elements * p_.batch * static_cast<int64_t>(sizeof(T)) <= kCachedBytes)
+      return;
+    fetched_ = elements * p_.batch / positions_;
+    const int64_t panel = fetched_ * micro_.mr * static_cast<int64_t>(sizeof(T));
+    if (panel > 0)
+      fetch_distance_ = std::clamp<int64_t>(kFetchedBytes / panel, 1, kFetchedPanels) * fetched_ * micro_.mr;
   }
 
   // Few positions: packing the kernel would be most of the work. A task owns a panel of features, whose part of the
@@ -310,7 +357,11 @@ class GemmConv final : public Conv {
     StrAppend(tiles_, "patches where they lie, ", in_place_ ? "and the kernel, " : "", block_rows_, "x", micro_.nr,
               " a task, ", micro_.mr, "x", micro_.nr, " in registers");
   }
-  int64_t TapsAtOnce() const { return std::max<int64_t>(kSumElements / p_.in_features, 1); }
+  // Whose products are summed in registers: parts of the window that are about equal.
+  int64_t TapsAtOnce() const {
+    const int64_t most = std::max<int64_t>(kSumElements / p_.in_features, 1);
+    return CeilDiv(taps_.count, CeilDiv(taps_.count, most));
+  }
   int64_t PackedTaps() const { return spread_taps_ ? taps_.count : TapsAtOnce(); }
 
   void RunColumns(const Operands& operands, const ConvCall& call, int64_t task, void* scratch) const {
@@ -346,21 +397,36 @@ class GemmConv final : public Conv {
     StoreTile<T>(c, m0, n0, rows, cols, sums, nr, false);
   }
 
-  // table[tap][v]: the features of that tap at position first + v.
-  void FillTable(int64_t first, int64_t count, const T* input, const T** table) const {
+  // Taps that find nothing but zeros at all positions have nothing to add.
+  void MarkEmpty(int64_t count, const T** table) const {
+    for (int64_t tap = 0; tap < taps_.count; ++tap, table += count)
+      if (std::all_of(table, table + count, [this](const T* at) { return at == zeros_.data(); })) table[0] = nullptr;
+  }
+
+  // table[tap][v]: the features of that tap at position first + v. Do all of them lie inside?
+  bool FillTable(int64_t first, int64_t count, const T* input, const T** table) const {
     Panel panel;
     Describe(first, count, panel);
-    for (int64_t tap = 0; tap < taps_.count; ++tap, table += count) {
-      if (panel.interior) {
-        const T* from = input + tap_offsets_[tap];
-        for (int64_t v = 0; v < count; ++v) table[v] = from + panel.origin[v];
+    for (int64_t v = 0; v < count; ++v) {
+      const int64_t origin = panel.origin[v];
+      const T** to = table + v;
+      if (origin >= 0) {
+        for (int64_t tap = 0; tap < taps_.count; ++tap, to += count) *to = input + origin + tap_offsets_[tap];
         continue;
       }
-      for (int64_t v = 0; v < count; ++v) {
-        const int64_t offset = Offset(panel, v, tap);
-        table[v] = offset < 0 ? zeros_.data() : input + offset;
+      // Row by row of the window.
+      const int64_t* at = panel.at[v];
+      const int64_t row_taps = rank_ > 0 ? p_.spatial.back().kernel : 1;
+      for (int64_t tap = 0; tap < taps_.count; tap += row_taps) {
+        int64_t row = at[0] * p_.input_batch_stride;
+        for (int d = 0; d + 1 < rank_; ++d) row += offsets_[d].At(at[d + 1], taps_.index[tap * rank_ + d]);
+        for (int64_t w = 0; w < row_taps; ++w, to += count) {
+          const int64_t offset = row + offsets_[rank_ - 1].At(at[rank_], w);
+          *to = offset < 0 ? zeros_.data() : input + offset;
+        }
       }
     }
+    return panel.interior;
   }
 
   int64_t InputOffset(int64_t group) const {
@@ -404,22 +470,40 @@ class GemmConv final : public Conv {
   void Describe(int64_t first, int64_t count, Panel& panel) const {
     panel.count = count;
     Decode(first, panel.at[0]);
+    const int last = dims_.back().slot;
+    int64_t others = 0;  // of the dimensions that stay as they are from one position to the next
     for (int64_t v = 0; v < count; ++v) {
       Position& at = panel.at[v];
       if (v > 0) {
         std::memcpy(at, panel.at[v - 1], sizeof(Position));
         Advance(at);
       }
-      int64_t origin = at[0] * p_.input_batch_stride;
-      for (int d = 0; d < rank_; ++d) {
-        const ConvSpatialDim& s = p_.spatial[d];
-        const int64_t start = at[d + 1] * s.stride - s.pad_low, end = start + (s.kernel - 1) * s.window_dilation;
-        origin += start >= 0 && end < s.input && s.base_dilation == 1 ? start * s.input_stride : kOutside;
+      if (v == 0 || at[last] == 0) {
+        others = 0;
+        for (int slot = 0; slot <= rank_; ++slot)
+          if (slot != last) others += Origin(slot, at[slot]);
       }
+      const int64_t origin = others + Origin(last, at[last]);
       panel.origin[v] = origin;
       panel.interior &= origin >= 0;
       if (v == 1) panel.distance = origin - panel.origin[0];
       panel.even &= v < 2 || origin - panel.origin[v - 1] == panel.distance;
+    }
+  }
+
+  // Where a window begins along a dimension; kOutside if it does not lie inside.
+  int64_t Origin(int slot, int64_t at) const {
+    const Inside& inside = inside_[slot];
+    return at >= inside.begin && at < inside.end ? inside.origin + at * inside.step : kOutside;
+  }
+  void FindInside() {
+    inside_.push_back({0, p_.batch, 0, p_.input_batch_stride});
+    for (const ConvSpatialDim& s : p_.spatial) {
+      const int64_t reach = s.input - (s.kernel - 1) * s.window_dilation + s.pad_low;  // windows begin before it
+      Inside inside{std::max<int64_t>(CeilDiv(s.pad_low, s.stride), 0), std::max<int64_t>(CeilDiv(reach, s.stride), 0),
+                    -s.pad_low * s.input_stride, s.stride * s.input_stride};
+      if (s.base_dilation != 1) inside.end = 0;
+      inside_.push_back(inside);
     }
   }
 
@@ -610,8 +694,14 @@ class GemmConv final : public Conv {
   int rank_ = 0, first_merged_ = 0;
   int64_t groups_ = 1, features_ = 1, outer_ = 1, positions_ = 1, k_ = 0, tap_k_ = 1, down_ = 1, across_ = 1;
   int64_t row_taps_ = 1, rows_bytes_ = 0;
-  int64_t block_rows_ = 0;  // of a task by columns
-  bool swapped_ = false, indirect_ = false, in_place_ = false;
+  int64_t block_rows_ = 0;                    // of a task by columns
+  int64_t fetched_ = 0, fetch_distance_ = 0;  // elements of the input: for each position; ahead of it
+  struct Inside {
+    int64_t begin, end;  // positions whose windows lie inside
+    int64_t origin, step;
+  };
+  std::vector<Inside> inside_;  // by slot
+  bool swapped_ = false, indirect_ = false, in_place_ = false, fetches_c_ = false;
   bool even_ = false;                                    // all positions of the output lie at a constant distance
   bool spread_taps_ = false;                             // the kernel's are what is contiguous in memory
   int64_t tap_stride_ = 0, tap_low_ = 0, tap_span_ = 0;  // then: of neighbouring features; the taps among them

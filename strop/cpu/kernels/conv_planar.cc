@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kTaskBytes = 256 << 10;  // of planes
 constexpr int64_t kTaskFlops = 4 << 20;    // tasks of more are cut further
 constexpr int64_t kEnoughTasks = 32;
-constexpr int64_t kSumTerms = 256;  // in registers before they are added to what was before
+constexpr int64_t kSumTerms = 512;  // in registers before they are added to what was before
 constexpr int64_t kPieceFeatures = 16;
 constexpr int64_t kNeighbours = 64;  // features that are read together where they lie side by side
 
@@ -67,6 +67,9 @@ class PlanarConv final : public Conv {
       for (int d = 0; d < rank_; ++d) at += planes_.ShiftOffset(d, taps_.index[term.tap * rank_ + d]);
       offsets_.push_back(at);
     }
+    fetches_ = rank_ == 2 && p.batch_groups == 1 && p.input_feature_stride == 1 && p.output_feature_stride == 1 &&
+               p.input_type == ElementTypeOf<T>() && p.output_type == ElementTypeOf<T>() &&
+               together_ * std::min(p.in_features, features_) >= kPieceFeatures;
     scratch_bytes_ = 5 * kCarverSlack + (PlaneElements() + WeightElements() + ResultSize() + RowElements()) * kSize +
                      planes_.temporary(together_ * p.in_features) * kSize;
     tiles_ = StrCat("planes of ", together_ * p.in_features, " features, ", rows_, " of ", out0, " rows a task, ",
@@ -102,7 +105,8 @@ class PlanarConv final : public Conv {
       // What is read behind the last plane meets no position.
       for (int64_t g = 0; g < groups; ++g)
         Multiply(planes + g * p_.in_features * planes_.size(), weights + g * features_ * k_,
-                 results + g * features_ * ResultPitch());
+                 results + g * features_ * ResultPitch(),
+                 [&](int64_t part, int64_t parts) { Fetch(call, task, g * parts + part, groups * parts); });
       Store(results, groups * features_, first, rows, static_cast<uint8_t*>(call.output),
             image * p_.output_batch_stride + group * features_ * p_.output_feature_stride, row);
     }
@@ -176,21 +180,56 @@ class PlanarConv final : public Conv {
       }
   }
 
-  void Multiply(const T* planes, const T* weights, T* results) const {
+  template <class Fetch>
+  void Multiply(const T* planes, const T* weights, T* results, const Fetch& fetch) const {
     const int64_t lines = Lines(), pitch = ResultPitch(), width = across_ * micro_.lanes;
+    const int64_t columns = CeilDiv(line_, width), terms = CeilDiv(k_, CeilDiv(k_, kSumTerms));
     for (int64_t line = 0; line < lines; ++line) {
       int64_t rest = line, at = 0;
       for (int d = merged_; d-- > 0; rest /= Rows(d)) at += rest % Rows(d) * planes_.pitch(d);
       for (int64_t j = 0; j < line_; j += width) {
         for (int64_t f = 0; f < features_; f += down_) {
           const int64_t height = std::min(down_, features_ - f);
-          for (int64_t k = 0; k < k_; k += kSumTerms)
-            micro_.planar[height - 1][across_ - 1](std::min(kSumTerms, k_ - k), weights + f * k_ + k * height,
+          for (int64_t k = 0; k < k_; k += terms)
+            micro_.planar[height - 1][across_ - 1](std::min(terms, k_ - k), weights + f * k_ + k * height,
                                                    planes + at + j, offsets_.data() + k,
                                                    results + f * pitch + line * line_pitch_ + j, pitch, k > 0);
         }
+        fetch(line * columns + j / width, lines * columns);
       }
     }
+  }
+
+  // Asks for the `part`th of `parts` of what the next task copies and of where this one stores, while it multiplies:
+  // pieces of pixels are too far apart for the processor to see them coming.
+  void Fetch(const ConvCall& call, int64_t task, int64_t part, int64_t parts) const {
+    if (!fetches_) return;
+    const ConvSpatialDim &s = p_.spatial[0], &line = p_.spatial[1];
+    const int64_t first = task % chunks_ * rows_, group = task / chunks_ / p_.batch * together_;
+    FetchPixels<true>(static_cast<T*>(call.output) + task / chunks_ % p_.batch * p_.output_batch_stride +
+                          group * features_ + first * s.output_stride,
+                      s.output_stride, std::min(rows_, s.output - first), line.output_stride, line.output,
+                      std::min(together_, groups_ - group) * features_, part, parts);
+    if (++task < num_tasks_) FetchInput(call, task, part, parts);
+  }
+  void FetchInput(const ConvCall& call, int64_t task, int64_t part, int64_t parts) const {
+    const ConvSpatialDim &s = p_.spatial[0], &line = p_.spatial[1];
+    const int64_t first = task % chunks_ * rows_, group = task / chunks_ / p_.batch * together_;
+    const int64_t last = std::min(first + rows_, s.output) - 1, reach = (s.kernel - 1) * s.window_dilation;
+    const int64_t low = std::max<int64_t>(first * s.stride - s.pad_low, 0);
+    const int64_t rows = std::min(last * s.stride - s.pad_low + reach + 1, s.input) - low;
+    if (rows > 0)
+      FetchPixels<false>(static_cast<const T*>(call.input) + task / chunks_ % p_.batch * p_.input_batch_stride +
+                             group * p_.in_features + low * s.input_stride,
+                         s.input_stride, rows, line.input_stride, line.input,
+                         std::min(together_, groups_ - group) * p_.in_features, part, parts);
+  }
+  template <bool kWrite, class P>
+  static void FetchPixels(P* from, int64_t row_stride, int64_t rows, int64_t stride, int64_t width, int64_t features,
+                          int64_t part, int64_t parts) {
+    const int64_t pixels = rows * width;
+    for (int64_t n = pixels * part / parts; n < pixels * (part + 1) / parts; ++n)
+      FetchRows<kWrite>(from + n / width * row_stride + n % width * stride, 0, 1, features);
   }
 
   // Rows [first, first + rows) of `features` features, from planes to the output.
@@ -232,6 +271,7 @@ class PlanarConv final : public Conv {
   Taps taps_;
   const MicroTable<T>& micro_;
   Planes planes_;
+  bool fetches_ = false;       // what is copied next, and where it is stored
   int rank_ = 0, merged_ = 0;  // dimensions from merged_ on make a line
   int64_t groups_ = 1, features_ = 1, together_ = 1, group_blocks_ = 1, k_ = 1;
   int64_t rows_ = 1, chunks_ = 1;  // of the first dimension: a task's; tasks

@@ -195,6 +195,21 @@ TEST(Conv, SharesPanels) {
     }
 }
 
+// Patches that are read where they lie: windows that find nothing but padding, in part and as a whole; sums in several
+// pieces; an input and an output that are asked for ahead of time; narrow and short panels.
+TEST(Conv, ReadsPatchesWhereTheyLie) {
+  using enum ElementType;
+  for (Case c : std::vector<Case>{{2, 37, 40, 1, 1, {{14, 3, 1, 5, 5}, {15, 3, 1, 1, 1}}},
+                                  {1, 80, 70, 1, 1, {{9, 3, 1, 1, 2}, {5, 3, 1, 2, 2}, {7, 3, 1, 1, 1}}},
+                                  {3, 65, 33, 1, 1, {{90, 1, 1, 1, 0}, {31, 1}}},
+                                  {2, 24, 100, 1, 1, {{61, 5, 2, 3, 3, 1, 2}, {20, 3, 1, -1, 2}}},
+                                  {2, 140, 48, 2, 1, {{301, 5, 1, 2, 2, 1, 3}}}})
+    for (auto [type, result] : {std::pair{F32, F32}, {F64, F64}}) {
+      c.type = type, c.result = result;
+      Check(c, Order::ChannelsLast);
+    }
+}
+
 // Sums over images: long and short rows, more rows and columns than registers hold, strides, groups, padding around
 // all.
 TEST(Conv, KernelGradients) {

@@ -166,8 +166,8 @@ namespace {
 // How B is read, and with it the rest.
 //   Blocked: A and B are packed in blocks.
 //   Direct: B is read where it lies, a few rows at a time: there are few rows of A, so that packing it would be most of
-//     the work, or B is small enough for the cache and dense. Elements of another type are converted in strips on the
-//     way.
+//     the work, or B is small enough for the cache and dense (then rows of A are read where they lie, too). Elements of
+//     another type are converted in strips on the way.
 //   Strips: as Direct with so few rows of A that memory is all there is to wait for: B is read along its rows.
 //   Dots: few rows of A, and B is contiguous along k.
 //   Small: nothing is packed (but B if its columns are not contiguous), and a task takes many products of a batch.
@@ -212,8 +212,12 @@ class RealGemm final : public Gemm {
         } else {  // of half a million products
           const int64_t least = (int64_t{1} << 19) / (p.n * p.k);
           block_.mb = std::clamp(CeilDiv(p.m, 16), least, std::max(least, kDirectPanels / p.k));
+          // Of an even number of rows: panels may be short, but all tasks the same.
+          block_.mb = CeilDiv(p.m, CeilDiv(p.m, block_.mb));
         }
-        block_.mb = std::min(RoundUp(block_.mb, mr), RoundUp(p.m, mr));
+        a_in_place_ = !few && micro_.indirect[0] && p.a.type == ElementTypeOf<T>() && p.a.col_stride == 1 &&
+                      p.a.row_stride * static_cast<int64_t>(sizeof(T)) % kSetBytes != 0;
+        if (few) block_.mb = std::min(RoundUp(block_.mb, mr), RoundUp(p.m, mr));
         block_.nb = std::min(RoundUp(block_.nb, 4 * nr), RoundUp(p.n, nr));
         block_.kb = std::min<int64_t>(few ? 512 : p.k, p.k);
         // Eight rows at a distance of pages are what the cache holds. The more rows of A, the more it costs to add to
@@ -292,7 +296,10 @@ class RealGemm final : public Gemm {
   bool blocked() const { return strategy_ == Strategy::Blocked; }
 
  private:
-  static constexpr int64_t kFewPanels = 3;    // of rows of A
+  static constexpr int64_t kFewPanels = 3;  // of rows of A
+  static constexpr int64_t kMostRows = 16;  // of a panel
+  // Rows at such distances meet in the same few lines of the first-level cache.
+  static constexpr int64_t kSetBytes = 4096;
   static constexpr int64_t kRowBytes = 1024;  // of B's rows, at least, that a task reads
   // Of a strip's rows where memory is waited for: shorter ones miss the translation cache each.
   static constexpr int64_t kPageBytes = 4096;
@@ -368,7 +375,7 @@ class RealGemm final : public Gemm {
     const int64_t stride = direct >= 0 ? direct : RoundUp(cols, nr);
     for (int64_t k0 = 0; k0 < p_.k; k0 += block_.kb) {
       const int64_t kc = std::min(block_.kb, p_.k - k0), a_units = CeilDiv(kc, group);
-      for (int64_t i = 0; i < rows; i += mr) {
+      for (int64_t i = 0; i < rows && !a_in_place_; i += mr) {
         const int64_t height = std::min(mr, rows - i);
         PackA(a, m0 + i, height, k0, kc, height, a_panels + i * a_units);
       }
@@ -391,8 +398,16 @@ class RealGemm final : public Gemm {
             PackB(b, n0 + j, std::min(width, cols - j), k0 + p, piece, width, strip);
           }
           const auto& kernels = narrow ? micro_.narrow : micro_.kernel;
+          const auto& indirect = narrow ? micro_.narrow_indirect : micro_.indirect;
           for (int64_t i = 0; i < rows; i += mr) {
             const int64_t height = std::min(mr, rows - i);
+            if (a_in_place_) {
+              const T* lines[kMostRows];
+              for (int64_t r = 0; r < height; ++r)
+                lines[r] = reinterpret_cast<const T*>(a) + (m0 + i + r) * p_.a.row_stride + k0 + p;
+              indirect[height - 1](1, piece, lines, panel, panel_stride, to + i * stride + j, stride, k0 + p > 0);
+              continue;
+            }
             if (fetches_c_ && direct >= 0 && k0 + p == 0) FetchRows<true>(to + i * stride + j, stride, height, width);
             kernels[height - 1](units, a_panels + i * a_units + p / group * height, panel, panel_stride,
                                 to + i * stride + j, stride, k0 + p > 0);
@@ -452,6 +467,7 @@ class RealGemm final : public Gemm {
   const MicroTable<T>& micro_;
   Strategy strategy_ = Strategy::Blocked;
   bool typed_ = false;                          // B needs no conversion
+  bool a_in_place_ = false;                     // A is not packed
   bool fetches_b_ = false, fetches_c_ = false;  // ahead
   BlockShape block_;
   int64_t down_ = 1, across_ = 1;

@@ -11,13 +11,15 @@ namespace {
 constexpr int64_t kLeastProducts = int64_t{1} << 22;  // below, waiting for each other costs more than packing twice
 constexpr int64_t kTaskProducts = int64_t{1} << 18;   // of a task, at least
 constexpr int64_t kTasks = 32;                        // enough to be even among threads
-constexpr int64_t kPieces = 16;                       // of what is packed for all, at least where it is large
-constexpr int64_t kStripRows = 8;                     // along k: what the cache holds at distances of pages
-constexpr int64_t kBlockUnits = 2048;                 // along k
-constexpr int64_t kFetchedUnits = 256;                // along k, of what is fetched ahead
+constexpr int64_t kEvenTasks = 8;
+constexpr int64_t kPieces = 16;         // of what is packed for all, at least where it is large
+constexpr int64_t kStripRows = 8;       // along k: what the cache holds at distances of pages
+constexpr int64_t kBlockUnits = 2048;   // along k
+constexpr int64_t kFetchedUnits = 256;  // along k, of what is fetched ahead
 constexpr int64_t kFewRows = 128;
-constexpr int64_t kFewRowsUnits = 128;  // along k, of columns that are fetched ahead for them
-constexpr int64_t kOwnBytes = 3 << 18;  // a task's panels: most of the second-level cache
+constexpr int64_t kFewRowsUnits = 128;     // along k, of columns that are fetched ahead for them
+constexpr int64_t kCachedBytes = 1 << 20;  // of C, that may still lie in the second-level cache
+constexpr int64_t kOwnBytes = 3 << 18;     // a task's panels: most of the second-level cache
 
 // sums += seeds; integers wrap.
 template <class T>
@@ -57,6 +59,7 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   kb_ = RoundUp(CeilDiv(p_.k, k_blocks_), 4 * group);
   k_blocks_ = CeilDiv(p_.k, kb_);
   k_units_ = CeilDiv(p_.k, group);
+  fetches_c_ = p_.batch * p_.outer * p_.m * p_.n * Bytes(p_.c) > kCachedBytes;
   own_ = shares_a_ ? p_.n : p_.m;
   own_width_ = shares_a_ ? micro.nr : micro.mr;
   shared_width_ = shares_a_ ? micro.mr : micro.nr;
@@ -80,6 +83,11 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   const int64_t even = CeilDiv(panels * batches_ * p_.outer, kTasks);
   per_task_ = std::min(std::max({even, worth, least}), held) * own_width_;
   blocks_ = CeilDiv(own_, per_task_);
+  // Rows go evenly: the last panel of a task may be shorter, but two, four or eight threads end at the same time.
+  if (!shares_a_) {
+    if (blocks_ > kEvenTasks) blocks_ = RoundUp(blocks_, kEvenTasks);
+    per_task_ = CeilDiv(own_, blocks_);
+  }
   const bool shared_across = shares_a_ ? p_.a_across : p_.b_across;
   piece_ = std::clamp<int64_t>(chunk_ / shared_width_ * batches_ * k_blocks_ / kPieces, shared_across ? 4 : 1, 16) *
            shared_width_;
@@ -204,8 +212,10 @@ template <class T>
 typename Panels<T>::Part Panels<T>::PartOf(int64_t number, int64_t task) const {
   const Round round = RoundOf(number);
   if (task / blocks_ / p_.outer >= round.batches) return {};
-  const int64_t product = round.batch * p_.outer + task / blocks_, first = task % blocks_ * per_task_;
-  const int64_t own = std::min(per_task_, own_ - first), shared = round.end - round.begin;
+  const int64_t product = round.batch * p_.outer + task / blocks_, block = task % blocks_;
+  const int64_t first = shares_a_ ? block * per_task_ : block * own_ / blocks_;
+  const int64_t end = shares_a_ ? std::min(first + per_task_, own_) : (block + 1) * own_ / blocks_;
+  const int64_t own = end - first, shared = round.end - round.begin;
   if (shares_a_) return {product, round.begin, shared, first, own};
   return {product, first, own, round.begin, shared};
 }
@@ -272,8 +282,9 @@ void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, const 
       int64_t stride = nr, done = 0;
       if (keeps_sums_) {
         to = memory.sums + i * sums_stride + j, stride = sums_stride;
-      } else if (units <= kSumUnits && direct >= 0) {
+      } else if (direct >= 0) {
         to = AddressIn<T>(c, m0 + i, n0 + j), stride = direct;
+        if (fetches_c_) FetchRows<true>(to, stride, height, width);
       }
       bool accumulate = k0 > 0 && to != memory.tile;
       if (biased && accumulate) {

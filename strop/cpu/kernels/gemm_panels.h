@@ -106,7 +106,7 @@ class Panels {
 
   PanelProblem p_;
   const MicroTable<T>& micro_;
-  bool shares_a_ = false, keeps_sums_ = false, fetches_ = false;
+  bool shares_a_ = false, keeps_sums_ = false, fetches_ = false, fetches_c_ = false;
   int64_t kb_ = 0, k_blocks_ = 0, k_units_ = 0;
   int64_t own_width_ = 0, shared_width_ = 0;  // of panels
   int64_t own_ = 0, per_task_ = 0, blocks_ = 0;

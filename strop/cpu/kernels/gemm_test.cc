@@ -185,6 +185,8 @@ TEST(Gemm, SkinnyAndSmall) {
                                                               {25, 130, 70},
                                                               {36, 47, 129},
                                                               {300, 16, 16},
+                                                              {523, 64, 61},
+                                                              {101, 15, 1024},
                                                               {64, 64, 1}})
       for (int bits = 0; bits < 8; ++bits)
         Check({2, m, n, k, a, b, c, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0});
