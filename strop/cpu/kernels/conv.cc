@@ -269,9 +269,7 @@ class GemmConv final : public Conv {
     const StoreTarget c = operands.Target(product, m0, rows, static_cast<uint8_t*>(scratch) + TableBytes());
     const T* input = static_cast<const T*>(call.input) + InputOffset(product / outer_);
     const auto fill = [&](int64_t i) {
-      const int64_t height = std::min(mr, rows - i);
-      if (!FillTable(product % outer_ * positions_ + m0 + i, height, input, table + i * taps_.count))
-        MarkEmpty(height, table + i * taps_.count);
+      FillTable(product % outer_ * positions_ + m0 + i, std::min(mr, rows - i), input, table + i * taps_.count);
     };
     const auto block = [&](int64_t i, int64_t j) {
       const int64_t height = std::min(mr, rows - i), width = std::min(nr, cols - j);
@@ -282,17 +280,9 @@ class GemmConv final : public Conv {
       T* to = direct >= 0 ? AddressIn<T>(c, m0 + i, n0 + j) : tile;
       if (direct >= 0 && fetches_c_) FetchRows<true>(to, direct, height, width);
       const T* b = panels_->SharedPanel(call.shared, task, j);
-      const T* const* at = table + i * taps_.count;
-      bool accumulate = false;
-      for (int64_t tap = 0, taps; tap < taps_.count; tap += taps) {
-        const int64_t most = std::min(taps_at_once, taps_.count - tap);
-        for (taps = 0; taps < most && at[(tap + taps) * height];) ++taps;
-        if (taps > 0 || (!accumulate && tap + 1 == taps_.count))
-          kernel(taps, features, at + tap * height, b + tap * features * nr, nr, to, direct >= 0 ? direct : nr,
-                 accumulate);
-        accumulate |= taps > 0;
-        if (taps == 0) ++taps;
-      }
+      for (int64_t tap = 0; tap < taps_.count; tap += taps_at_once)
+        kernel(std::min(taps_at_once, taps_.count - tap), features, table + i * taps_.count + tap * height,
+               b + tap * features * nr, nr, to, direct >= 0 ? direct : nr, tap > 0);
       if (direct < 0) StoreTile<T>(c, m0 + i, n0 + j, height, width, tile, nr, false);
     };
     // A kernel that the second-level cache holds is gone through for each panel of positions, whose patches then stay
@@ -397,14 +387,8 @@ class GemmConv final : public Conv {
     StoreTile<T>(c, m0, n0, rows, cols, sums, nr, false);
   }
 
-  // Taps that find nothing but zeros at all positions have nothing to add.
-  void MarkEmpty(int64_t count, const T** table) const {
-    for (int64_t tap = 0; tap < taps_.count; ++tap, table += count)
-      if (std::all_of(table, table + count, [this](const T* at) { return at == zeros_.data(); })) table[0] = nullptr;
-  }
-
-  // table[tap][v]: the features of that tap at position first + v. Do all of them lie inside?
-  bool FillTable(int64_t first, int64_t count, const T* input, const T** table) const {
+  // table[tap][v]: the features of that tap at position first + v.
+  void FillTable(int64_t first, int64_t count, const T* input, const T** table) const {
     Panel panel;
     Describe(first, count, panel);
     for (int64_t v = 0; v < count; ++v) {
@@ -426,7 +410,6 @@ class GemmConv final : public Conv {
         }
       }
     }
-    return panel.interior;
   }
 
   int64_t InputOffset(int64_t group) const {
