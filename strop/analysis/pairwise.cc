@@ -8,7 +8,7 @@ namespace {
 
 constexpr int64_t kMostOfShort = 8;    // elements
 constexpr int64_t kLongestGroup = 8;   // registers end
-constexpr int64_t kFewestGroups = 64;  // several vectors
+constexpr int64_t kFewestGroups = 16;  // a vector
 constexpr int64_t kLeastRatio = 16;    // elements of a pairwise array to those that it is made of
 
 int64_t ReducedElements(const Instruction& reduce) {
