@@ -1,0 +1,312 @@
+// Loops over batches of small matrices are computed with the batch innermost, so that lanes are members of the batch:
+//
+//   x: f32[64,6]  p: f32[64,6,6]                              x: f32[6,64]  p: f32[6,6,64]
+//   dot(p, x), lhs_batch_dims={0}, rhs_batch_dims={0}    ->   reduce(multiply(p, broadcast(x))), dimensions={1}
+//
+// What jax.vmap makes of a step over small matrices (filters, controllers, integrators) has products of a few elements
+// a side, one behind the other in memory: a product alone is too short for vectors, and reading every so manieth
+// element costs more than the arithmetic. From the products the batch's dimension is followed through everything that
+// keeps its members apart, in both directions, and through the loop's state, which is transposed once in front of the
+// loop and once behind it. What else needs a value as it was reads it transposed, in every trip: the pass does nothing
+// where that is more than the products themselves read and write.
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "strop/analysis/trip_count.h"
+#include "strop/ir/physical_shape.h"
+#include "strop/passes/batch_dimension.h"
+#include "strop/passes/effects.h"
+#include "strop/passes/inline.h"
+#include "strop/passes/pass.h"
+
+namespace strop {
+namespace {
+
+constexpr int64_t kFewestMembers = 16;  // of a batch: a vector
+constexpr int64_t kMostRows = 12;       // and columns; products of larger matrices fill vectors by themselves
+constexpr int64_t kFewestTrips = 8;     // that pay for the transposes around the loop
+
+bool IsPlain(const Instruction& i) {
+  return i.shape().IsArray() && i.shape().IsStatic() && i.control_predecessors().empty() &&
+         i.control_successors().empty() && !i.sharding();
+}
+
+bool ReadsElementsOnly(const Instruction& tuple) {
+  return !tuple.IsRoot() && std::all_of(tuple.uses().begin(), tuple.uses().end(),
+                                        [](const Use& u) { return u.user->op() == Op::GetTupleElement; });
+}
+
+// The batch's dimension in the operands, if that of the result is `d`, and a product is one of small matrices.
+std::optional<Dims> BatchOf(const Instruction& i, int64_t d) {
+  std::optional<Dims> dims = BatchDimsOfOperands(i, d);
+  if (!dims || i.op() != Op::Dot) return dims;
+  for (int64_t k = 0; k < 2; ++k) {
+    const Shape& shape = i.operand(k)->shape();
+    for (int64_t n = 0; n < shape.rank(); ++n)
+      if (n != (*dims)[static_cast<size_t>(k)] && shape.dim(n) > kMostRows) return std::nullopt;
+  }
+  return dims;
+}
+
+// A batch of products of small matrices.
+bool IsSeed(const Instruction& i) {
+  return i.op() == Op::Dot && IsPlain(i) && i.attrs<DotAttrs>().lhs_batch.size() == 1 &&
+         i.shape().dim(0) >= kFewestMembers && BatchOf(i, 0);
+}
+
+// One loop.
+class Turner {
+ public:
+  explicit Turner(Instruction* loop)
+      : loop_(loop), body_(loop->body()), state_(body_->parameter(0)), next_(body_->root()) {}
+
+  bool Run() {
+    bool any = false;
+    for (Instruction* i : body_->instructions()) {
+      if (!IsSeed(*i) || (any && i->shape().dim(0) != members_)) continue;
+      any = true;
+      members_ = i->shape().dim(0);
+      Add(i, 0);
+    }
+    if (!any) return false;
+    for (size_t n = 0; n < found_.size(); ++n) Spread(found_[n]);
+    FindTurnedState();
+    if (BytesTransposed() > BytesOfProducts()) return false;
+    Rewrite();
+    return true;
+  }
+
+ private:
+  // ---- which values have a batch, and where
+
+  bool Has(const Instruction* i) const { return place_.contains(i); }
+  int64_t StateRead(const Instruction* i) const {
+    return i->op() == Op::GetTupleElement && i->operand(0) == state_ ? i->tuple_index() : -1;
+  }
+
+  void Add(Instruction* i, int64_t d) {
+    if (Has(i) || !IsPlain(*i) || i->shape().dim(d) != members_) return;
+    const int64_t k = StateRead(i);
+    if (k >= 0 ? !MayTurn(k) : !BatchOf(*i, d).has_value()) return;
+    if (k < 0 && i->op() != Op::Iota && i->operand_count() == 0) return;
+    place_.emplace(i, d);
+    found_.push_back(i);
+  }
+
+  void Spread(Instruction* i) {
+    const int64_t d = place_.at(i), state = StateRead(i);
+    if (state >= 0) {
+      Add(next_->operand(state), d);
+    } else {
+      const Dims dims = *BatchOf(*i, d);
+      for (size_t k = 0; k < dims.size(); ++k)
+        if (dims[k] >= 0) Add(i->operand(static_cast<int64_t>(k)), dims[k]);
+    }
+    const std::vector<Use> uses(i->uses().begin(), i->uses().end());
+    for (const Use& use : uses) {
+      if (use.user == next_) {
+        for (Instruction* read : Reads(use.operand_number)) Add(read, d);
+      } else if (IsPlain(*use.user)) {
+        for (int64_t to = 0; to < use.user->shape().rank(); ++to) {
+          const std::optional<Dims> dims = BatchOf(*use.user, to);
+          if (dims && (*dims)[use.operand_number] == d) Add(use.user, to);
+        }
+      }
+    }
+  }
+
+  std::vector<Instruction*> Reads(int64_t k) const {
+    std::vector<Instruction*> reads;
+    for (const Use& use : state_->uses())
+      if (use.user->tuple_index() == k) reads.push_back(use.user);
+    return reads;
+  }
+
+  // May element k of the loop's state lie otherwise? The condition must not read it.
+  bool MayTurn(int64_t k) const {
+    const auto& uses = loop_->condition()->parameter(0)->uses();
+    return std::none_of(uses.begin(), uses.end(), [&](const Use& use) { return use.user->tuple_index() == k; });
+  }
+
+  // Elements of the state that have the batch where they are read, or where they are made if nothing reads them.
+  void FindTurnedState() {
+    turned_.assign(static_cast<size_t>(next_->operand_count()), -1);
+    for (int64_t k = 0; k < next_->operand_count(); ++k) {
+      const std::vector<Instruction*> reads = Reads(k);
+      const Instruction* from = reads.empty() ? next_->operand(k) : reads[0];
+      if (!Has(from) || !MayTurn(k)) continue;
+      const int64_t d = place_.at(from);
+      const auto agrees = [&](const Instruction* read) { return Has(read) && place_.at(read) == d; };
+      if (std::all_of(reads.begin(), reads.end(), agrees)) turned_[static_cast<size_t>(k)] = d;
+    }
+    for (Instruction* read : found_)
+      if (const int64_t k = StateRead(read); k >= 0 && turned_[static_cast<size_t>(k)] < 0) place_.erase(read);
+  }
+
+  // ---- what it costs
+
+  // The dimension of operand k of `user` that is its batch; -1: the user reads it as it is.
+  int64_t BatchDim(const Instruction& user, int64_t k) const {
+    if (&user == next_) return turned_[static_cast<size_t>(k)];
+    if (!Has(&user) || StateRead(&user) >= 0) return -1;
+    return (*BatchOf(user, place_.at(&user)))[static_cast<size_t>(k)];
+  }
+
+  // By transposes in every trip. Of constants they are computed at once.
+  int64_t BytesTransposed() const {
+    int64_t bytes = 0;
+    for (const Instruction* i : body_->instructions()) {
+      if (!i->shape().IsArray() || i->IsConstant()) continue;
+      const int64_t place = Has(i) ? place_.at(i) : -1;
+      const bool is_free = place < 0 && i->op() == Op::Broadcast && i->operand(0)->shape().IsScalar();
+      const bool moves = std::any_of(i->uses().begin(), i->uses().end(),
+                                     [&](const Use& use) { return BatchDim(*use.user, use.operand_number) != place; });
+      if (moves && !is_free) bytes = SaturatingAdd(bytes, i->shape().byte_size());
+    }
+    return bytes;
+  }
+
+  int64_t BytesOfProducts() const {
+    int64_t bytes = 0;
+    for (const Instruction* i : found_)
+      if (i->op() == Op::Dot)
+        bytes += i->shape().byte_size() + i->operand(0)->shape().byte_size() + i->operand(1)->shape().byte_size();
+    return bytes;
+  }
+
+  // ---- doing it
+
+  // `x` with dimension `d` innermost, or as it was (d < 0), before its users.
+  Instruction* In(Instruction* x, int64_t d) {
+    const int64_t place = Has(x) ? place_.at(x) : -1;
+    if (place == d && d >= 0) return made_.at(x);
+    if (place < 0 && d < 0) return x;
+    const auto key = std::make_pair(x, d);
+    const auto known = std::find_if(moved_.begin(), moved_.end(), [&](const auto& m) { return m.first == key; });
+    if (known != moved_.end()) return known->second;
+    const int64_t rank = x->shape().rank();
+    Builder b(body_);
+    b.set_insert_before(x->next());
+    b.set_metadata(x->shared_metadata());
+    Instruction* as_it_was = place < 0 ? x : d < 0 ? nullptr : In(x, -1);
+    Instruction* moved = as_it_was ? b.Transpose(as_it_was, WithInnermost(rank, d))
+                                   : b.Transpose(made_.at(x), InversePermutation(WithInnermost(rank, place)));
+    moved_.push_back({key, moved});
+    return moved;
+  }
+
+  void Rewrite() {
+    const Shape shape = TurnState();
+    state_->set_shape(shape);
+    loop_->condition()->parameter(0)->set_shape(shape);
+    const std::vector<Instruction*> all = body_->PostOrder();
+    for (Instruction* i : all) {
+      if (!Has(i)) continue;
+      Builder b(body_);
+      b.set_insert_before(i->next());
+      b.set_metadata(i->shared_metadata());
+      const int64_t k = StateRead(i);
+      Instruction* made = k >= 0 ? b.GetTupleElement(state_, k)
+                                 : WithBatchInnermost(b, *i, place_.at(i),
+                                                      [&](int64_t n) { return In(i->operand(n), BatchDim(*i, n)); });
+      made_.emplace(i, made);
+    }
+    for (Instruction* i : all) {
+      if (!Has(i)) continue;
+      const std::vector<Use> uses(i->uses().begin(), i->uses().end());
+      for (const Use& use : uses)
+        if (use.user != next_ && !Has(use.user) && !IsOurs(use.user))
+          use.user->SetOperand(use.operand_number, In(i, -1));
+    }
+    TurnNext(shape);
+    for (size_t n = all.size(); n-- > 0;)
+      if (Has(all[n]) && all[n]->use_count() == 0) body_->Remove(all[n]);
+    body_->SortTopologically();
+    loop_->parent()->SortTopologically();
+  }
+  bool IsOurs(const Instruction* i) const {
+    return std::any_of(moved_.begin(), moved_.end(), [&](const auto& m) { return m.second == i; });
+  }
+
+  // Transposes in front of the loop and behind it; returns the state's new shape.
+  Shape TurnState() {
+    Builder before(loop_->parent()), after(loop_->parent());
+    before.set_insert_before(loop_);
+    before.set_metadata(loop_->shared_metadata());
+    after.set_insert_before(loop_->next());
+    after.set_metadata(loop_->shared_metadata());
+    std::vector<Instruction*> initial;
+    for (size_t k = 0; k < turned_.size(); ++k) {
+      Instruction* x = loop_->operand(0)->operand(static_cast<int64_t>(k));
+      initial.push_back(turned_[k] < 0 ? x : before.Transpose(x, WithInnermost(x->shape().rank(), turned_[k])));
+    }
+    const std::vector<Use> uses(loop_->uses().begin(), loop_->uses().end());
+    loop_->SetOperand(0, before.Tuple(initial));
+    loop_->set_shape(loop_->operand(0)->shape());
+    for (const Use& use : uses) {
+      const int64_t k = use.user->tuple_index(), d = turned_[static_cast<size_t>(k)];
+      if (d < 0) continue;
+      Instruction* turned = after.GetTupleElement(loop_, k);
+      Instruction* back = after.Transpose(turned, InversePermutation(WithInnermost(turned->shape().rank(), d)));
+      use.user->ReplaceAllUsesWith(back);
+    }
+    for (const Use& use : uses)
+      if (use.user->use_count() == 0 && !use.user->IsRoot()) loop_->parent()->Remove(use.user);
+    return loop_->shape();
+  }
+
+  void TurnNext(const Shape& shape) {
+    std::vector<Instruction*> next;
+    for (int64_t k = 0; k < next_->operand_count(); ++k)
+      next.push_back(In(next_->operand(k), turned_[static_cast<size_t>(k)]));
+    Instruction* root = body_->Add(Op::Tuple, shape, next, NoAttrs{});
+    root->CopyExtrasFrom(*next_);
+    body_->set_root(root);
+    body_->Remove(next_);
+  }
+
+  Instruction* loop_;
+  Computation* body_;
+  Instruction *state_, *next_;
+  int64_t members_ = 0;
+  std::unordered_map<const Instruction*, int64_t> place_;  // of the batch among the dimensions
+  std::vector<Instruction*> found_;                        // as they were
+  Dims turned_;                                            // of the state's elements the batch's dimension, or -1
+  std::unordered_map<const Instruction*, Instruction*> made_;
+  std::vector<std::pair<std::pair<Instruction*, int64_t>, Instruction*>> moved_;  // transposes
+};
+
+// Is everything about the loop's state explicit, and the loop's alone?
+bool IsFit(const Instruction& loop, const std::vector<int32_t>& callers) {
+  if (!loop.control_predecessors().empty() || !loop.control_successors().empty() || loop.sharding()) return false;
+  for (const Computation* c : {loop.condition(), loop.body()})
+    if (callers[static_cast<size_t>(c->id())] != 1 || !c->parameter(0)->shape().IsTuple() ||
+        !ReadsElementsOnly(*c->parameter(0)))
+      return false;
+  if (loop.operand(0)->op() != Op::Tuple || loop.body()->root()->op() != Op::Tuple || !ReadsElementsOnly(loop))
+    return false;
+  const std::optional<Counter> counter = FindCounter(loop);
+  return !counter || counter->trips >= kFewestTrips;
+}
+
+struct BatchInnermost final : Pass {
+  Result<bool> Run(Module& module, PassContext& context) override {
+    int64_t turned = 0;
+    const std::vector<int32_t> callers = CallerCounts(module);
+    for (Computation* c : module.PostOrder()) {  // inner loops first
+      std::vector<Instruction*> loops;
+      for (Instruction* i : c->instructions())
+        if (i->op() == Op::While && IsFit(*i, callers)) loops.push_back(i);
+      for (Instruction* loop : loops) turned += Turner(loop).Run();
+    }
+    context.Count("batch-innermost.loops", turned);
+    return turned > 0;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> MakeBatchInnermost() { return std::make_unique<BatchInnermost>(); }
+
+}  // namespace strop
