@@ -83,9 +83,49 @@ Instruction* ScatterOneWindow(Instruction* i, Builder& b) {
   return b.Make(Op::DynamicUpdateSlice, operands, NoAttrs{}, {}, nullptr);
 }
 
+// Each member of a batch replaces one of a few: selected, which vectors do for many members at a time.
+Instruction* ScatterOneOfFew(Instruction* i, Builder& b) {
+  constexpr int64_t kFew = 4, kMostSelected = 1 << 14;  // elements; of larger arrays only what is replaced is written
+  const ScatterAttrs& a = i->attrs<ScatterAttrs>();
+  const Instruction* root = i->called(0)->root();
+  if (i->operand_count() != 3 || a.input_batching_dims.empty() || a.scatter_dims_to_operand_dims.size() != 1 ||
+      !root->IsParameter() || root->parameter_number() != 1 || !i->shape().IsStatic())
+    return nullptr;
+  Instruction *operand = i->operand(0), *indices = i->operand(1), *updates = i->operand(2);
+  const Shape& shape = operand->shape();
+  const int64_t along = a.scatter_dims_to_operand_dims[0], rank = shape.rank();
+  const int64_t batch_rank = indices->shape().rank() - (a.index_vector_dim < indices->shape().rank() ? 1 : 0);
+  if (shape.dim(along) > kFew || shape.num_elements() > kMostSelected || Bits(Type(indices)) < 8 ||
+      !Contains(a.inserted_window_dims, along) || a.inserted_window_dims.size() != 1 ||
+      batch_rank != static_cast<int64_t>(a.input_batching_dims.size()))  // others could name an element twice
+    return nullptr;
+  // Where the dimensions of the indices, and those of the updates, stand in the operand.
+  Dims of_indices(batch_rank, -1), of_updates(updates->shape().rank(), -1), scattered;
+  for (size_t k = 0; k < a.input_batching_dims.size(); ++k) {
+    const int64_t d = a.scatter_indices_batching_dims[k];
+    of_indices[d > a.index_vector_dim ? d - 1 : d] = a.input_batching_dims[k];
+  }
+  size_t window = 0, member = 0;
+  for (int64_t d = 0; d < rank; ++d)
+    if (d != along && !Contains(a.input_batching_dims, d)) of_updates[a.update_window_dims[window++]] = d;
+  for (int64_t& d : of_updates)
+    if (d < 0) d = of_indices[member++];
+  for (size_t k = 0; k < of_updates.size(); ++k)
+    if (updates->shape().dim(static_cast<int64_t>(k)) != shape.dim(of_updates[k])) return nullptr;
+  if (!std::is_sorted(of_updates.begin(), of_updates.end()) || !std::is_sorted(of_indices.begin(), of_indices.end()))
+    return nullptr;
+  Int64Vector batch;
+  for (int64_t d : of_indices) batch.push_back(shape.dim(d));
+  Instruction* chosen = b.Broadcast(b.Reshape(indices, batch), shape.dims(), of_indices);
+  Instruction* number = b.Iota(Shape::Array(Type(indices), shape.dims()), along);
+  return b.Make(Op::Select, {b.Compare(chosen, number, CompareDirection::Eq),
+                             b.Broadcast(updates, shape.dims(), of_updates), operand});
+}
+
 constexpr Rule kRules[] = {
     {"scatter-of-nothing", Op::Scatter, &ScatterOfNothing},
     {"scatter-one-window", Op::Scatter, &ScatterOneWindow},
+    {"scatter-one-of-few", Op::Scatter, &ScatterOneOfFew},
 };
 
 }  // namespace
