@@ -14,9 +14,9 @@ int64_t NumberOf(int64_t k, int64_t rank, int64_t d) {
   return k == d ? rank - 1 : k - 1;
 }
 
-Shape Permuted(const Shape& shape, int64_t d) {
+Shape Permuted(const Shape& shape, int64_t d, int64_t members) {
   Int64Vector dims;
-  for (int64_t k : WithInnermost(shape.rank(), d)) dims.push_back(shape.dim(k));
+  for (int64_t k : WithInnermost(shape.rank(), d)) dims.push_back(k == d ? members : shape.dim(k));
   return Shape::Array(shape.type(), dims);
 }
 
@@ -56,7 +56,8 @@ std::optional<Dims> OfProduct(const Instruction& dot, int64_t d) {
 }
 
 // Both operands spread over [free of lhs..., free of rhs..., summed..., batch], multiplied, and summed.
-Instruction* Product(Builder& b, const Instruction& dot, const Dims& batch, Instruction* lhs, Instruction* rhs) {
+Instruction* Product(Builder& b, const Instruction& dot, const Dims& batch, int64_t members, Instruction* lhs,
+                     Instruction* rhs) {
   const DotAttrs& a = dot.attrs<DotAttrs>();
   const auto of_batch = [](int64_t d) { return d < 0 ? Dims{} : Dims{d}; };
   const Dims free_lhs = FreeDims(dot.operand(0)->shape(), of_batch(batch[0]), a.lhs_contracting),
@@ -69,8 +70,7 @@ Instruction* Product(Builder& b, const Instruction& dot, const Dims& batch, Inst
     summed.push_back(static_cast<int64_t>(sizes.size()));
     sizes.push_back(dot.operand(0)->shape().dim(k));
   }
-  const int64_t side = batch[0] >= 0 ? 0 : 1;
-  sizes.push_back(dot.operand(side)->shape().dim(batch[static_cast<size_t>(side)]));
+  sizes.push_back(members);
   const auto spread = [&](Instruction* x, const Instruction& original, int64_t d, const Dims& free, int64_t first_free,
                           const Dims& contracting) {
     const int64_t rank = original.shape().rank();
@@ -153,10 +153,10 @@ std::optional<Dims> BatchDimsOfOperands(const Instruction& i, int64_t d) {
   return dims;
 }
 
-Instruction* WithBatchInnermost(Builder& b, const Instruction& i, int64_t d,
+Instruction* WithBatchInnermost(Builder& b, const Instruction& i, int64_t d, int64_t members,
                                 const std::function<Instruction*(int64_t k)>& operand) {
   const Dims from = *BatchDimsOfOperands(i, d);
-  const Shape shape = Permuted(i.shape(), d);
+  const Shape shape = Permuted(i.shape(), d, members);
   const int64_t rank = shape.rank();
   std::vector<Instruction*> operands;
   for (int64_t k = 0; k < i.operand_count(); ++k) operands.push_back(operand(k));
@@ -190,7 +190,11 @@ Instruction* WithBatchInnermost(Builder& b, const Instruction& i, int64_t d,
       return b.Transpose(operands[0], permutation);
     }
     case Op::Reshape: return b.Reshape(operands[0], shape.dims());
-    case Op::Slice: return b.Make(Op::Slice, operands, SliceAttrs{in_order(i.attrs<SliceAttrs>().slice)}, {}, nullptr);
+    case Op::Slice: {
+      SliceDims slice = in_order(i.attrs<SliceAttrs>().slice);
+      slice.back() = {0, members, 1};
+      return b.Make(Op::Slice, operands, SliceAttrs{slice}, {}, nullptr);
+    }
     case Op::Pad: return b.Make(Op::Pad, operands, PadAttrs{in_order(i.attrs<PadAttrs>().padding)}, {}, nullptr);
     case Op::DynamicSlice:
     case Op::DynamicUpdateSlice: {
@@ -198,7 +202,9 @@ Instruction* WithBatchInnermost(Builder& b, const Instruction& i, int64_t d,
       const std::vector<Instruction*> ordered = in_order(std::vector<Instruction*>(starts, operands.end()));
       std::copy(ordered.begin(), ordered.end(), starts);
       if (i.op() == Op::DynamicUpdateSlice) return b.Make(i.op(), operands, i.any_attrs(), {}, nullptr);
-      return b.Make(i.op(), operands, DynamicSliceAttrs{in_order(i.attrs<DynamicSliceAttrs>().sizes)}, {}, nullptr);
+      Dims sizes = in_order(i.attrs<DynamicSliceAttrs>().sizes);
+      sizes.back() = members;
+      return b.Make(i.op(), operands, DynamicSliceAttrs{sizes}, {}, nullptr);
     }
     case Op::Reverse:
     case Op::Concatenate: return b.Make(i.op(), operands, DimensionsAttrs{moved(i.dimensions())}, {}, nullptr);
@@ -208,7 +214,7 @@ Instruction* WithBatchInnermost(Builder& b, const Instruction& i, int64_t d,
       std::sort(dims.begin(), dims.end());
       return b.Reduce(operands[0], operands[1], dims, i.to_apply());
     }
-    case Op::Dot: return Product(b, i, from, operands[0], operands[1]);
+    case Op::Dot: return Product(b, i, from, members, operands[0], operands[1]);
     default: return b.Make(i.op(), operands, i.any_attrs(), {}, &shape);
   }
 }

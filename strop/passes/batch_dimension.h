@@ -13,9 +13,9 @@ std::optional<Dims> BatchDimsOfOperands(const Instruction& i, int64_t d);
 // The dimensions of an array of that rank, `d` behind all others.
 Dims WithInnermost(int64_t rank, int64_t d);
 
-// `i` with the batch innermost in its result, whose dimension `d` it is. `operand` gives operand k so, or as it is if
-// that has no batch. Products become sums of multiplied arrays: lanes are members of the batch.
-Instruction* WithBatchInnermost(Builder& b, const Instruction& i, int64_t d,
+// `i` with the batch innermost in its result, whose dimension `d` it is, and of `members`. `operand` gives operand k
+// so, or as it is if that has no batch. Products become sums of multiplied arrays: lanes are members of the batch.
+Instruction* WithBatchInnermost(Builder& b, const Instruction& i, int64_t d, int64_t members,
                                 const std::function<Instruction*(int64_t k)>& operand);
 
 }  // namespace strop

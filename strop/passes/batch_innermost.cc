@@ -7,8 +7,9 @@
 // a side, one behind the other in memory: a product alone is too short for vectors, and reading every so manieth
 // element costs more than the arithmetic. From the products the batch's dimension is followed through everything that
 // keeps its members apart, in both directions, and through the loop's state, which is transposed once in front of the
-// loop and once behind it. What else needs a value as it was reads it transposed, in every trip: the pass does nothing
-// where that is more than the products themselves read and write.
+// loop and once behind it, and filled up to whole vectors with copies of the last member. What else needs a value as it
+// was reads it transposed, in every trip: the pass does nothing where that is more than the products themselves read
+// and write.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -23,7 +24,9 @@
 namespace strop {
 namespace {
 
-constexpr int64_t kFewestMembers = 16;  // of a batch: a vector
+constexpr int64_t kFewestMembers = 16;  // of a batch
+constexpr int64_t kVector = 16;         // members; a batch of others is filled up
+constexpr int64_t kWideVector = 64;     // of larger batches: sums are made of four vectors at a time
 constexpr int64_t kMostRows = 12;       // and columns; products of larger matrices fill vectors by themselves
 constexpr int64_t kFewestTrips = 8;     // that pay for the transposes around the loop
 
@@ -70,6 +73,8 @@ class Turner {
       Add(i, 0);
     }
     if (!any) return false;
+    const int64_t vector = members_ <= 2 * kVector ? kVector : kWideVector;
+    padded_ = (members_ + vector - 1) / vector * vector;
     for (size_t n = 0; n < found_.size(); ++n) Spread(found_[n]);
     FindTurnedState();
     if (BytesTransposed() > BytesOfProducts()) return false;
@@ -177,6 +182,35 @@ class Turner {
 
   // ---- doing it
 
+  // `x` with dimension `d` innermost, and back.
+  Instruction* Turned(Builder& b, Instruction* x, int64_t d) const {
+    const int64_t rank = x->shape().rank();
+    x = b.Transpose(x, WithInnermost(rank, d));
+    if (padded_ == members_) return x;
+    Dims start(static_cast<size_t>(rank), 0), limit(x->shape().dims().begin(), x->shape().dims().end());
+    start.back() = members_ - 1;
+    Instruction* last = b.Slice(x, start, limit, Dims(static_cast<size_t>(rank), 1));
+    Int64Vector one, others;
+    Dims to;
+    for (int64_t k = 0; k + 1 < rank; ++k) {
+      one.push_back(x->shape().dim(k));
+      to.push_back(k);
+    }
+    others = one;
+    others.push_back(padded_ - members_);
+    last = b.Broadcast(b.Reshape(last, one), others, to);
+    return b.Make(Op::Concatenate, {x, last}, DimensionsAttrs{{rank - 1}});
+  }
+  Instruction* Back(Builder& b, Instruction* x, int64_t d) const {
+    const int64_t rank = x->shape().rank();
+    if (padded_ != members_) {
+      Dims limit(x->shape().dims().begin(), x->shape().dims().end());
+      limit.back() = members_;
+      x = b.Slice(x, Dims(static_cast<size_t>(rank), 0), limit, Dims(static_cast<size_t>(rank), 1));
+    }
+    return b.Transpose(x, InversePermutation(WithInnermost(rank, d)));
+  }
+
   // `x` with dimension `d` innermost, or as it was (d < 0), before its users.
   Instruction* In(Instruction* x, int64_t d) {
     const int64_t place = Has(x) ? place_.at(x) : -1;
@@ -185,13 +219,10 @@ class Turner {
     const auto key = std::make_pair(x, d);
     const auto known = std::find_if(moved_.begin(), moved_.end(), [&](const auto& m) { return m.first == key; });
     if (known != moved_.end()) return known->second;
-    const int64_t rank = x->shape().rank();
     Builder b(body_);
     b.set_insert_before(x->next());
     b.set_metadata(x->shared_metadata());
-    Instruction* as_it_was = place < 0 ? x : d < 0 ? nullptr : In(x, -1);
-    Instruction* moved = as_it_was ? b.Transpose(as_it_was, WithInnermost(rank, d))
-                                   : b.Transpose(made_.at(x), InversePermutation(WithInnermost(rank, place)));
+    Instruction* moved = d < 0 ? Back(b, made_.at(x), place) : Turned(b, place < 0 ? x : In(x, -1), d);
     moved_.push_back({key, moved});
     return moved;
   }
@@ -208,7 +239,7 @@ class Turner {
       b.set_metadata(i->shared_metadata());
       const int64_t k = StateRead(i);
       Instruction* made = k >= 0 ? b.GetTupleElement(state_, k)
-                                 : WithBatchInnermost(b, *i, place_.at(i),
+                                 : WithBatchInnermost(b, *i, place_.at(i), padded_,
                                                       [&](int64_t n) { return In(i->operand(n), BatchDim(*i, n)); });
       made_.emplace(i, made);
     }
@@ -239,7 +270,7 @@ class Turner {
     std::vector<Instruction*> initial;
     for (size_t k = 0; k < turned_.size(); ++k) {
       Instruction* x = loop_->operand(0)->operand(static_cast<int64_t>(k));
-      initial.push_back(turned_[k] < 0 ? x : before.Transpose(x, WithInnermost(x->shape().rank(), turned_[k])));
+      initial.push_back(turned_[k] < 0 ? x : Turned(before, x, turned_[k]));
     }
     const std::vector<Use> uses(loop_->uses().begin(), loop_->uses().end());
     loop_->SetOperand(0, before.Tuple(initial));
@@ -247,9 +278,7 @@ class Turner {
     for (const Use& use : uses) {
       const int64_t k = use.user->tuple_index(), d = turned_[static_cast<size_t>(k)];
       if (d < 0) continue;
-      Instruction* turned = after.GetTupleElement(loop_, k);
-      Instruction* back = after.Transpose(turned, InversePermutation(WithInnermost(turned->shape().rank(), d)));
-      use.user->ReplaceAllUsesWith(back);
+      use.user->ReplaceAllUsesWith(Back(after, after.GetTupleElement(loop_, k), d));
     }
     for (const Use& use : uses)
       if (use.user->use_count() == 0 && !use.user->IsRoot()) loop_->parent()->Remove(use.user);
@@ -269,7 +298,7 @@ class Turner {
   Instruction* loop_;
   Computation* body_;
   Instruction *state_, *next_;
-  int64_t members_ = 0;
+  int64_t members_ = 0, padded_ = 0;
   std::unordered_map<const Instruction*, int64_t> place_;  // of the batch among the dimensions
   std::vector<Instruction*> found_;                        // as they were
   Dims turned_;                                            // of the state's elements the batch's dimension, or -1

@@ -18,7 +18,7 @@
 namespace strop {
 namespace {
 
-constexpr int64_t kMostElements = 16384;    // of a batch of matrices or right-hand sides
+constexpr int64_t kMostElements = 1 << 16;  // of a batch of matrices or right-hand sides
 constexpr int64_t kMostInstructions = 400;  // that one computation gets: those of a region are bounded
 
 enum class Kind : uint8_t { kLu, kCholesky, kSolve };
