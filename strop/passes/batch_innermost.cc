@@ -24,11 +24,12 @@
 namespace strop {
 namespace {
 
-constexpr int64_t kFewestMembers = 16;  // of a batch
-constexpr int64_t kVector = 16;         // members; a batch of others is filled up
-constexpr int64_t kWideVector = 64;     // of larger batches: sums are made of four vectors at a time
-constexpr int64_t kMostRows = 12;       // and columns; products of larger matrices fill vectors by themselves
-constexpr int64_t kFewestTrips = 8;     // that pay for the transposes around the loop
+constexpr int64_t kFewestMembers = 16;    // of a batch
+constexpr int64_t kVector = 16;           // members; a batch of others is filled up
+constexpr int64_t kWideVector = 64;       // of larger batches: sums are made of four vectors at a time
+constexpr int64_t kMostRows = 12;         // and columns; products of larger matrices fill vectors by themselves
+constexpr int64_t kCostOfTransposes = 4;  // beside the products that are computed of as much
+constexpr int64_t kFewestTrips = 8;       // that pay for the transposes around the loop
 
 bool IsPlain(const Instruction& i) {
   return i.shape().IsArray() && i.shape().IsStatic() && i.control_predecessors().empty() &&
@@ -58,6 +59,16 @@ bool IsSeed(const Instruction& i) {
          i.shape().dim(0) >= kFewestMembers && BatchOf(i, 0);
 }
 
+// One element of each matrix of a batch, or of each short vector (linear-algebra-expander, x[0]).
+bool IsElementOfMatrix(const Instruction& i) {
+  if (i.op() != Op::Slice || !IsPlain(i)) return false;
+  const Shape& from = i.operand(0)->shape();
+  if (from.rank() < 2 || from.dim(0) < kFewestMembers || i.shape().num_elements() != from.dim(0)) return false;
+  for (int64_t d = 1; d < from.rank(); ++d)
+    if (from.dim(d) > kMostRows) return false;
+  return i.shape().dim(0) == from.dim(0);
+}
+
 // One loop.
 class Turner {
  public:
@@ -67,7 +78,7 @@ class Turner {
   bool Run() {
     bool any = false;
     for (Instruction* i : body_->instructions()) {
-      if (!IsSeed(*i) || (any && i->shape().dim(0) != members_)) continue;
+      if ((!IsSeed(*i) && !IsElementOfMatrix(*i)) || (any && i->shape().dim(0) != members_)) continue;
       any = true;
       members_ = i->shape().dim(0);
       Add(i, 0);
@@ -77,7 +88,7 @@ class Turner {
     padded_ = (members_ + vector - 1) / vector * vector;
     for (size_t n = 0; n < found_.size(); ++n) Spread(found_[n]);
     FindTurnedState();
-    if (BytesTransposed() > BytesOfProducts()) return false;
+    if (SaturatingMultiply(BytesTransposed(), kCostOfTransposes) > BytesGained()) return false;
     Rewrite();
     return true;
   }
@@ -172,11 +183,16 @@ class Turner {
     return bytes;
   }
 
-  int64_t BytesOfProducts() const {
+  // What products, and slices and concatenations of elements that lie apart, read and write.
+  int64_t BytesGained() const {
     int64_t bytes = 0;
-    for (const Instruction* i : found_)
+    for (const Instruction* i : found_) {
+      if (!Has(i)) continue;
       if (i->op() == Op::Dot)
         bytes += i->shape().byte_size() + i->operand(0)->shape().byte_size() + i->operand(1)->shape().byte_size();
+      else if (IsElementOfMatrix(*i))
+        bytes += i->shape().byte_size();
+    }
     return bytes;
   }
 
