@@ -24,12 +24,16 @@
 namespace strop {
 namespace {
 
-constexpr int64_t kFewestMembers = 16;    // of a batch
-constexpr int64_t kVector = 16;           // members; a batch of others is filled up
-constexpr int64_t kWideVector = 64;       // of larger batches: sums are made of four vectors at a time
-constexpr int64_t kMostRows = 12;         // and columns; products of larger matrices fill vectors by themselves
-constexpr int64_t kCostOfTransposes = 4;  // beside the products that are computed of as much
-constexpr int64_t kFewestTrips = 8;       // that pay for the transposes around the loop
+constexpr int64_t kFewestMembers = 16;     // of a batch
+constexpr int64_t kVector = 16;            // members; a batch of others is filled up
+constexpr int64_t kWideVector = 64;        // of larger batches: sums are made of four vectors at a time
+constexpr int64_t kMostRows = 12;          // and columns; products of larger matrices fill vectors by themselves
+constexpr int64_t kCostOfTransposes = 16;  // beside the products that are computed of as much
+constexpr int64_t kThin = 4;               // of a product: rows, columns, or terms
+constexpr int64_t kMostThick = 3;          // beside what is gained
+constexpr int64_t kMostOfOneVector = 10;   // rows, columns and terms of others
+constexpr int64_t kMostBytesOfThick = 512 << 10;
+constexpr int64_t kFewestTrips = 8;  // that pay for the transposes around the loop
 
 bool IsPlain(const Instruction& i) {
   return i.shape().IsArray() && i.shape().IsStatic() && i.control_predecessors().empty() &&
@@ -88,7 +92,7 @@ class Turner {
     padded_ = (members_ + vector - 1) / vector * vector;
     for (size_t n = 0; n < found_.size(); ++n) Spread(found_[n]);
     FindTurnedState();
-    if (SaturatingMultiply(BytesTransposed(), kCostOfTransposes) > BytesGained()) return false;
+    if (!Pays()) return false;
     Rewrite();
     return true;
   }
@@ -183,17 +187,45 @@ class Turner {
     return bytes;
   }
 
-  // What products, and slices and concatenations of elements that lie apart, read and write.
-  int64_t BytesGained() const {
-    int64_t bytes = 0;
+  // Rows, columns and terms of each product: the least and the most of them.
+  std::pair<int64_t, int64_t> SidesOf(const Instruction& dot) const {
+    const DotAttrs& a = dot.attrs<DotAttrs>();
+    const Dims batch = *BatchOf(dot, place_.at(&dot));
+    int64_t sides[] = {1, 1}, summed = 1;
+    for (int64_t k = 0; k < 2; ++k) {
+      const Shape& shape = dot.operand(k)->shape();
+      const Dims& contracting = k == 0 ? a.lhs_contracting : a.rhs_contracting;
+      for (int64_t d = 0; d < shape.rank(); ++d)
+        if (d != batch[static_cast<size_t>(k)] &&
+            std::find(contracting.begin(), contracting.end(), d) == contracting.end())
+          sides[k] *= shape.dim(d);
+    }
+    for (int64_t d : a.lhs_contracting) summed *= dot.operand(0)->shape().dim(d);
+    return std::minmax({sides[0], sides[1], summed});
+  }
+
+  // Is what thin products, and slices of elements that lie apart, read and write much beside the rest? Products of
+  // which all sides are longer the library computes as well, member by member, and large ones better than a single
+  // vector does; where there are many, their rows should not leave the cache between the sums that read them.
+  bool Pays() const {
+    int64_t gained = 0, thick = 0;
     for (const Instruction* i : found_) {
       if (!Has(i)) continue;
-      if (i->op() == Op::Dot)
-        bytes += i->shape().byte_size() + i->operand(0)->shape().byte_size() + i->operand(1)->shape().byte_size();
-      else if (IsElementOfMatrix(*i))
-        bytes += i->shape().byte_size();
+      if (i->op() != Op::Dot) {
+        if (IsElementOfMatrix(*i)) gained = SaturatingAdd(gained, i->shape().byte_size());
+        continue;
+      }
+      int64_t bytes = i->shape().byte_size();
+      for (int64_t k = 0; k < 2; ++k) bytes = SaturatingAdd(bytes, i->operand(k)->shape().byte_size());
+      const auto [least, most] = SidesOf(*i);
+      const bool is_thick = least > kThin;
+      if (is_thick && (i->shape().byte_size() > kMostBytesOfThick || (padded_ == kVector && most > kMostOfOneVector)))
+        return false;
+      int64_t& sum = is_thick ? thick : gained;
+      sum = SaturatingAdd(sum, bytes);
     }
-    return bytes;
+    return SaturatingMultiply(BytesTransposed(), kCostOfTransposes) <= gained &&
+           thick <= SaturatingMultiply(gained, kMostThick);
   }
 
   // ---- doing it

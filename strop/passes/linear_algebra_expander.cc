@@ -115,13 +115,19 @@ std::optional<Problem> Read(const Instruction& i) {
   return problem ? problem : ReadCholesky(i);
 }
 
-// The largest order that is worth the code.
-int64_t MostOrder(Kind kind) { return kind == Kind::kLu ? 4 : 6; }
+// The largest order that is worth the code. The library factors many matrices side by side; the elements of not too
+// many lie beside each other in loops (batch-innermost).
+int64_t MostOrder(Kind kind, int64_t elements) {
+  constexpr int64_t kFewElements = 64, kManyElements = 9216;
+  if (elements > kManyElements) return 2;
+  return kind == Kind::kLu || elements > kFewElements ? 4 : 6;
+}
 
 bool IsSmall(const Instruction& i, const Problem& problem) {
   const int64_t matrices = i.operand(0)->shape().num_elements();
   const int64_t elements = problem.kind == Kind::kSolve ? std::max(matrices, i.shape().num_elements()) : matrices;
-  return problem.order >= 1 && problem.order <= MostOrder(problem.kind) && elements > 0 && elements <= kMostElements;
+  return problem.order >= 1 && problem.order <= MostOrder(problem.kind, matrices) && elements > 0 &&
+         elements <= kMostElements;
 }
 
 // Writes one problem.

@@ -6,7 +6,7 @@ namespace strop::simplify {
 namespace {
 
 constexpr int64_t kFew = 4;                 // more are found sooner than compared with
-constexpr int64_t kMostSelected = 1 << 14;  // elements; of larger arrays only what is picked is read
+constexpr int64_t kMostSelected = 1 << 15;  // elements; of larger arrays only what is picked is read
 
 // A gather of one window: gathers keep their windows inside the operand as dynamic slices do.
 Instruction* GatherOneWindow(Instruction* i, Builder& b) {
