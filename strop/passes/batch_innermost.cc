@@ -77,7 +77,7 @@ bool IsElementOfMatrix(const Instruction& i) {
 class Turner {
  public:
   explicit Turner(Instruction* loop)
-      : loop_(loop), body_(loop->body()), state_(body_->parameter(0)), next_(body_->root()) {}
+      : loop_(loop), body_(loop->body()), condition_(loop->condition()), next_(body_->root()) {}
 
   bool Run() {
     bool any = false;
@@ -98,18 +98,26 @@ class Turner {
   }
 
  private:
+  // Operands before users.
+  std::vector<Instruction*> All() const {
+    std::vector<Instruction*> all = body_->PostOrder();
+    const std::vector<Instruction*> condition = condition_->PostOrder();
+    all.insert(all.end(), condition.begin(), condition.end());
+    return all;
+  }
+
   // ---- which values have a batch, and where
 
   bool Has(const Instruction* i) const { return place_.contains(i); }
   int64_t StateRead(const Instruction* i) const {
-    return i->op() == Op::GetTupleElement && i->operand(0) == state_ ? i->tuple_index() : -1;
+    return i->op() == Op::GetTupleElement && i->operand(0)->IsParameter() ? i->tuple_index() : -1;
   }
 
   void Add(Instruction* i, int64_t d) {
     if (Has(i) || !IsPlain(*i) || i->shape().dim(d) != members_) return;
-    const int64_t k = StateRead(i);
-    if (k >= 0 ? !MayTurn(k) : !BatchOf(*i, d).has_value()) return;
-    if (k < 0 && i->op() != Op::Iota && i->operand_count() == 0) return;
+    const bool reads = StateRead(i) >= 0;
+    if (!reads && !BatchOf(*i, d)) return;
+    if (!reads && i->op() != Op::Iota && i->operand_count() == 0) return;
     place_.emplace(i, d);
     found_.push_back(i);
   }
@@ -118,6 +126,7 @@ class Turner {
     const int64_t d = place_.at(i), state = StateRead(i);
     if (state >= 0) {
       Add(next_->operand(state), d);
+      for (Instruction* read : Reads(state)) Add(read, d);
     } else {
       const Dims dims = *BatchOf(*i, d);
       for (size_t k = 0; k < dims.size(); ++k)
@@ -138,15 +147,10 @@ class Turner {
 
   std::vector<Instruction*> Reads(int64_t k) const {
     std::vector<Instruction*> reads;
-    for (const Use& use : state_->uses())
-      if (use.user->tuple_index() == k) reads.push_back(use.user);
+    for (const Computation* c : {body_, condition_})
+      for (const Use& use : c->parameter(0)->uses())
+        if (use.user->tuple_index() == k) reads.push_back(use.user);
     return reads;
-  }
-
-  // May element k of the loop's state lie otherwise? The condition must not read it.
-  bool MayTurn(int64_t k) const {
-    const auto& uses = loop_->condition()->parameter(0)->uses();
-    return std::none_of(uses.begin(), uses.end(), [&](const Use& use) { return use.user->tuple_index() == k; });
   }
 
   // Elements of the state that have the batch where they are read, or where they are made if nothing reads them.
@@ -155,7 +159,7 @@ class Turner {
     for (int64_t k = 0; k < next_->operand_count(); ++k) {
       const std::vector<Instruction*> reads = Reads(k);
       const Instruction* from = reads.empty() ? next_->operand(k) : reads[0];
-      if (!Has(from) || !MayTurn(k)) continue;
+      if (!Has(from)) continue;
       const int64_t d = place_.at(from);
       const auto agrees = [&](const Instruction* read) { return Has(read) && place_.at(read) == d; };
       if (std::all_of(reads.begin(), reads.end(), agrees)) turned_[static_cast<size_t>(k)] = d;
@@ -176,8 +180,8 @@ class Turner {
   // By transposes in every trip. Of constants they are computed at once.
   int64_t BytesTransposed() const {
     int64_t bytes = 0;
-    for (const Instruction* i : body_->instructions()) {
-      if (!i->shape().IsArray() || i->IsConstant()) continue;
+    for (const Instruction* i : All()) {
+      if (!i->shape().IsArray() || i->shape().rank() < 2 || i->IsConstant()) continue;
       const int64_t place = Has(i) ? place_.at(i) : -1;
       const bool is_free = place < 0 && i->op() == Op::Broadcast && i->operand(0)->shape().IsScalar();
       const bool moves = std::any_of(i->uses().begin(), i->uses().end(),
@@ -267,7 +271,7 @@ class Turner {
     const auto key = std::make_pair(x, d);
     const auto known = std::find_if(moved_.begin(), moved_.end(), [&](const auto& m) { return m.first == key; });
     if (known != moved_.end()) return known->second;
-    Builder b(body_);
+    Builder b(x->parent());
     b.set_insert_before(x->next());
     b.set_metadata(x->shared_metadata());
     Instruction* moved = d < 0 ? Back(b, made_.at(x), place) : Turned(b, place < 0 ? x : In(x, -1), d);
@@ -277,16 +281,15 @@ class Turner {
 
   void Rewrite() {
     const Shape shape = TurnState();
-    state_->set_shape(shape);
-    loop_->condition()->parameter(0)->set_shape(shape);
-    const std::vector<Instruction*> all = body_->PostOrder();
+    const std::vector<Instruction*> all = All();
+    for (Computation* c : {body_, condition_}) c->parameter(0)->set_shape(shape);
     for (Instruction* i : all) {
       if (!Has(i)) continue;
-      Builder b(body_);
+      Builder b(i->parent());
       b.set_insert_before(i->next());
       b.set_metadata(i->shared_metadata());
       const int64_t k = StateRead(i);
-      Instruction* made = k >= 0 ? b.GetTupleElement(state_, k)
+      Instruction* made = k >= 0 ? b.GetTupleElement(i->operand(0), k)
                                  : WithBatchInnermost(b, *i, place_.at(i), padded_,
                                                       [&](int64_t n) { return In(i->operand(n), BatchDim(*i, n)); });
       made_.emplace(i, made);
@@ -300,9 +303,8 @@ class Turner {
     }
     TurnNext(shape);
     for (size_t n = all.size(); n-- > 0;)
-      if (Has(all[n]) && all[n]->use_count() == 0) body_->Remove(all[n]);
-    body_->SortTopologically();
-    loop_->parent()->SortTopologically();
+      if (Has(all[n]) && all[n]->use_count() == 0) all[n]->parent()->Remove(all[n]);
+    for (Computation* c : {body_, condition_, loop_->parent()}) c->SortTopologically();
   }
   bool IsOurs(const Instruction* i) const {
     return std::any_of(moved_.begin(), moved_.end(), [&](const auto& m) { return m.second == i; });
@@ -344,8 +346,8 @@ class Turner {
   }
 
   Instruction* loop_;
-  Computation* body_;
-  Instruction *state_, *next_;
+  Computation *body_, *condition_;
+  Instruction* next_;
   int64_t members_ = 0, padded_ = 0;
   std::unordered_map<const Instruction*, int64_t> place_;  // of the batch among the dimensions
   std::vector<Instruction*> found_;                        // as they were
