@@ -193,14 +193,14 @@ void Interleave(const KernelBody& body, LoopSpace& space, Int64Vector& sizes) {
   space.lanes = std::min(space.lanes, RoundDownToPowerOfTwo(before));
 }
 
-// Vectors along the last factors, merged until they fill one; wide ones are several (`whole`: if rows consist of them).
-void VectorizeRows(LoopSpace& space, Int64Vector& sizes, bool wide, bool whole = false) {
+// Vectors along the last factors, merged until they fill one.
+void VectorizeRows(LoopSpace& space, Int64Vector& sizes, bool wide) {
   while (sizes.size() > 1 && sizes.back() < space.lanes) {
     const int64_t inner = sizes.back();
     sizes.pop_back();
     sizes.back() *= inner;
   }
-  if (wide && sizes.back() >= 4 * space.lanes && (!whole || sizes.back() % (4 * space.lanes) == 0)) space.lanes *= 4;
+  if (wide && sizes.back() >= 4 * space.lanes) space.lanes *= 4;
   space.lanes = std::min(space.lanes, std::max(1, RoundDownToPowerOfTwo(sizes.back())));
 }
 
@@ -273,9 +273,7 @@ LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes) {
     if (space.interleaved == 1 && !columns && !space.whole_rows)
       WidenForLongChains(body, vector_bytes, sizes.back(), space);
     space.backwards = space.interleaved == 1 && !columns && !space.whole_rows && ReadsBackwards(body);
-    const bool brief = std::all_of(body.roots.begin(), body.roots.end(),
-                                   [](const Instruction* r) { return r->op() != Op::Reduce || IsShortReduce(*r); });
-    VectorizeRows(space, sizes, (columns && space.interleaved == 1) || trips, brief && !trips);
+    VectorizeRows(space, sizes, (columns && space.interleaved == 1) || trips);
   }
   SetRows(space, sizes);
   return space;
