@@ -8,7 +8,7 @@
 // element costs more than the arithmetic. From the products the batch's dimension is followed through everything that
 // keeps its members apart, in both directions, and through the loop's state, which is transposed once in front of the
 // loop and once behind it, and filled up to whole vectors with copies of the last member. What else needs a value as it
-// was reads it transposed, in every trip: the pass does nothing where that is more than the products themselves read
+// was reads it transposed, in every trip: the pass does nothing where that is not little beside what the products read
 // and write.
 #include <algorithm>
 #include <unordered_map>
