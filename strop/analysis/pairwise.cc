@@ -8,8 +8,8 @@ namespace {
 
 constexpr int64_t kMostOfShort = 8;    // elements
 constexpr int64_t kLongestGroup = 8;   // registers end
-constexpr int64_t kFewestGroups = 64;  // several vectors
-constexpr int64_t kLeastRatio = 16;    // elements of a pairwise array to those that it is made of
+constexpr int64_t kFewestGroups = 12;  // most of a vector
+constexpr int64_t kLeastRatio = 12;    // elements of a pairwise array to those that it is made of
 
 int64_t ReducedElements(const Instruction& reduce) {
   int64_t n = 1;

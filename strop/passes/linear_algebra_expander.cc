@@ -18,7 +18,7 @@
 namespace strop {
 namespace {
 
-constexpr int64_t kMostElements = 16384;    // of a batch of matrices or right-hand sides
+constexpr int64_t kMostElements = 1 << 16;  // of a batch of matrices or right-hand sides
 constexpr int64_t kMostInstructions = 400;  // that one computation gets: those of a region are bounded
 
 enum class Kind : uint8_t { kLu, kCholesky, kSolve };
@@ -115,13 +115,12 @@ std::optional<Problem> Read(const Instruction& i) {
   return problem ? problem : ReadCholesky(i);
 }
 
-// The largest order that is worth the code. Many matrices the library factors side by side; their elements lie apart in
-// memory, so that vectors over the batch pay for the smallest only (Kalman filters, 64 by vmap, 3x3: 1.3 times as
-// long).
+// The largest order that is worth the code. The library factors many matrices side by side; the elements of not too
+// many lie beside each other in loops (batch-innermost).
 int64_t MostOrder(Kind kind, int64_t elements) {
-  constexpr int64_t kFewElements = 64;
-  if (elements > kFewElements) return 2;
-  return kind == Kind::kLu ? 4 : 6;
+  constexpr int64_t kFewElements = 64, kManyElements = 9216;
+  if (elements > kManyElements) return 2;
+  return kind == Kind::kLu || elements > kFewElements ? 4 : 6;
 }
 
 bool IsSmall(const Instruction& i, const Problem& problem) {

@@ -9,6 +9,12 @@
 //   body: %x = f32[1,16,128] dynamic-slice(%xs, %i, 0, 0)        before the loop: %p = f32[200,16,512] dot(%xs, %w)
 //         %d = f32[16,512] dot(reshape(%x), %w)                  body: reshape(dynamic-slice(%p, %i, 0, 0))
 //
+// Rows of a few numbers that are spread and summed within (distances of points to centres) are transposed in front of
+// the loop: lanes are rows, and would read every so manieth number in each trip.
+//
+//   body: %b = f32[2000,10,8] broadcast(%x), dimensions={0,2}       before the loop: %t = f32[8,2000] transpose(%x)
+//         %r = f32[2000,10] reduce(f(%b), 0), dimensions={2}        body: %b = broadcast(%t), dimensions={2,0}
+//
 // Collectives move where the loop certainly runs, as often on each device: the weights that every trip gathers are
 // gathered once, unless they are so large that memory asks for gathering them again.
 //
@@ -20,6 +26,7 @@
 #include <map>
 #include <set>
 
+#include "strop/analysis/pairwise.h"
 #include "strop/analysis/trip_count.h"
 #include "strop/ir/builder.h"
 #include "strop/passes/effects.h"
@@ -32,6 +39,7 @@ namespace {
 constexpr int64_t kMinElements = 16;  // fewer are not worth a place in the state
 constexpr int64_t kMostRows = 8;      // of a product; more are multiplied as well inside the loop
 constexpr int64_t kFewestProducts = 4096, kFewestSteps = 8;
+constexpr int64_t kFewestRows = 256, kFewestSums = 4;               // of rows that are turned, and trips
 constexpr int64_t kMostGathered = int64_t{256} << 20;               // beyond what they are gathered from, in all
 constexpr int64_t kMostBytes = int64_t{16} << 20, kMostGrowth = 8;  // of all products, beside what they are made from
 
@@ -64,6 +72,7 @@ class Mover {
   int64_t Run() {
     FindInvariant();
     if (MultiplyRowsAtOnce()) FindInvariant();
+    if (TurnShortRows()) FindInvariant();
     std::vector<Instruction*> moved = Boundary();
     if (moved.empty()) return 0;
     std::vector<Instruction*> outside;
@@ -162,6 +171,47 @@ class Mover {
       dot->ReplaceAllUsesWith(product);
       body_->Remove(dot);
       at_once_.insert(all);
+    }
+    return !found.empty();
+  }
+
+  // Is it summed, perhaps after elementwise ops, over its last dimension?
+  static bool IsSummedInRows(const Instruction& i) {
+    constexpr size_t kMost = 16;  // instructions that are looked at
+    std::vector<const Instruction*> found = {&i};
+    for (size_t n = 0; n < found.size() && found.size() < kMost; ++n) {
+      for (const Use& use : found[n]->uses()) {
+        const Instruction& user = *use.user;
+        if (IsShortReduce(user)) {
+          if (user.dimensions() == Dims{i.shape().rank() - 1}) return true;
+        } else if (IsElementwise(user.op()) && user.shape().IsArray() && user.shape().dims() == i.shape().dims() &&
+                   std::find(found.begin(), found.end(), &user) == found.end()) {
+          found.push_back(&user);
+        }
+      }
+    }
+    return false;
+  }
+
+  bool TurnShortRows() {
+    if (trips_ > 0 && trips_ < kFewestSums) return false;
+    std::vector<Instruction*> found;
+    for (Instruction* i : body_->instructions()) {
+      if (i->op() != Op::Broadcast || invariant_[i->id()] == false || !MayMove(*i)) continue;
+      const Instruction* x = i->operand(0);
+      if (x->op() != Op::GetTupleElement || x->shape().rank() != 2 || x->shape().dim(0) < kFewestRows ||
+          i->dimensions() != Dims{0, i->shape().rank() - 1} || i->shape().rank() != 3)
+        continue;
+      if (IsSummedInRows(*i)) found.push_back(i);
+    }
+    for (Instruction* i : found) {
+      Builder b(body_);
+      b.set_insert_before(i);
+      b.set_metadata(i->shared_metadata());
+      Instruction* turned = b.Broadcast(b.Transpose(i->operand(0), {1, 0}), i->shape().dims(), {2, 0});
+      if (!turned) continue;
+      i->ReplaceAllUsesWith(turned);
+      body_->Remove(i);
     }
     return !found.empty();
   }

@@ -6,8 +6,11 @@
 // bound by memory, where the unrolled chain stays in registers. (Random numbers are made so: threefry's twenty rounds
 // come as five trips of four.) What changes from trip to trip and is small, tables of constants, folds away.
 //
-// Only bodies whose arrays are computed at one position: with a shifted read of the state (a stencil) a fused chain
-// would compute the neighbourhood of a neighbourhood.
+// So are loops of a few trips that exchange elements of a few, each member of a batch its own (the permutation of the
+// pivots of small matrices): at places that are known then, and what is picked is selected.
+//
+// Otherwise only bodies whose arrays are computed at one position: with a shifted read of the state (a stencil) a fused
+// chain would compute the neighbourhood of a neighbourhood.
 #include "strop/analysis/trip_count.h"
 #include "strop/passes/inline.h"
 #include "strop/passes/pass.h"
@@ -21,7 +24,21 @@ constexpr int64_t kSmall = 64;             // elements of an array that may be m
 
 bool IsSmall(const Shape& shape) { return shape.IsArray() && shape.IsStatic() && shape.num_elements() <= kSmall; }
 
-enum class Kind : uint8_t { kFree, kComputes, kUnfit };
+enum class Kind : uint8_t { kFree, kComputes, kPicks, kUnfit };
+
+// Elements of a few, for each member of a batch, or of all members those at one place.
+bool PicksOneOfFew(const Instruction& i) {
+  constexpr int64_t kFew = 4, kMost = 1 << 14;
+  const Shape& shape = i.operand(0)->shape();
+  if (!shape.IsArray() || !shape.IsStatic() || shape.num_elements() > kMost) return false;
+  const bool gathers = i.op() == Op::Gather;
+  const Dims& picked =
+      gathers ? i.attrs<GatherAttrs>().start_index_map : i.attrs<ScatterAttrs>().scatter_dims_to_operand_dims;
+  if (picked.size() != 1 || shape.dim(picked[0]) > kFew) return false;
+  const Dims& batch =
+      gathers ? i.attrs<GatherAttrs>().operand_batching_dims : i.attrs<ScatterAttrs>().input_batching_dims;
+  return !batch.empty() || i.operand(1)->shape().num_elements() == 1;
+}
 
 Kind KindOf(const Instruction& i) {
   if (!i.control_predecessors().empty() || !i.control_successors().empty()) return Kind::kUnfit;
@@ -35,6 +52,8 @@ Kind KindOf(const Instruction& i) {
     case Op::Bitcast: return Kind::kFree;
     case Op::Iota:
     case Op::BitcastConvert: return Kind::kComputes;
+    case Op::Gather:
+    case Op::Scatter: return PicksOneOfFew(i) ? Kind::kPicks : Kind::kUnfit;
     case Op::Slice:
     case Op::DynamicSlice:
     case Op::Concatenate:
@@ -46,17 +65,24 @@ Kind KindOf(const Instruction& i) {
   }
 }
 
+bool PicksElements(const Computation& body) {
+  for (const Instruction* i : body.instructions())
+    if ((i->op() == Op::Gather || i->op() == Op::Scatter) && PicksOneOfFew(*i)) return true;
+  return false;
+}
+
 Decision ShouldUnroll(const Instruction& loop, int64_t trips) {
   if (trips < 2 || trips > kMaxTrips) return Decision::No(trips, " trips");
   if (!loop.control_predecessors().empty() || !loop.control_successors().empty())
     return Decision::No("control edges order it");
   int64_t computing = 0;
   bool large = false;
+  const bool picks = PicksElements(*loop.body());
   for (const Instruction* i : loop.body()->instructions()) {
-    const Kind kind = KindOf(*i);
+    const Kind kind = picks && (i->op() == Op::Slice || i->op() == Op::DynamicSlice) ? Kind::kComputes : KindOf(*i);
     if (kind == Kind::kUnfit) return Decision::No("%", i->name(), " in its body is not elementwise");
-    computing += kind == Kind::kComputes;
-    large |= kind == Kind::kComputes && !IsSmall(i->shape());
+    computing += kind != Kind::kFree;
+    large |= kind != Kind::kFree && !IsSmall(i->shape());
   }
   if (!large) return Decision::No("its state is small");
   if (computing * trips > kMaxInstructions) return Decision::No(trips, " bodies of ", computing, " instructions");

@@ -63,6 +63,10 @@ void AddSimplification(PassPipeline& p, int optimization_level) {
     p.Add(PassId::LoopInvariantCodeMotion);
   }
   p.AddRepeated(kSettle, rounds);
+  if (optimization_level > 0) {
+    p.Add(PassId::BatchInnermost);  // of a settled program: what it undoes was folded into products
+    p.AddRepeated(kSettle, rounds);
+  }
   if (optimization_level > 0) p.Add(PassId::CollectiveCombiner);  // nothing looks into it
 }
 

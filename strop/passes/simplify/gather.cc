@@ -5,6 +5,9 @@
 namespace strop::simplify {
 namespace {
 
+constexpr int64_t kFew = 4;                 // more are found sooner than compared with
+constexpr int64_t kMostSelected = 1 << 15;  // elements; of larger arrays only what is picked is read
+
 // A gather of one window: gathers keep their windows inside the operand as dynamic slices do.
 Instruction* GatherOneWindow(Instruction* i, Builder& b) {
   const GatherAttrs& a = i->attrs<GatherAttrs>();
@@ -54,9 +57,63 @@ Instruction* GatherEverything(Instruction* i, Builder& b) {
   return b.Transpose(operand, permutation);
 }
 
+// Each member of a batch picks one of a few: selected, which vectors do for many members at a time.
+Instruction* GatherOneOfFew(Instruction* i, Builder& b) {
+  const GatherAttrs& a = i->attrs<GatherAttrs>();
+  Instruction *operand = i->operand(0), *indices = i->operand(1);
+  if (a.operand_batching_dims.empty() || a.start_index_map.size() != 1 || !i->shape().IsStatic()) return nullptr;
+  const int64_t along = a.start_index_map[0], choices = operand->shape().dim(along), rank = operand->shape().rank();
+  if (choices > kFew || choices < 1 || operand->shape().num_elements() > kMostSelected ||
+      i->shape().num_elements() > kMostSelected || a.slice_sizes[along] != 1 || Bits(Type(indices)) < 8)
+    return nullptr;
+  // Where the dimensions of the indices, and those of the operand, stand in the result.
+  Dims of_indices, to(rank, -1);
+  for (int64_t d = 0; d < i->shape().rank(); ++d)
+    if (!Contains(a.offset_dims, d)) of_indices.push_back(d);
+  for (size_t k = 0; k < a.operand_batching_dims.size(); ++k) {
+    const int64_t d = a.start_indices_batching_dims[k];
+    to[a.operand_batching_dims[k]] = of_indices[d > a.index_vector_dim ? d - 1 : d];
+  }
+  size_t window = 0;
+  for (int64_t d = 0; d < rank; ++d) {
+    if (Contains(a.operand_batching_dims, d) || Contains(a.collapsed_slice_dims, d)) continue;
+    to[d] = a.offset_dims[window++];
+    if (d != along && a.slice_sizes[d] != operand->shape().dim(d)) return nullptr;
+  }
+  for (int64_t d = 0; d < rank; ++d)
+    if (d != along && to[d] < 0) return nullptr;  // a dimension of one element
+  const auto spread = [&](Instruction* x, Dims dims) {
+    Dims sorted = dims, order;
+    std::sort(sorted.begin(), sorted.end());
+    for (int64_t d : sorted) order.push_back(std::find(dims.begin(), dims.end(), d) - dims.begin());
+    if (!std::is_sorted(order.begin(), order.end())) x = b.Transpose(x, order);
+    return b.Broadcast(x, i->shape().dims(), sorted);
+  };
+  Int64Vector batch, kept;
+  Dims others;
+  for (int64_t d : of_indices) batch.push_back(i->shape().dim(d));
+  for (int64_t d = 0; d < rank; ++d) {
+    if (d == along) continue;
+    kept.push_back(operand->shape().dim(d));
+    others.push_back(to[d]);
+  }
+  Instruction* chosen = spread(b.Reshape(indices, batch), of_indices);
+  Instruction* result = nullptr;
+  for (int64_t k = choices; k-- > 0;) {  // what is outside takes the first or the last
+    Dims start(rank, 0), limit(operand->shape().dims().begin(), operand->shape().dims().end());
+    start[along] = k;
+    limit[along] = k + 1;
+    Instruction* choice = spread(b.Reshape(b.Slice(operand, start, limit, Dims(rank, 1)), kept), others);
+    Instruction* number = b.Splat(Type(indices), static_cast<double>(k), i->shape().dims());
+    result = result ? b.Make(Op::Select, {b.Compare(chosen, number, CompareDirection::Le), choice, result}) : choice;
+  }
+  return result;
+}
+
 constexpr Rule kRules[] = {
     {"gather-one-window", Op::Gather, &GatherOneWindow},
     {"gather-everything", Op::Gather, &GatherEverything},
+    {"gather-one-of-few", Op::Gather, &GatherOneOfFew},
 };
 
 }  // namespace
