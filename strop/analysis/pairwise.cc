@@ -41,11 +41,15 @@ bool IsShortReduce(const Instruction& i) {
 }
 
 bool ReducesNeighbours(const Instruction& i) {
-  constexpr int64_t kMost = 16, kMostCode = 192;  // elements, instructions
+  constexpr int64_t kMost = 16, kMostCode = 192, kMostShuffles = 80;  // elements; instructions
   if (i.op() != Op::Reduce || i.operand_count() > 4 || i.dimensions().size() != 1) return false;
   const Shape& operand = i.operand(0)->shape();
   const int64_t size = operand.rank() > 0 ? operand.dim(operand.rank() - 1) : 0;
   if (i.dimensions()[0] != operand.rank() - 1 || size < 2 || size > kMost) return false;
+  // They are dealt out by halves, and what is odd each to each.
+  int64_t odd = size, halvings = 0;
+  for (; odd % 2 == 0; odd /= 2) ++halvings;
+  if (size * (halvings + odd - 1) > kMostShuffles) return false;
   // What is computed for each element; what is read in another order gains nothing.
   int64_t code = i.called(0)->instruction_count();
   std::unordered_set<const Instruction*> seen;

@@ -182,6 +182,7 @@ Int64Vector Factors(int64_t total, const Cuts& cuts) {
 
 constexpr int64_t kMaxInterleaved = 16;
 constexpr int64_t kMaxInterleavedCode = 512;     // instructions, for all elements
+constexpr int64_t kConditionCode = 16;           // of an operand that not all elements are read from
 constexpr int64_t kMinInterleavedElements = 32;  // fewer are not worth the code
 constexpr int64_t kMinInterleavedLanes = 4;      // shorter vectors save nothing over reads of every so manieth element
 
@@ -204,7 +205,10 @@ void Interleave(const KernelBody& body, LoopSpace& space, Int64Vector& sizes) {
   if (sizes.size() < 2 || space.lanes < 4) return;
   const int64_t last = sizes.back(), before = sizes[sizes.size() - 2];
   if (last > kMaxInterleaved || last >= space.lanes || before < kMinInterleavedLanes) return;
-  if (SaturatingMultiply(CodeOf(body.Computed()), last) > kMaxInterleavedCode) return;
+  int64_t code = CodeOf(body);
+  for (const Instruction* i : body.Computed())
+    if (i->op() == Op::Concatenate || i->op() == Op::Pad) code += kConditionCode * i->operand_count();
+  if (SaturatingMultiply(code, last) > kMaxInterleavedCode) return;
   int64_t elements = body.roots[0]->op() == Op::Reduce ? body.roots[0]->operand(0)->shape().num_elements() : 1;
   for (int64_t size : sizes) elements = SaturatingMultiply(elements, size);
   if (elements < kMinInterleavedElements) return;
