@@ -3,7 +3,7 @@
 //
 // The dimensions of the result are merged as far as nothing in the kernel tells them apart: an elementwise kernel over
 // [8,64,3] is one row of 1536; with a broadcast bias [3] it would be 512 rows of 3, which is less than a vector, so
-// that it becomes one row again, and the bias is gathered.
+// that it becomes one row again, walked in periods of 48 (docs/adr/0025).
 #pragma once
 #include "strop/codegen/kernel_body.h"
 

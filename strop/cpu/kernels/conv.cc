@@ -22,7 +22,7 @@ namespace {
 // Sums of offsets with a kOutside among them stay negative.
 constexpr int64_t kOutside = -(int64_t{1} << 56);
 constexpr int64_t kLargestTable = int64_t{1} << 20;
-constexpr int64_t kSumElements = 512;  // summed in registers before they are added to what was before
+constexpr int64_t kSumElements = 256;  // summed in registers before they are added to what was before
 
 class DimOffsets {
  public:
@@ -347,11 +347,7 @@ class GemmConv final : public Conv {
     StrAppend(tiles_, "patches where they lie, ", in_place_ ? "and the kernel, " : "", block_rows_, "x", micro_.nr,
               " a task, ", micro_.mr, "x", micro_.nr, " in registers");
   }
-  // Whose products are summed in registers: parts of the window that are about equal.
-  int64_t TapsAtOnce() const {
-    const int64_t most = std::max<int64_t>(kSumElements / p_.in_features, 1);
-    return CeilDiv(taps_.count, CeilDiv(taps_.count, most));
-  }
+  int64_t TapsAtOnce() const { return std::max<int64_t>(kSumElements / p_.in_features, 1); }
   int64_t PackedTaps() const { return spread_taps_ ? taps_.count : TapsAtOnce(); }
 
   void RunColumns(const Operands& operands, const ConvCall& call, int64_t task, void* scratch) const {

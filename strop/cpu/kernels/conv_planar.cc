@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kTaskBytes = 256 << 10;  // of planes
 constexpr int64_t kTaskFlops = 4 << 20;    // tasks of more are cut further
 constexpr int64_t kEnoughTasks = 32;
-constexpr int64_t kSumTerms = 512;  // in registers before they are added to what was before
+constexpr int64_t kSumTerms = 256;  // in registers before they are added to what was before
 constexpr int64_t kPieceFeatures = 16;
 constexpr int64_t kNeighbours = 64;  // features that are read together where they lie side by side
 
@@ -183,15 +183,15 @@ class PlanarConv final : public Conv {
   template <class Fetch>
   void Multiply(const T* planes, const T* weights, T* results, const Fetch& fetch) const {
     const int64_t lines = Lines(), pitch = ResultPitch(), width = across_ * micro_.lanes;
-    const int64_t columns = CeilDiv(line_, width), terms = CeilDiv(k_, CeilDiv(k_, kSumTerms));
+    const int64_t columns = CeilDiv(line_, width);
     for (int64_t line = 0; line < lines; ++line) {
       int64_t rest = line, at = 0;
       for (int d = merged_; d-- > 0; rest /= Rows(d)) at += rest % Rows(d) * planes_.pitch(d);
       for (int64_t j = 0; j < line_; j += width) {
         for (int64_t f = 0; f < features_; f += down_) {
           const int64_t height = std::min(down_, features_ - f);
-          for (int64_t k = 0; k < k_; k += terms)
-            micro_.planar[height - 1][across_ - 1](std::min(terms, k_ - k), weights + f * k_ + k * height,
+          for (int64_t k = 0; k < k_; k += kSumTerms)
+            micro_.planar[height - 1][across_ - 1](std::min(kSumTerms, k_ - k), weights + f * k_ + k * height,
                                                    planes + at + j, offsets_.data() + k,
                                                    results + f * pitch + line * line_pitch_ + j, pitch, k > 0);
         }
