@@ -99,6 +99,19 @@ bool StaysInRegisters(const ElementBuilder::Memory& memory, V offset) {
   return !memory.invariant && llvm::isa<llvm::Constant>(offset);
 }
 
+// Lane l is lane from[l] of `part`, which may be shorter; where that is negative, it stays that of `into` (null: as
+// yet nothing).
+V TakeLanes(VectorBuilder& b, V into, V part, std::span<const int> from) {
+  const int lanes = static_cast<int>(from.size()), length = VectorBuilder::Lanes(part);
+  if (!into) return b.ir().CreateShuffleVector(part, llvm::ArrayRef<int>(from.data(), from.size()));
+  llvm::SmallVector<int, 64> widened, taken;
+  for (int l = 0; l < lanes; ++l) {
+    widened.push_back(l < length ? l : -1);
+    taken.push_back(from[static_cast<size_t>(l)] < 0 ? l : lanes + from[static_cast<size_t>(l)]);
+  }
+  return b.ir().CreateShuffleVector(into, length == lanes ? part : b.ir().CreateShuffleVector(part, widened), taken);
+}
+
 // How many of its first lanes a constant mask leaves on; 0 if it is another mask.
 int FirstLanes(V mask) {
   const auto* constant = llvm::dyn_cast_or_null<llvm::Constant>(mask);
@@ -155,9 +168,10 @@ V ElementBuilder::LoadPart(const Memory& memory, llvm::Type* type, V offset, int
   IrBuilder& ir = b_.ir();
   if (stride > 1 && stride <= kMaxStride && lanes >= 4 && !mask)
     return StridedPart(memory, type, offset, stride, lanes, phase);
-  if (stride > 1 && lanes > 1 && FirstLanes(mask) > 0 && !StaysInRegisters(memory, offset)) {
+  if (const int first = stride > 1 && lanes > 1 ? FirstLanes(mask) : 0;
+      first > 0 && !StaysInRegisters(memory, offset)) {
     std::vector<int64_t> distances(static_cast<size_t>(lanes), kOff);
-    for (int64_t l = 0; l < FirstLanes(mask); ++l) distances[static_cast<size_t>(l)] = l * stride;
+    for (int64_t l = 0; l < first; ++l) distances[static_cast<size_t>(l)] = l * stride;
     if (V picked = PickPart(memory, type, offset, distances)) return picked;
   }
   if (phase > 0) {
@@ -224,11 +238,9 @@ static std::vector<V> DealOut(VectorBuilder& b, const std::vector<V>& vectors) {
       llvm::SmallVector<int, 64> from;
       for (int l = 0; l < lanes; ++l) {
         const int at = l * n + place - k * lanes;
-        const bool here = at >= 0 && at < lanes;
-        from.push_back(k == 0 ? (here ? at : 0) : here ? lanes + at : l);
+        from.push_back(at < lanes ? at : -1);
       }
-      V vector = vectors[static_cast<size_t>(k)];
-      picked = k == 0 ? b.ir().CreateShuffleVector(vector, from) : b.ir().CreateShuffleVector(picked, vector, from);
+      picked = TakeLanes(b, picked, vectors[static_cast<size_t>(k)], from);
     }
     out[static_cast<size_t>(place)] = picked;
   }
@@ -280,13 +292,12 @@ V ElementBuilder::StridedPart(const Memory& memory, llvm::Type* type, V offset, 
     V part = Annotate(ir.CreateAlignedLoad(vector, ElementPointer(memory, type, b_.Add(offset, b_.I64(first))),
                                            AccessAlign(memory.alignment, 1, bytes)),
                       memory, true);
-    llvm::SmallVector<int, 64> mask;
+    llvm::SmallVector<int, 64> from;
     for (int64_t l = 0; l < lanes; ++l) {
       const int64_t at = l * stride + chosen - first;
-      const bool here = at >= 0 && at < lanes;
-      mask.push_back(static_cast<int>(k == 0 ? (here ? at : 0) : here ? lanes + at : l));
+      from.push_back(at >= 0 && at < lanes ? static_cast<int>(at) : -1);
     }
-    picked = k == 0 ? ir.CreateShuffleVector(part, mask) : ir.CreateShuffleVector(picked, part, mask);
+    picked = TakeLanes(b_, picked, part, from);
   }
   return picked;
 }
@@ -323,16 +334,9 @@ V ElementBuilder::PickedPart(const Memory& memory, llvm::Type* type, V offsets, 
     llvm::SmallVector<int, 64> from;
     for (int l = 0; l < lanes; ++l) {
       const int64_t place = (*places)[static_cast<size_t>(l)];
-      const bool here = place >= 0 && place / length == v;
-      from.push_back(here ? static_cast<int>(picked ? lanes + place % length : place % length) : picked ? l : -1);
+      from.push_back(place >= 0 && place / length == v ? static_cast<int>(place % length) : -1);
     }
-    if (!picked) {
-      picked = ir.CreateShuffleVector(part, from);
-      continue;
-    }
-    llvm::SmallVector<int, 64> widened;
-    for (int l = 0; l < lanes; ++l) widened.push_back(l < length ? l : -1);
-    picked = ir.CreateShuffleVector(picked, length == lanes ? part : ir.CreateShuffleVector(part, widened), from);
+    picked = TakeLanes(b_, picked, part, from);
   }
   return picked ? picked : llvm::Constant::getNullValue(VectorBuilder::WithLanes(type, lanes));
 }
@@ -477,18 +481,12 @@ V ElementBuilder::PickPart(const Memory& memory, llvm::Type* type, V offset, std
                                            AccessAlign(memory.alignment, 1, type->getScalarSizeInBits() / 8)),
                       memory, true);
     if (length == 1) return b_.Splat(part, lanes);
-    llvm::SmallVector<int, 64> from, widened;
-    for (int l = 0; l < lanes; ++l) {
-      const int64_t at = distances[static_cast<size_t>(l)] - first;
-      const bool here = distances[static_cast<size_t>(l)] != kOff && at >= 0 && at < length;
-      from.push_back(here ? static_cast<int>(picked ? lanes + at : at) : picked ? l : -1);
-      widened.push_back(l < length ? l : -1);
+    llvm::SmallVector<int, 64> from;
+    for (int64_t distance : distances) {
+      const bool here = distance != kOff && distance >= first && distance < first + length;
+      from.push_back(here ? static_cast<int>(distance - first) : -1);
     }
-    if (!picked) {
-      picked = ir.CreateShuffleVector(part, from);
-      continue;
-    }
-    picked = ir.CreateShuffleVector(picked, length == lanes ? part : ir.CreateShuffleVector(part, widened), from);
+    picked = TakeLanes(b_, picked, part, from);
   }
   return picked;
 }
