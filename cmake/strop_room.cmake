@@ -78,6 +78,7 @@ function(strop_room_llvm target)
   target_include_directories(${target} SYSTEM PRIVATE ${LLVM_INCLUDE_DIRS})
   target_compile_definitions(${target} PRIVATE ${STROP_LLVM_DEFINITIONS})
   target_link_libraries(${target} PRIVATE ${STROP_LLVM_LIBRARIES})
+  target_link_options(${target} INTERFACE LINKER:--wrap=__cxa_atexit)  # strop/codegen/llvm_guard.cc: what LLVM makes lives on
 endfunction()
 
 # strop_program(<name> <room>): the program <name> from strop/<room>/main.cc and the room's library. Nothing where there is no main.cc yet.

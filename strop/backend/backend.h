@@ -69,11 +69,19 @@ struct CompiledKernels {
   std::vector<CompiledKernel> kernels;  // in the order of the specs
   std::shared_ptr<const void> code;     // keeps machine code alive
   int64_t code_bytes = 0;
-  std::vector<std::shared_ptr<const std::string>> objects = {};  // that code, as recipes number it
+  std::vector<std::shared_ptr<const ObjectCode>> objects = {};  // that code, as recipes number it
+};
+
+// How soon there is code, and how fast it is (docs/adr/0026). Results are the same bits.
+enum class Tier : uint8_t {
+  kOptimizing,  // fast code at once
+  kBaseline,    // only what is quick to compile
+  kAuto,        // that first; fast code is made beside the program, and takes its place while it runs
 };
 
 struct KernelCompileOptions {
   int optimization_level = 2;  // 0: as fast as possible to compile
+  Tier tier = Tier::kOptimizing;
   std::string dump_dir;        // not empty: write .ll, .s, ... of each kernel there
   ThreadPool* pool = nullptr;  // compile on these threads; null: this one alone
 };

@@ -60,7 +60,7 @@ Result<Function> Function::Compile(std::string_view program, std::string_view ba
   STROP_ASSIGN(const Backend* backend, FindBackend(backend_name));
   auto state = std::make_shared<State>();
   STROP_ASSIGN(state->devices, backend->OpenDevices(1));
-  CompileSettings settings = SettingsFrom(options);
+  STROP_ASSIGN(CompileSettings settings, SettingsFrom(options, Tier::kAuto));
   settings.pool = &state->devices->pool();
   settings.reload = [program] { return LoadProgram(program, "program"); };
   STROP_ASSIGN(state->program, CompileOrFind(program, *backend, settings, [&]() -> Result<std::unique_ptr<Module>> {

@@ -15,9 +15,20 @@ struct LlvmFatalError {
 // tables.
 void InstallLlvmGuard();
 
+// While there is one, this thread is at work in LLVM: what static objects of functions come to be made are never
+// destroyed, since other threads may still be there when the process ends.
+class LlvmScope {
+ public:
+  LlvmScope();
+  ~LlvmScope();
+  LlvmScope(const LlvmScope&) = delete;
+  LlvmScope& operator=(const LlvmScope&) = delete;
+};
+
 // fn(), a Status or a Result. `what` completes "LLVM failed to".
 template <class Fn>
 auto GuardLlvm(const char* what, Fn&& fn) -> decltype(fn()) {
+  const LlvmScope scope;
   try {
     return fn();
   } catch (const LlvmFatalError& error) {

@@ -1,20 +1,27 @@
 #include "strop/cpu/kernel_compiler.h"
 
+#include <llvm/IR/Module.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <new>
+#include <set>
 
 #include "strop/base/thread_pool.h"
 #include "strop/codegen/kernel_body.h"
+#include "strop/codegen/llvm_guard.h"
 #include "strop/codegen/vector_builder.h"
-#include "strop/cpu/jit.h"
+#include "strop/cpu/emitters.h"
+#include "strop/cpu/kernel_cache.h"
 #include "strop/cpu/load/code.h"
+#include "strop/cpu/tiered_code.h"
 #include "strop/ir/printer.h"
 
 namespace strop::cpu {
 namespace {
 
-constexpr int64_t kCacheBytes = int64_t{64} << 20;
 constexpr size_t kKernelsPerGroup = 16;
 
 void AppendComputations(const Instruction& i, const PrintOptions& options, std::string& key) {
@@ -35,61 +42,13 @@ size_t GroupSize(size_t kernels, const ThreadPool* pool) {
 struct KernelCompiler::Job {
   const KernelSpec* spec;
   std::string key;
-  std::shared_ptr<const Compiled> compiled;
+  KernelCache::Entry compiled;
   std::string recipe = {};
   MadeStep made = {};
 };
 
-// Target machines are not for two threads at once, and take a while to make: they are lent out.
-class KernelCompiler::Emitters {
- public:
-  explicit Emitters(const Isa& isa) : isa_(isa) {}
-
-  class Loan {
-   public:
-    Loan(Emitters& lender, int level, std::unique_ptr<ObjectEmitter> emitter)
-        : lender_(lender), level_(level), emitter_(std::move(emitter)) {}
-    ~Loan() { lender_.Return(level_, std::move(emitter_)); }
-    Loan(const Loan&) = delete;
-    Loan& operator=(const Loan&) = delete;
-    ObjectEmitter& emitter() { return *emitter_; }
-    // After a failure inside LLVM: nothing is known of its state.
-    void Discard() { emitter_.reset(); }
-
-   private:
-    Emitters& lender_;
-    int level_;
-    std::unique_ptr<ObjectEmitter> emitter_;
-  };
-
-  Result<std::unique_ptr<Loan>> Borrow(int level) {
-    std::unique_ptr<ObjectEmitter> emitter;
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      std::vector<std::unique_ptr<ObjectEmitter>>& idle = idle_[level];
-      if (!idle.empty()) {
-        emitter = std::move(idle.back());
-        idle.pop_back();
-      }
-    }
-    if (!emitter) {
-      STROP_ASSIGN(emitter, ObjectEmitter::Create(isa_, level));
-    }
-    return std::make_unique<Loan>(*this, level, std::move(emitter));
-  }
-
- private:
-  void Return(int level, std::unique_ptr<ObjectEmitter> emitter) {
-    if (!emitter) return;
-    std::lock_guard<std::mutex> lock(mutex_);
-    idle_[level].push_back(std::move(emitter));
-  }
-  const Isa& isa_;
-  std::mutex mutex_;
-  std::map<int, std::vector<std::unique_ptr<ObjectEmitter>>> idle_;  // by optimization level
-};
-
-KernelCompiler::KernelCompiler(const Isa& isa) : isa_(isa), emitters_(std::make_unique<Emitters>(isa_)) {}
+KernelCompiler::KernelCompiler(const Isa& isa)
+    : emitters_(std::make_shared<Emitters>(isa)), cache_(std::make_shared<KernelCache>()) {}
 KernelCompiler::~KernelCompiler() = default;
 
 namespace {
@@ -132,88 +91,125 @@ Decision KernelCompiler::Supports(const Instruction& kernel) {
   return Decision::No(why_not);
 }
 
+namespace {
+
+// LLVM IR with what it lives in.
+struct Ir {
+  explicit Ir(const std::string& name) : module(std::make_unique<llvm::Module>(name, context)) {}
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> module;
+};
+
+Result<std::string> EmitObject(Emitters& emitters, llvm::Module& module, const EmitOptions& options) {
+  STROP_ASSIGN(const std::unique_ptr<Emitters::Loan> loan, emitters.Borrow(options.optimization_level));
+  Result<std::string> object = loan->emitter().Emit(module, options);
+  if (!object.ok()) loan->Discard();
+  return object;
+}
+
+}  // namespace
+
+struct KernelCompiler::GroupCode {
+  std::shared_ptr<const LoadedCode> code;
+  std::shared_ptr<const ObjectCode> object;
+  size_t object_bytes = 0;
+  std::shared_ptr<const TieredCode> tiers = nullptr;
+};
+
+struct KernelCompiler::Member {
+  std::string key;
+  const KernelFamily* family;
+  std::string function;
+  EmittedKernel emitted;
+
+  // With the code of the group, which is shared by so many members.
+  std::shared_ptr<CompiledKernelCode> In(const GroupCode& group, size_t members) const {
+    auto compiled = std::make_shared<CompiledKernelCode>();
+    compiled->code_bytes = group.code->bytes() / static_cast<int64_t>(members);
+    compiled->kept_bytes = compiled->code_bytes + static_cast<int64_t>(group.object_bytes / members);
+    compiled->code = group.code;
+    compiled->object = group.object;
+    compiled->tiers = group.tiers;
+    compiled->function = function;
+    compiled->family = family;
+    compiled->emitted = emitted;
+    return compiled;
+  }
+};
+
 // One module for all jobs. A kernel that cannot be emitted is left out of it; if LLVM fails on the module, each kernel
 // gets one of its own, so that only the culprit fails.
 void KernelCompiler::CompileGroup(std::span<Job* const> jobs, const KernelCompileOptions& options) {
-  struct Member {
-    Job* job;
-    const KernelFamily* family;
-    std::string function;
-    EmittedKernel emitted;
-  };
+  const bool is_region = jobs[0]->spec->region != nullptr;
+  const bool tiered = options.tier != Tier::kOptimizing && !is_region && options.dump_dir.empty();
+  EmitOptions emit_options{.optimization_level = options.optimization_level, .promote_memory = is_region};
+  if (!options.dump_dir.empty()) emit_options.dump_prefix = options.dump_dir + "/" + jobs[0]->spec->name();
   std::vector<Member> members;
-  auto object = std::make_shared<std::string>();
+  std::vector<Job*> made;  // for these
+  auto ir = std::make_shared<Ir>(jobs[0]->spec->name());
+  std::string object;
   const auto compile = [&]() -> Result<std::shared_ptr<const LoadedCode>> {
-    STROP_ASSIGN(const std::unique_ptr<Emitters::Loan> loan, emitters_->Borrow(options.optimization_level));
-    llvm::LLVMContext context;
-    llvm::Module module(jobs[0]->spec->name(), context);
-    loan->emitter().Prepare(module);
+    const LlvmScope scope;
+    {
+      STROP_ASSIGN(const std::unique_ptr<Emitters::Loan> loan, emitters_->Borrow(emit_options.optimization_level));
+      loan->emitter().Prepare(*ir->module);
+    }
     for (Job* job : jobs) {
-      VectorBuilder builder(module, isa_.vector_target());
+      VectorBuilder builder(*ir->module, emitters_->isa().vector_target());
       EmitContext emit{builder, KernelSymbol(job->spec->name(), members.size())};
       const KernelFamily* family = job->spec->region ? nullptr : FindFamily(*job->spec->instruction);
       Result<EmittedKernel> emitted = Unimplemented("no kernel family takes %", job->spec->name());
       if (family || job->spec->region) emitted = EmitFunction(*job->spec, family, emit);
       if (emitted.ok()) {
-        members.push_back(Member{job, family, emit.function, *emitted});
+        members.push_back(Member{job->key, family, emit.function, *emitted});
+        made.push_back(job);
         continue;
       }
-      if (llvm::Function* half_made = module.getFunction(emit.function)) half_made->eraseFromParent();
-      job->compiled = std::make_shared<const Compiled>(Compiled{.status = emitted.status()});
+      if (llvm::Function* half_made = ir->module->getFunction(emit.function)) half_made->eraseFromParent();
+      auto failed = std::make_shared<CompiledKernelCode>();
+      failed->status = emitted.status();
+      job->compiled = std::move(failed);
     }
     if (members.empty()) return nullptr;
-    EmitOptions emit_options{.optimization_level = options.optimization_level,
-                             .promote_memory = jobs[0]->spec->region != nullptr};
-    if (!options.dump_dir.empty()) emit_options.dump_prefix = options.dump_dir + "/" + jobs[0]->spec->name();
-    Result<std::string> emitted = loan->emitter().Emit(module, emit_options);
-    if (!emitted.ok()) loan->Discard();
-    STROP_TRY(emitted.status());
-    *object = *std::move(emitted);
-    const std::string_view objects[] = {*object};
-    return LoadedCode::Load(objects);
+    if (!tiered) {
+      STROP_ASSIGN(object, EmitObject(*emitters_, *ir->module, emit_options));
+      const std::string_view objects[] = {object};
+      return LoadedCode::Load(objects);
+    }
+    const std::unique_ptr<llvm::Module> copy = llvm::CloneModule(*ir->module);
+    STROP_ASSIGN(object, EmitObject(*emitters_, *copy, EmitOptions{.optimization_level = 0}));
+    return LoadedCode::LoadReplaceable(object);
   };
   const Result<std::shared_ptr<const LoadedCode>> code = compile();
   if (!code.ok() && members.size() > 1) {
-    for (const Member& m : members) CompileGroup({&m.job, 1}, options);
+    for (Job* const& job : made) CompileGroup({&job, 1}, options);
     return;
   }
-  for (const Member& m : members) {
-    Compiled compiled;
-    compiled.status = code.status();
-    if (code.ok()) {
-      compiled.code = *code;
-      compiled.object = object;
-      compiled.code_bytes = (*code)->bytes() / static_cast<int64_t>(members.size());
-      compiled.kept_bytes =
-          compiled.code_bytes + static_cast<int64_t>(object->size()) / static_cast<int64_t>(members.size());
-      compiled.function = m.function;
-      compiled.family = m.family;
-      compiled.emitted = m.emitted;
-    }
-    m.job->compiled = std::make_shared<const Compiled>(std::move(compiled));
+  if (!code.ok()) {
+    auto failed = std::make_shared<CompiledKernelCode>();
+    failed->status = code.status();
+    for (Job* job : jobs)
+      if (!job->compiled) job->compiled = failed;
+    return;
   }
-  for (Job* job : jobs)  // nothing was tried
-    if (!job->compiled) job->compiled = std::make_shared<const Compiled>(Compiled{.status = code.status()});
-}
-
-std::shared_ptr<const KernelCompiler::Compiled> KernelCompiler::Find(const std::string& key) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  const auto found = cache_.find(key);
-  return found == cache_.end() ? nullptr : found->second.compiled;
-}
-
-void KernelCompiler::Keep(const std::string& key, std::shared_ptr<const Compiled> compiled) {
-  const int64_t bytes = compiled->kept_bytes;
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (!cache_.try_emplace(key, Entry{std::move(compiled), next_age_}).second) return;
-  ++next_age_;
-  cached_bytes_ += bytes;
-  while (cached_bytes_ > kCacheBytes && cache_.size() > 1) {
-    const auto oldest = std::min_element(cache_.begin(), cache_.end(),
-                                         [](const auto& a, const auto& b) { return a.second.age < b.second.age; });
-    cached_bytes_ -= oldest->second.compiled->kept_bytes;
-    cache_.erase(oldest);
+  GroupCode group{*code, nullptr, object.size()};
+  auto text = std::make_shared<const std::string>(std::move(object));
+  if (options.tier == Tier::kAuto && tiered) {
+    const auto better = [ir, emitters = emitters_, emit_options] {
+      return EmitObject(*emitters, *ir->module, emit_options);
+    };
+    const auto keep = [cache = cache_, members](std::shared_ptr<const std::string> bytes,
+                                                std::shared_ptr<const LoadedCode> loaded) {
+      const size_t size = bytes->size();
+      const GroupCode best{std::move(loaded), std::make_shared<FinalObject>(std::move(bytes)), size};
+      for (const Member& m : members) cache->Keep(m.key, m.In(best, members.size()));
+    };
+    group.tiers = std::make_shared<TieredCode>(*code, std::move(text), better, keep);
+    group.object = group.tiers;
+  } else {
+    group.object = std::make_shared<FinalObject>(std::move(text));
   }
+  for (size_t m = 0; m < members.size(); ++m) made[m]->compiled = members[m].In(group, members.size());
 }
 
 Result<GeneratedKernels> KernelCompiler::Compile(std::span<const KernelSpec> specs,
@@ -222,7 +218,7 @@ Result<GeneratedKernels> KernelCompiler::Compile(std::span<const KernelSpec> spe
   std::vector<Job> jobs;
   std::vector<size_t> job_of;
   std::map<std::string, size_t> by_key;
-  const std::string level = StrCat("O", options.optimization_level, " ");
+  const std::string level = StrCat(options.tier == Tier::kBaseline ? "B" : "O", options.optimization_level, " ");
   for (const KernelSpec& spec : specs) {
     std::string key = level + KernelKey(spec);
     const auto [at, fresh] = by_key.try_emplace(key, jobs.size());
@@ -231,7 +227,11 @@ Result<GeneratedKernels> KernelCompiler::Compile(std::span<const KernelSpec> spe
   }
   std::vector<Job*> missing;
   for (Job& job : jobs) {
-    if (options.dump_dir.empty()) job.compiled = Find(job.key);  // a dump wants to see it made
+    if (options.dump_dir.empty()) job.compiled = cache_->Find(job.key);  // a dump wants to see it made
+    if (options.tier == Tier::kOptimizing && job.compiled && job.compiled->tiers) {
+      (void)job.compiled->tiers->Final();  // which puts the better code in its place
+      job.compiled = cache_->Find(job.key);
+    }
     if (!job.compiled) missing.push_back(&job);
   }
   // A dump shows each kernel by itself.
@@ -249,14 +249,14 @@ Result<GeneratedKernels> KernelCompiler::Compile(std::span<const KernelSpec> spe
     for (int64_t n = 0; n < groups; ++n) run(n);
   }
   for (Job* job : missing)
-    if (job->compiled->status.ok()) Keep(job->key, job->compiled);
+    if (job->compiled->status.ok()) cache_->Keep(job->key, job->compiled);
 
   GeneratedKernels out;
   out.context.kinds = AllRecipeKinds();
-  auto code = std::make_shared<std::vector<std::shared_ptr<const Compiled>>>();
+  auto code = std::make_shared<std::vector<KernelCache::Entry>>();
   std::map<const LoadedCode*, int32_t> numbers;
   for (Job& job : jobs) {
-    const Compiled& compiled = *job.compiled;
+    const CompiledKernelCode& compiled = *job.compiled;
     if (!compiled.code) continue;
     const auto [object, fresh] = numbers.try_emplace(compiled.code.get(), static_cast<int32_t>(numbers.size()));
     if (fresh) {
@@ -272,7 +272,7 @@ Result<GeneratedKernels> KernelCompiler::Compile(std::span<const KernelSpec> spe
   out.code = code;
   for (size_t k = 0; k < specs.size(); ++k) {
     const Job& job = jobs[job_of[k]];
-    const Compiled& compiled = *job.compiled;
+    const CompiledKernelCode& compiled = *job.compiled;
     if (compiled.status.ok()) {
       out.kernels.push_back({.body = job.made.body,
                              .recipe = job.recipe,
@@ -284,6 +284,10 @@ Result<GeneratedKernels> KernelCompiler::Compile(std::span<const KernelSpec> spe
       return Status(compiled.status).Note(StrCat("while compiling %", specs[k].name()));
     }
   }
+  std::set<const TieredCode*> scheduled;
+  for (const Job* job : missing)
+    if (const auto& tiers = job->compiled->tiers; tiers && scheduled.insert(tiers.get()).second)
+      TieredCode::Schedule(tiers);
   return out;
 }
 

@@ -2,9 +2,7 @@
 // module (what LLVM does once a module costs as much as a small kernel), groups in parallel, and the machine code is
 // kept for later programs.
 #pragma once
-#include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "strop/backend/backend.h"
@@ -13,6 +11,9 @@
 #include "strop/cpu/load/recipe.h"
 
 namespace strop::cpu {
+
+class Emitters;
+class KernelCache;
 
 // What recipes refer to, besides.
 struct GeneratedKernels : CompiledKernels {
@@ -31,33 +32,14 @@ class KernelCompiler {
   Result<GeneratedKernels> Compile(std::span<const KernelSpec> specs, const KernelCompileOptions& options);
 
  private:
-  struct Compiled {
-    std::shared_ptr<const LoadedCode> code;     // of the whole group; null: `status` says why
-    std::shared_ptr<const std::string> object;  // where it comes from
-    int64_t code_bytes = 0, kept_bytes = 0;     // this kernel's share: of the code, of both
-    std::string function;
-    const KernelFamily* family = nullptr;  // null: a region
-    EmittedKernel emitted;
-    Status status;
-  };
   struct Job;
-  class Emitters;
+  struct Member;
+  struct GroupCode;
 
   void CompileGroup(std::span<Job* const> jobs, const KernelCompileOptions& options);
-  std::shared_ptr<const Compiled> Find(const std::string& key);
-  void Keep(const std::string& key, std::shared_ptr<const Compiled> compiled);
 
-  const Isa isa_;
-  std::unique_ptr<Emitters> emitters_;
-  std::mutex mutex_;
-  // Looked up by key; the oldest entries go when the code outgrows kCacheBytes.
-  struct Entry {
-    std::shared_ptr<const Compiled> compiled;
-    int64_t age = 0;
-  };
-  std::map<std::string, Entry> cache_;
-  int64_t cached_bytes_ = 0;
-  int64_t next_age_ = 0;
+  const std::shared_ptr<Emitters> emitters_;
+  const std::shared_ptr<KernelCache> cache_;
 };
 
 // What a kernel's code depends on, as text: equal keys, equal code. Names and metadata are not in it.

@@ -9,6 +9,9 @@ Status BindKernels(Plan& plan, const Backend& backend, const CompileSettings& op
   for (const PlannedKernel& k : plan.kernels) specs.push_back(KernelSpec{k.instruction, k.in_place, k.region});
   KernelCompileOptions kernel_options;
   kernel_options.optimization_level = options.optimization_level;
+  // Nobody wants to read or to measure what will not last, and what is kept is to be as good as it gets.
+  const bool shown = options.explain || !options.dump_dir.empty() || !options.cache.folder.empty();
+  kernel_options.tier = shown && options.tier == Tier::kAuto ? Tier::kOptimizing : options.tier;
   kernel_options.dump_dir = options.dump_dir;
   kernel_options.pool = options.pool;
   STROP_ASSIGN(CompiledKernels compiled, backend.Compile(specs, kernel_options));

@@ -146,10 +146,19 @@ Status Reproduce(const CompileSettings& options, const Backend& backend, Status 
   return status.ok() ? status : std::move(status).Note(StrCat("a program to repeat this is in ", path));
 }
 
+Result<Tier> TierOf(std::string_view name, Tier otherwise) {
+  if (name.empty()) return otherwise;
+  for (const auto& [known, tier] :
+       {std::pair{"auto", Tier::kAuto}, {"optimizing", Tier::kOptimizing}, {"baseline", Tier::kBaseline}})
+    if (name == known) return tier;
+  return InvalidArgument("option tier: \"", CEscape(name), "\" is not auto, optimizing or baseline");
+}
+
 }  // namespace
 
-CompileSettings SettingsFrom(const Options& options) {
+Result<CompileSettings> SettingsFrom(const Options& options, Tier tier) {
   CompileSettings settings;
+  STROP_ASSIGN(settings.tier, TierOf(options.tier, tier));
   settings.dump_dir = options.dump;
   settings.xla_dump = {.to = options.xla_dump_to,
                        .module_re = options.xla_dump_hlo_module_re,

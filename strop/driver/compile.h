@@ -44,8 +44,9 @@ class CallOwners;
 
 struct CompileSettings {
   int optimization_level = 2;  // 0: few passes, fast code generation
-  bool verify_each = false;    // verify the module after every pass
-  std::string dump_dir;        // STROP_DUMP
+  Tier tier = Tier::kOptimizing;
+  bool verify_each = false;  // verify the module after every pass
+  std::string dump_dir;      // STROP_DUMP
   XlaDumpOptions xla_dump;
   std::vector<std::string> disabled_passes;
   const CustomCallRegistry* custom_calls = nullptr;  // null: no targets are known
@@ -120,8 +121,9 @@ struct CompiledProgram {
 Result<std::shared_ptr<const CompiledProgram>> Compile(std::unique_ptr<Module> module, const Backend& backend,
                                                        const CompileSettings& options = {});
 
-// What the options of the process say: dumps and libraries.
-CompileSettings SettingsFrom(const Options& options);
+// What the options of the process say: dumps, libraries, the tier where they leave it to `tier`. InvalidArgument if
+// they name none.
+Result<CompileSettings> SettingsFrom(const Options& options, Tier tier = Tier::kOptimizing);
 
 // All backends, in order of preference; never empty. The list is in registry.cc.
 const std::vector<const Backend*>& Backends();

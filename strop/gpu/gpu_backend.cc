@@ -43,11 +43,10 @@ Result<CompiledKernels> GpuBackend::Compile(std::span<const KernelSpec> specs,
     out.kernels.push_back({.body = HostStep{refuse}, .family = "thread", .tiles = TilesOf(spec)});
   }
   if (kernels == 0) return out;
-  auto ptx = std::make_shared<std::string>();
-  STROP_ASSIGN(*ptx, writer->Write(options.optimization_level));
-  if (!options.dump_dir.empty()) std::ofstream(options.dump_dir + "/kernels.ptx", std::ios::binary) << *ptx;
-  out.code_bytes = static_cast<int64_t>(ptx->size());
-  out.objects.push_back(std::move(ptx));
+  STROP_ASSIGN(std::string ptx, writer->Write(options.optimization_level));
+  if (!options.dump_dir.empty()) std::ofstream(options.dump_dir + "/kernels.ptx", std::ios::binary) << ptx;
+  out.code_bytes = static_cast<int64_t>(ptx.size());
+  out.objects.push_back(std::make_shared<FinalObject>(std::move(ptx)));
   return out;
 }
 

@@ -153,8 +153,8 @@ Status SetEntryLayout(Module& module) {
   return OkStatus();
 }
 
-CompileSettings SettingsOf(const FrontendCompileOptions& options, const Options& client) {
-  CompileSettings settings = SettingsFrom(client);
+Result<CompileSettings> SettingsOf(const FrontendCompileOptions& options, const Options& client) {
+  STROP_ASSIGN(CompileSettings settings, SettingsFrom(client, Tier::kAuto));
   settings.custom_calls = &ProcessCustomCalls();
   settings.call_owners = &ProcessCallOwners();
   if (options.backend_optimization_level == 0) settings.optimization_level = 0;

@@ -30,6 +30,7 @@
 #include "strop/runtime/device.h"
 #include "strop/runtime/early_results.h"
 #include "strop/runtime/launch_habit.h"
+#include "strop/runtime/object_code.h"
 #include "strop/types/shape.h"
 
 namespace strop {
@@ -296,7 +297,7 @@ struct ExecutableSpec {
   int64_t code_bytes = 0;
   std::shared_ptr<const void> code;  // keeps the machine code alive
   // Where that code comes from, for those who write the program down: what recipes name by number.
-  std::vector<std::shared_ptr<const std::string>> objects;
+  std::vector<std::shared_ptr<const ObjectCode>> objects;
   uint64_t rng_seed[2] = {0x7012395, 0};  // first state of RngStateStep, low word first (XLA's)
 };
 

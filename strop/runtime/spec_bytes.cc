@@ -261,8 +261,9 @@ Status WriteSpec(const ExecutableSpec& spec, ArtifactWriter& out) {
     constant_sizes.push_back(c.size);
   }
   for (const auto& object : spec.objects) {
-    AppendPart(objects, *object);
-    object_sizes.push_back(static_cast<int64_t>(object->size()));
+    const std::shared_ptr<const std::string> bytes = object->Final();
+    AppendPart(objects, *bytes);
+    object_sizes.push_back(static_cast<int64_t>(bytes->size()));
   }
   tables(constant_sizes, object_sizes, static_cast<uint32_t>(spec.programs.size()));
   for (const Program& program : spec.programs) {
@@ -295,7 +296,7 @@ Result<ExecutableSpec> ReadSpec(const Artifact& artifact, const SpecMakers& make
   for (std::string_view bytes : constants)
     spec.constants.push_back({bytes.data(), static_cast<int64_t>(bytes.size()), artifact.owner()});
   STROP_ASSIGN(const std::vector<std::string_view> objects, Parts(object_bytes, object_sizes));
-  for (std::string_view bytes : objects) spec.objects.push_back(std::make_shared<const std::string>(bytes));
+  for (std::string_view bytes : objects) spec.objects.push_back(std::make_shared<FinalObject>(std::string(bytes)));
   STROP_ASSIGN(const std::unique_ptr<StepMaker> code, makers.open_code(objects));
   STROP_TRY(ReadPrograms(in, makers, *code, spec.programs));
   STROP_TRY(in.Finish("a program"));

@@ -19,7 +19,7 @@ Status WritePtx(const CompiledProgram& program, const std::string& out) {
     return Unimplemented("backend gpu has no code for ", Join(program.explanation.interpreted, "; for "));
   const ExecutableSpec& spec = program.executable->spec();
   if (spec.objects.empty()) return FailedPrecondition("the program has no kernel");
-  return WriteFile(out, *spec.objects[0]);
+  return WriteFile(out, *spec.objects[0]->Final());
 }
 
 std::string MemoryReport(const CompiledProgram& program, const Backend& backend) {
@@ -77,7 +77,7 @@ Status RunCompile(Arguments& arguments) {
   STROP_ASSIGN(std::unique_ptr<Module> module, LoadFile(files[0]));
   if (!out.empty() || !report_memory) STROP_TRY(CheckName(out, *backend));
   MakeEntryRowMajor(*module);
-  CompileSettings settings = SettingsFrom(arguments.options());
+  STROP_ASSIGN(CompileSettings settings, SettingsFrom(arguments.options()));
   settings.pool = &ThreadPool::Default();
   settings.explain = report_memory;
   STROP_ASSIGN(const std::shared_ptr<const CompiledProgram> program,

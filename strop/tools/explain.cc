@@ -156,7 +156,7 @@ Status RunExplain(Arguments& arguments) {
   STROP_TRY(CheckDevices(s.topology, module->config()));
   STROP_TRY(ExtractedChecks::From(*module));  // what they compare are results like others
   const int64_t before = module->instruction_count();
-  CompileSettings settings = SettingsFrom(arguments.options());
+  STROP_ASSIGN(CompileSettings settings, SettingsFrom(arguments.options()));
   settings.explain = true;
   std::shared_ptr<const CompiledProgram> compiled;
   RunProfile profile;

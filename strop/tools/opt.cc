@@ -170,7 +170,7 @@ Status RunOpt(Arguments& arguments) {
   STROP_ASSIGN(std::unique_ptr<Module> module, LoadFile(files[0]));
 
   PassPipeline pipeline("opt");
-  const CompileSettings settings = SettingsFrom(arguments.options());
+  STROP_ASSIGN(const CompileSettings settings, SettingsFrom(arguments.options()));
   STROP_ASSIGN(const Backend* backend, FindBackend(arguments.options().backend));
   if (s.passes.empty() && !s.schedule) {
     pipeline = CompilePipeline(*backend, settings);

@@ -153,7 +153,7 @@ Status RunReplay(Arguments& arguments) {
   if (!record.empty()) std::filesystem::create_directories(record, error);
   if (!std::filesystem::is_directory(folder, error))
     return NotFound(folder, " is no folder", record.empty() ? "; --record=DIR makes one" : " and cannot be made");
-  CompileSettings settings = SettingsFrom(arguments.options());
+  STROP_ASSIGN(CompileSettings settings, SettingsFrom(arguments.options()));
   settings.explain = true;
   settings.pool = nullptr;  // the jobs are the parallelism
   const int64_t programs = static_cast<int64_t>(corpus.size());

@@ -173,7 +173,7 @@ Result<RunSettings> TakeSettings(Arguments& arguments) {
   STROP_ASSIGN(const PassLibraries libraries, TakeLibraries(arguments));
   STROP_ASSIGN(const std::string passes, arguments.TakeValue("--passes"));
   STROP_ASSIGN(s.passes, PassPipeline::FromNames("run", passes, libraries.passes()));
-  s.compile = SettingsFrom(arguments.options());
+  STROP_ASSIGN(s.compile, SettingsFrom(arguments.options()));
   return s;
 }
 

@@ -61,7 +61,8 @@ Status RunViz(Arguments& arguments) {
     STROP_TRY(AppendPasses(std::move(pipeline), shown));
   } else if (compile) {
     STROP_ASSIGN(const Backend* backend, FindBackend(arguments.options().backend));
-    STROP_TRY(AppendPasses(CompilePipeline(*backend, SettingsFrom(arguments.options())), shown));
+    STROP_ASSIGN(const CompileSettings settings, SettingsFrom(arguments.options()));
+    STROP_TRY(AppendPasses(CompilePipeline(*backend, settings), shown));
   }
   std::vector<picture::TitledModule> titled;
   for (const Shown& s : shown) titled.push_back({s.title, s.module.get()});

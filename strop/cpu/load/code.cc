@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 
@@ -18,7 +19,11 @@ constexpr size_t kMostAlignment = 4096;
 // jmp *2(%rip); two bytes of padding; the address.
 constexpr uint8_t kStub[16] = {0xff, 0x25, 0x02, 0x00, 0x00, 0x00, 0x90, 0x90};
 constexpr size_t kStubAddress = 8;  // in the stub: what GOTPCREL relocations want to read
+// jmp *target(%rip), where the four zeros say how far behind the jump the target lies; two bytes of padding.
+constexpr uint8_t kEntry[8] = {0xff, 0x25, 0x00, 0x00, 0x00, 0x00, 0x90, 0x90};
+constexpr size_t kEntryDistance = 2, kEntryJump = 6;  // in the entry; bytes of the jump
 
+size_t PageBytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
 size_t AlignUp(size_t n, size_t alignment) { return (n + alignment - 1) / alignment * alignment; }
 
 // A struct, or a part, of an object's bytes.
@@ -103,6 +108,8 @@ Result<Object> ReadObject(std::string_view bytes) {
 
 class Linker {
  public:
+  explicit Linker(bool replaceable) : replaceable_(replaceable) {}
+
   Result<std::shared_ptr<const LoadedCode>> Run(std::span<const std::string_view> objects) {
     for (std::string_view bytes : objects) {
       STROP_ASSIGN(Object object, ReadObject(bytes));
@@ -110,6 +117,8 @@ class Linker {
       objects_.push_back(std::move(object));
     }
     STROP_TRY(PlaceStubs());
+    PlaceEntries();
+    const size_t writable = targets_;
     STROP_TRY(Map());
     for (Object& object : objects_) {
       for (const Section& s : object.sections)
@@ -120,8 +129,9 @@ class Linker {
           STROP_TRY(Relocate(object, object.sections[s.header.sh_info], s.bytes));
       code_->functions_.push_back(FunctionsOf(object));
     }
-    if (code_->size_ > 0 && mprotect(code_->base_, code_->size_, PROT_READ | PROT_EXEC) != 0)
-      return ResourceExhausted("no executable memory for ", code_->size_, " bytes of code");
+    const size_t executable = replaceable_ ? writable : code_->size_;
+    if (executable > 0 && mprotect(code_->base_, executable, PROT_READ | PROT_EXEC) != 0)
+      return ResourceExhausted("no executable memory for ", executable, " bytes of code");
     return std::shared_ptr<const LoadedCode>(std::move(code_));
   }
 
@@ -155,10 +165,25 @@ class Linker {
     return OkStatus();
   }
 
+  static bool IsFunction(const Elf64_Sym& symbol) {
+    return ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_shndx != SHN_UNDEF;
+  }
+
+  // An entry for each function, and in pages of their own what the entries jump to.
+  void PlaceEntries() {
+    if (!replaceable_) return;
+    size_t functions = 0;
+    for (const Object& object : objects_)
+      functions += static_cast<size_t>(std::count_if(object.symbols.begin(), object.symbols.end(), &IsFunction));
+    entries_ = AlignUp(size_, sizeof kEntry);
+    targets_ = AlignUp(entries_ + functions * sizeof kEntry, PageBytes());
+    size_ = targets_ + functions * sizeof(void*);
+  }
+
   Status Map() {
     code_.reset(new LoadedCode());
     if (size_ == 0) return OkStatus();
-    const size_t bytes = AlignUp(size_, static_cast<size_t>(sysconf(_SC_PAGESIZE)));
+    const size_t bytes = AlignUp(size_, PageBytes());
     void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return ResourceExhausted("no memory for ", bytes, " bytes of code");
     code_->base_ = static_cast<uint8_t*>(memory);
@@ -227,15 +252,28 @@ class Linker {
     return OkStatus();
   }
 
-  std::vector<LoadedCode::Function> FunctionsOf(const Object& object) const {
+  std::vector<LoadedCode::Function> FunctionsOf(const Object& object) {
     std::vector<LoadedCode::Function> functions;
     for (uint64_t n = 0; n < object.symbols.size(); ++n) {
       int64_t place;
       bool outside;
-      if (ELF64_ST_TYPE(object.symbols[n].st_info) != STT_FUNC || !Find(object, n, place, outside) || outside) continue;
+      if (!IsFunction(object.symbols[n]) || !Find(object, n, place, outside)) continue;
       functions.push_back({std::string(NameAt(object.names, object.symbols[n].st_name)), code_->base_ + place});
+      if (replaceable_) MakeEntry(functions.back());
     }
     return functions;
+  }
+
+  void MakeEntry(LoadedCode::Function& function) {
+    uint8_t* const entry = code_->base_ + entries_;
+    function.target = reinterpret_cast<void**>(code_->base_ + targets_);
+    *function.target = function.address;
+    const auto distance = static_cast<int32_t>(targets_ - (entries_ + kEntryJump));
+    std::memcpy(entry, kEntry, sizeof kEntry);
+    std::memcpy(entry + kEntryDistance, &distance, sizeof distance);
+    function.address = entry;
+    entries_ += sizeof kEntry;
+    targets_ += sizeof(void*);
   }
 
   struct Stub {
@@ -245,11 +283,31 @@ class Linker {
   std::vector<Object> objects_;
   std::map<std::string_view, Stub> stubs_;
   size_t size_ = 0;
+  bool replaceable_;
+  size_t entries_ = 0, targets_ = 0;  // where the next one's are, if replaceable
   std::shared_ptr<LoadedCode> code_;
 };
 
 Result<std::shared_ptr<const LoadedCode>> LoadedCode::Load(std::span<const std::string_view> objects) {
-  return Linker().Run(objects);
+  return Linker(false).Run(objects);
+}
+Result<std::shared_ptr<const LoadedCode>> LoadedCode::LoadReplaceable(std::string_view object) {
+  return Linker(true).Run({&object, 1});
+}
+
+Status LoadedCode::ReplaceBy(const LoadedCode& code) const {
+  std::vector<void*> targets;
+  for (size_t object = 0; object < functions_.size(); ++object) {
+    for (const Function& f : functions_[object]) {
+      targets.push_back(code.Find(object, f.name));
+      if (!targets.back() || !f.target) return InvalidArgument("no other code for ", f.name);
+    }
+  }
+  size_t next = 0;
+  for (const std::vector<Function>& object : functions_)
+    for (const Function& f : object)
+      std::atomic_ref<void*>(*f.target).store(targets[next++], std::memory_order_release);
+  return OkStatus();
 }
 
 LoadedCode::~LoadedCode() {

@@ -3,7 +3,8 @@
 // kinds of relocation are all of the work.
 //
 // All objects come to lie in one mapping, which is writable while they are linked and then becomes read-only and
-// executable. A function outside is further than 32 bits can tell: it is reached through a stub behind the objects.
+// executable. A function outside is further than 32 bits can tell: it is reached through a stub behind the objects. So
+// is a function whose code may be replaced: its stub jumps to an address in pages that stay writable.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -22,6 +23,8 @@ class LoadedCode {
   // InvalidArgument if an object is damaged; Unimplemented names what is in it that kernels do not have, or the
   // function that it calls and nobody knows; ResourceExhausted without memory.
   static Result<std::shared_ptr<const LoadedCode>> Load(std::span<const std::string_view> objects);
+  // The same for one object whose functions may be replaced.
+  static Result<std::shared_ptr<const LoadedCode>> LoadReplaceable(std::string_view object);
   ~LoadedCode();
   LoadedCode(const LoadedCode&) = delete;
   LoadedCode& operator=(const LoadedCode&) = delete;
@@ -30,11 +33,17 @@ class LoadedCode {
   void* Find(size_t object, std::string_view name) const;
   int64_t bytes() const { return static_cast<int64_t>(size_); }
 
+  // Whoever calls a function of this replaceable code from now on, by an address of Find(), calls the one of the same
+  // name in `code`, which must outlive this. Calls that are under way end as they began. InvalidArgument, and nothing
+  // is replaced, if `code` lacks one.
+  Status ReplaceBy(const LoadedCode& code) const;
+
  private:
   friend class Linker;
   struct Function {
     std::string name;
     void* address;
+    void** target = nullptr;  // of replaceable code: where `address` jumps to
   };
   LoadedCode() = default;
   uint8_t* base_ = nullptr;

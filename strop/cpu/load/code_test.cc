@@ -41,6 +41,25 @@ TEST(LoadedCode, CallsKnownFunctionsFromSeveralObjects) {
   EXPECT_EQ((*code)->Find(2, "f"), nullptr);
 }
 
+TEST(LoadedCode, FunctionsAreReplaced) {
+  const std::string cosh = ObjectThatCalls("cosh"), atan = ObjectThatCalls("atan"), none;
+  const auto code = LoadedCode::LoadReplaceable(cosh);
+  ASSERT_TRUE(code.ok()) << code.status().ToString();
+  const auto f = reinterpret_cast<double (*)(double)>((*code)->Find(0, "f"));
+  EXPECT_EQ(f(0.5), std::cosh(0.5) + 0.125);
+  const std::string_view objects[] = {atan};
+  const auto other = LoadedCode::Load(objects);
+  ASSERT_TRUE(other.ok()) << other.status().ToString();
+  ASSERT_TRUE((*code)->ReplaceBy(**other).ok());
+  EXPECT_EQ(f(0.5), std::atan(0.5) + 0.125);
+
+  const auto empty = LoadedCode::Load({});
+  ASSERT_TRUE(empty.ok()) << empty.status().ToString();
+  EXPECT_EQ((*code)->ReplaceBy(**empty).message(), "no other code for f");
+  EXPECT_EQ((*other)->ReplaceBy(**code).message(), "no other code for f") << "whose callers hold its own address";
+  EXPECT_EQ(f(0.5), std::atan(0.5) + 0.125);
+}
+
 TEST(LoadedCode, RefusesFunctionsThatAreNotInTheTable) {
   const std::string object = ObjectThatCalls("system");
   const std::string_view objects[] = {object};
