@@ -282,6 +282,7 @@ const Instruction* ElementalEmitter::ComparisonOfPositions(const Instruction& i,
   const Instruction* init = Resolve(i.operand(inputs + position));
   if (init->op() != Op::Constant || init->literal().GetInt(0) != 0) return nullptr;
   const Instruction* before = i.called(0)->parameter(position);
+  if (Bits(before->shape().type()) < 32) return nullptr;  // may begin again
   const Instruction* next = i.called(0)->parameter(inputs + position);
   for (const Instruction* c : i.called(0)->instructions()) {
     if (c->op() != Op::Compare) continue;
