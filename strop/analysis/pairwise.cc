@@ -6,10 +6,12 @@
 namespace strop {
 namespace {
 
-constexpr int64_t kMostOfShort = 8;    // elements
-constexpr int64_t kLongestGroup = 8;   // registers end
-constexpr int64_t kFewestGroups = 12;  // most of a vector
-constexpr int64_t kLeastRatio = 12;    // elements of a pairwise array to those that it is made of
+constexpr int64_t kMostOfShort = 8;         // elements
+constexpr int64_t kMostOfPairs = 16;        // the same of pairs that are chosen among: coordinates of differences
+constexpr int64_t kLongestGroup = 8;        // registers end
+constexpr int64_t kFewestGroups = 12;       // most of a vector
+constexpr int64_t kLeastRatio = 12;         // elements of a pairwise array to those that it is made of
+constexpr int64_t kLeastRatioOfChoice = 4;  // the same where one of the pairs is chosen
 
 int64_t ReducedElements(const Instruction& reduce) {
   int64_t n = 1;
@@ -18,8 +20,8 @@ int64_t ReducedElements(const Instruction& reduce) {
 }
 
 // Is it made of arrays that are all small beside it?
-bool IsMadeOfFew(const Instruction& array) {
-  const int64_t few = array.shape().num_elements() / kLeastRatio;
+bool IsMadeOfFew(const Instruction& array, int64_t ratio = kLeastRatio) {
+  const int64_t few = array.shape().num_elements() / ratio;
   std::unordered_set<const Instruction*> seen;
   std::vector<const Instruction*> stack = {&array};
   while (!stack.empty()) {
@@ -34,10 +36,47 @@ bool IsMadeOfFew(const Instruction& array) {
   return true;
 }
 
+// Do choices (argmin) alone read it, perhaps after elementwise ops?
+bool IsChosenFrom(const Instruction& i) {
+  constexpr size_t kMost = 16;  // instructions that are looked at
+  std::vector<const Instruction*> found = {&i};
+  for (size_t n = 0; n < found.size(); ++n) {
+    if (found[n]->use_count() == 0 || found[n]->IsRoot() || found.size() > kMost) return false;
+    for (const Use& use : found[n]->uses()) {
+      if (use.user->op() == Op::Reduce && use.user->operand_count() > 2) continue;
+      if (!IsElementwise(use.user->op())) return false;
+      if (std::find(found.begin(), found.end(), use.user) == found.end()) found.push_back(use.user);
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 bool IsShortReduce(const Instruction& i) {
-  return i.op() == Op::Reduce && i.shape().IsArray() && i.operand_count() == 2 && ReducedElements(i) <= kMostOfShort;
+  if (i.op() != Op::Reduce || !i.shape().IsArray() || i.operand_count() != 2) return false;
+  const int64_t n = ReducedElements(i);
+  return n <= kMostOfShort || (n <= kMostOfPairs && IsChosenFrom(i) && IsMadeOfFew(*i.operand(0), kLeastRatioOfChoice));
+}
+
+bool ChoosesAmongPairs(const Instruction& i) {
+  if (i.op() != Op::Reduce || i.operand_count() < 4) return false;
+  bool found = false;
+  std::unordered_set<const Instruction*> seen;
+  std::vector<const Instruction*> stack = {i.operand(0)};
+  while (!stack.empty()) {
+    const Instruction* x = stack.back();
+    stack.pop_back();
+    if (x->op() == Op::Broadcast || x->op() == Op::Iota || !seen.insert(x).second) continue;
+    if (IsShortReduce(*x) && IsMadeOfFew(*x->operand(0), kLeastRatioOfChoice)) {
+      found = true;
+    } else if (IsElementwise(x->op()) && x->shape().IsArray()) {
+      for (int64_t k = 0; k < x->operand_count(); ++k) stack.push_back(x->operand(k));
+    } else {
+      return false;
+    }
+  }
+  return found;
 }
 
 bool ReducesNeighbours(const Instruction& i) {

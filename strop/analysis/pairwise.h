@@ -11,6 +11,9 @@ namespace strop {
 // A reduction of so few elements that it is computed wherever its result is needed, like an elementwise op.
 bool IsShortReduce(const Instruction& i);
 
+// The nearest of some points: a choice (argmin) among sums of pairs, for which nothing as large as the pairs is read.
+bool ChoosesAmongPairs(const Instruction& i);
+
 // A reduction of a short last dimension whose elements take little code: with a result a lane, neighbours in memory are
 // read together and dealt out to the lanes.
 bool ReducesNeighbours(const Instruction& i);

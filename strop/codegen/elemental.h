@@ -71,7 +71,8 @@ class ElementalEmitter {
   // and elementwise ops; the position's lanes follow each other, and it need not be one of the array.
   void Fetch(const Instruction* instruction, const ArrayIndex& index);
   // The body of a scalar computation on values of any number of lanes; one value per leaf of its root.
-  Vals Inline(const Computation& computation, const Vals& arguments);
+  // `known`: an instruction of it that is true, whatever the arguments say.
+  Vals Inline(const Computation& computation, const Vals& arguments, const Instruction* known = nullptr);
   // Scalar operand (start index, init value), evaluated outside all loops where possible.
   Val EmitScalarOperand(const Instruction* instruction) { return Emit(instruction, ArrayIndex{}); }
   // The scan of one line: `at` is a position in [outer, inner]; store(position in [outer, n, inner], results) for each
@@ -178,13 +179,17 @@ class ElementalEmitter {
   struct Accumulation;
   Vals AccumulateLoops(const Accumulation& a, size_t group, std::vector<ArrayIndex>& parts, Vals accumulators);
   Vals CombineParts(const Accumulation& a, const std::vector<ArrayIndex>& parts, const Vals& accumulators, V mask);
-  Vals CombineAll(const Accumulation& a, const Vals& accumulators, const Vals& values, V mask);
+  Vals CombineAll(const Accumulation& a, const Vals& accumulators, const Vals& values, V mask, bool elements = false);
   Vals LoopInBlocks(const Accumulation& a, llvm::Value* begin, llvm::Value* end, int64_t step, int64_t trips,
                     const Vals& accumulators, const std::function<Vals(llvm::Value* i, const Vals& carried)>& body);
-  Vals CombineInto(const LaneCombiner& combiner, const Vals& accumulators, const Vals& values, V mask);
+  // `a`: the values are elements of its operand, in their order.
+  Vals CombineInto(const LaneCombiner& combiner, const Vals& accumulators, const Vals& values, V mask,
+                   const Accumulation* a = nullptr);
+  Vals InlineByRegisters(const Computation& computation, const Vals& args, const Instruction* known);
   std::optional<Val> Identity(const LaneCombiner& combiner, ElementType type);
   Vals AcrossLanes(const LaneCombiner& combiner, Vals accumulators, int64_t position);
   int64_t PositionInput(const Instruction& i, int64_t inputs) const;
+  const Instruction* ComparisonOfPositions(const Instruction& i, int64_t inputs, int64_t position) const;
   Vals LoopOver(const char* name, V begin, V end, int64_t step, const Vals& init,
                 const std::function<Vals(V i, const Vals& carried)>& body, bool pinned = false);
 

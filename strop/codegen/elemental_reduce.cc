@@ -15,6 +15,7 @@
 
 #include "strop/analysis/pairwise.h"
 #include "strop/codegen/elemental.h"
+#include "strop/ir/contraction.h"
 
 namespace strop {
 
@@ -52,7 +53,7 @@ Decision CanInline(const Computation& computation) {
   return Decision::Yes();
 }
 
-Vals ElementalEmitter::Inline(const Computation& computation, const Vals& arguments) {
+Vals ElementalEmitter::Inline(const Computation& computation, const Vals& arguments, const Instruction* known) {
   std::unordered_map<const Instruction*, Vals> values;
   size_t next = 0;
   for (const Instruction* parameter : computation.parameters()) {
@@ -61,6 +62,10 @@ Vals ElementalEmitter::Inline(const Computation& computation, const Vals& argume
   }
   for (const Instruction* i : computation.instructions()) {
     if (i->op() == Op::Parameter) continue;
+    if (i == known) {
+      values[i] = {Val{b_.True(), nullptr, ElementType::Pred}};
+      continue;
+    }
     Vals operands;
     for (int64_t k = 0; k < i->operand_count(); ++k) {
       const Vals& v = values[i->operand(k)];
@@ -149,7 +154,28 @@ Vals ElementalEmitter::LoopOver(const char* name, V begin, V end, int64_t step, 
   return unflatten(results);
 }
 
-Vals ElementalEmitter::CombineInto(const LaneCombiner& combiner, const Vals& accumulators, const Vals& values, V mask) {
+struct ElementalEmitter::Accumulation {
+  const Instruction* reduce = nullptr;
+  LaneCombiner combiner;
+  int64_t inputs = 1;
+  std::vector<size_t> loops;           // groups of the operand that are reduced, outermost first
+  bool across_lanes = false;           // the last of them by lanes
+  bool first_vector_taken = false;     // the accumulators start as the first elements of the last (and only) loop
+  std::optional<Val> partial;          // sums are cut into partial ones, which start as this
+  bool contracted = false;             // a sum of products that are not rounded (ir/contraction.h)
+  const Instruction* known = nullptr;  // a comparison of the combiner that holds for all elements in their order
+};
+
+// x y + z, rounded once, if `product` is x y of these lanes and not made elsewhere; otherwise the sum as it is.
+static V PlusProduct(VectorBuilder& b, V z, V product) {
+  const auto* made = llvm::dyn_cast<llvm::BinaryOperator>(product);
+  if (!made || made->getOpcode() != llvm::Instruction::FMul || product->getType() != z->getType())
+    return b.FAdd(z, product);
+  return b.Fma(made->getOperand(0), made->getOperand(1), z);
+}
+
+Vals ElementalEmitter::CombineInto(const LaneCombiner& combiner, const Vals& accumulators, const Vals& values, V mask,
+                                   const Accumulation* a) {
   Vals args = accumulators;
   for (size_t k = 0; k < values.size(); ++k) {
     Val v = values[k];
@@ -157,15 +183,39 @@ Vals ElementalEmitter::CombineInto(const LaneCombiner& combiner, const Vals& acc
     args.push_back(v);
   }
   Vals next;
-  if (combiner.op != Op::kEnd) {
+  if (a && a->contracted) {
+    next = {Val{PlusProduct(b_, args[0].re, args[1].re), nullptr, args[0].type}};
+  } else if (combiner.op != Op::kEnd) {
     static const Attrs kNone = NoAttrs{};
     next = {scalars_.Emit(ScalarOp{combiner.op, args[0].type, &kNone}, args)};
   } else {
-    next = Inline(*combiner.computation, args);
+    next = InlineByRegisters(*combiner.computation, args, a ? a->known : nullptr);
   }
   if (mask)
     for (size_t k = 0; k < next.size(); ++k) next[k] = elements_.Select(mask, next[k], accumulators[k]);
   return next;
+}
+
+// Conditions on more lanes than a register has are kept as one mask, which is put together from those of the registers
+// and taken apart again for each choice; so what chooses (argmax) is computed register by register.
+Vals ElementalEmitter::InlineByRegisters(const Computation& computation, const Vals& args, const Instruction* known) {
+  int lanes = 1, bits = 8;
+  for (const Val& v : args) {
+    lanes = std::max(lanes, v.lanes());
+    bits = std::max(bits, VectorBuilder::ScalarBits(v.re));
+    if (v.im) return Inline(computation, args, known);
+  }
+  if (lanes * bits <= b_.target().vector_bytes * 8 || lanes % 2) return Inline(computation, args, known);
+  const auto half = [&](int first) {
+    Vals part;
+    for (const Val& v : args)
+      part.push_back(v.lanes() == 1 ? v : Val{b_.Slice(v.re, first, lanes / 2), nullptr, v.type});
+    return InlineByRegisters(computation, part, known);
+  };
+  Vals low = half(0), high = half(lanes / 2);
+  for (size_t k = 0; k < low.size(); ++k)
+    low[k].re = b_.Concat(b_.Splat(low[k].re, lanes / 2), b_.Splat(high[k].re, lanes / 2));
+  return low;
 }
 
 // Combines the lanes, halves against each other. A selection (argmax) that is not commutative, because of NaNs or ties,
@@ -225,21 +275,32 @@ int64_t ElementalEmitter::PositionInput(const Instruction& i, int64_t inputs) co
   return -1;
 }
 
+// The combiner's comparison of two positions, of the elements before against that of the next one. It always holds,
+// since positions count up, if the first one is no more than any; where they are equal it does not matter.
+const Instruction* ElementalEmitter::ComparisonOfPositions(const Instruction& i, int64_t inputs,
+                                                           int64_t position) const {
+  const Instruction* init = Resolve(i.operand(inputs + position));
+  if (init->op() != Op::Constant || init->literal().GetInt(0) != 0) return nullptr;
+  const Instruction* before = i.called(0)->parameter(position);
+  if (Bits(before->shape().type()) < 32) return nullptr;  // may begin again
+  const Instruction* next = i.called(0)->parameter(inputs + position);
+  for (const Instruction* c : i.called(0)->instructions()) {
+    if (c->op() != Op::Compare) continue;
+    const CompareDirection direction = c->attrs<CompareAttrs>().direction;
+    const bool less = direction == CompareDirection::Lt || direction == CompareDirection::Le;
+    const bool greater = direction == CompareDirection::Gt || direction == CompareDirection::Ge;
+    if ((less && c->operand(0) == before && c->operand(1) == next) ||
+        (greater && c->operand(0) == next && c->operand(1) == before))
+      return c;
+  }
+  return nullptr;
+}
+
 constexpr int64_t kWideStrip = 128, kLargeOperand = int64_t{1} << 20;  // bytes
 
 // As many elements are added one after the other.
 constexpr int64_t kSumBlock = 64;
 constexpr int64_t kMaxUnrolledReduce = 4;  // elements that are combined without a loop
-
-struct ElementalEmitter::Accumulation {
-  const Instruction* reduce = nullptr;
-  LaneCombiner combiner;
-  int64_t inputs = 1;
-  std::vector<size_t> loops;        // groups of the operand that are reduced, outermost first
-  bool across_lanes = false;        // the last of them by lanes
-  bool first_vector_taken = false;  // the accumulators start as the first elements of the last (and only) loop
-  std::optional<Val> partial;       // sums are cut into partial ones, which start as this
-};
 
 // e with combine(e, x) = x for all x, or nullopt.
 std::optional<Val> ElementalEmitter::Identity(const LaneCombiner& combiner, ElementType type) {
@@ -289,16 +350,17 @@ Vals ElementalEmitter::CombineParts(const Accumulation& a, const std::vector<Arr
   Vals values;
   for (const ArrayIndex& position : parts)
     for (int64_t k = 0; k < a.inputs; ++k) values.push_back(Emit(a.reduce->operand(k), position));
-  return CombineAll(a, accumulators, values, mask);
+  return CombineAll(a, accumulators, values, mask, /*elements=*/true);
 }
 
-// The same of values that are known.
-Vals ElementalEmitter::CombineAll(const Accumulation& a, const Vals& accumulators, const Vals& values, V mask) {
+// The same of values that are known: elements of the operand, or partial results.
+Vals ElementalEmitter::CombineAll(const Accumulation& a, const Vals& accumulators, const Vals& values, V mask,
+                                  bool elements) {
   const size_t inputs = static_cast<size_t>(a.inputs);
   Vals next;
   for (size_t first = 0; first < accumulators.size(); first += inputs) {
     const auto of = [&](const Vals& all) { return Vals(all.begin() + first, all.begin() + first + inputs); };
-    const Vals combined = CombineInto(a.combiner, of(accumulators), of(values), mask);
+    const Vals combined = CombineInto(a.combiner, of(accumulators), of(values), mask, elements ? &a : nullptr);
     next.insert(next.end(), combined.begin(), combined.end());
   }
   return next;
@@ -413,6 +475,8 @@ Vals ElementalEmitter::ReduceParts(const Instruction& i, std::span<const ArrayIn
   const std::optional<Val> identity = Identity(a.combiner, init[0].type);
   if (single && a.combiner.op == Op::Add && !IsInteger(type) && !IsPred(type)) a.partial = identity;
   const int64_t position_input = identity ? -1 : PositionInput(i, a.inputs);
+  if (position_input >= 0) a.known = ComparisonOfPositions(i, a.inputs, position_input);
+  a.contracted = ContractedOperand(i) == 0;
   a.across_lanes = parts.size() == 1 && uniform && lanes() > 1 && a.combiner.reorderable && !a.loops.empty() &&
                    a.loops.back() + 1 == sizes.size() && innermost >= lanes() &&
                    (identity || (position_input >= 0 && a.loops.size() == 1));

@@ -34,6 +34,9 @@ llvm::Function* CreateFunction(VectorBuilder& b, llvm::FunctionType* type, const
   function->addFnAttr("prefer-vector-width", bits);
   function->addFnAttr("min-legal-vector-width", bits);
   function->addFnAttr("no-trapping-math", "true");
+  // With it the stack can still be aligned once registers turn out to be too few: vectors that are kept there would
+  // lie across two lines of the cache, each read of which takes two cycles.
+  function->addFnAttr("frame-pointer", "all");
   return function;
 }
 

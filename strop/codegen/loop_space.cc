@@ -335,7 +335,12 @@ LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes, bool by_peri
                         std::find(body.roots.begin(), body.roots.end(), i) == body.roots.end();
   Int64Vector sizes = DigitsOf(body);
   const auto reduce = std::find_if(body.roots.begin(), body.roots.end(), ReducesRows);
-  if (reduce != body.roots.end() && ReducedRowSize(**reduce) >= space.lanes) {
+  // A lane a point chooses the nearest without a look at other lanes.
+  constexpr int64_t kMostToChooseFrom = 1024;
+  const auto by_point = [&](const Instruction& i) {
+    return ChoosesAmongPairs(i) && ReducedRowSize(i) <= kMostToChooseFrom && sizes.back() >= 4 * space.lanes;
+  };
+  if (reduce != body.roots.end() && ReducedRowSize(**reduce) >= space.lanes && !by_point(**reduce)) {
     space.uniform = true;
     space.lanes = RoundDownToPowerOfTwo(std::min<int64_t>(4 * space.lanes, ReducedRowSize(**reduce)));
   } else {

@@ -181,6 +181,30 @@ V VectorBuilder::CallPerLane(const char* name, std::initializer_list<V> args) {
   return out;
 }
 
+V VectorBuilder::CallPerRegister(const char* name, V x, const std::function<V(V)>& body) {
+  const int lanes = Lanes(x);
+  if (lanes == 1) return body(x);
+  if (lanes * ScalarBits(x) > target_.vector_bytes * 8 && lanes % 2 == 0) {
+    V low = CallPerRegister(name, Slice(x, 0, lanes / 2), body);
+    return Concat(low, CallPerRegister(name, Slice(x, lanes / 2, lanes / 2), body));
+  }
+  const std::string full = std::string(name) + "x" + std::to_string(lanes);
+  llvm::Function* function = module_.getFunction(full);
+  if (!function) {
+    const llvm::Function* caller = ir_.GetInsertBlock()->getParent();
+    function = llvm::Function::Create(llvm::FunctionType::get(x->getType(), {x->getType()}, false),
+                                      llvm::GlobalValue::InternalLinkage, full, module_);
+    for (const llvm::Attribute& a : caller->getAttributes().getFnAttrs()) function->addFnAttr(a);
+    function->addFnAttr(llvm::Attribute::NoInline);
+    const IrBuilder::InsertPoint here = ir_.saveIP();
+    ir_.SetInsertPoint(llvm::BasicBlock::Create(context(), "entry", function));
+    V result = body(function->getArg(0));
+    ir_.CreateRet(result);
+    ir_.restoreIP(here);
+  }
+  return ir_.CreateCall(function, {x});
+}
+
 llvm::BasicBlock* VectorBuilder::SplitBlock(const char* name) {
   llvm::BasicBlock* block = ir_.GetInsertBlock();
   if (ir_.GetInsertPoint() == block->end()) return llvm::BasicBlock::Create(context(), name, block->getParent());

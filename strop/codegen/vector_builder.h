@@ -182,6 +182,10 @@ class VectorBuilder {
   // Calls an external function of scalars (libm), lane by lane.
   V CallPerLane(const char* name, std::initializer_list<V> args);
 
+  // body(x), register by register, by a function of that name which the module has once: for code that is rarely run
+  // and would be long in every place and for every lane.
+  V CallPerRegister(const char* name, V x, const std::function<V(V)>& body);
+
   // `usual`, but where `when` holds for a lane, the value of slow() for that lane: a branch that is not taken if no
   // lane needs it.
   V RarePath(V when, V usual, const std::function<V()>& slow);

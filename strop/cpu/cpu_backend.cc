@@ -55,9 +55,10 @@ void CpuBackend::AddPasses(Phase phase, PassPipeline& pipeline) const {
                                   PassId::Dce};
   pipeline.AddRepeated(kProducts, 4);
   pipeline.Add(PassId::ReducedProducts);
-  pipeline.Add(PassId::Contraction);        // last: it asks who uses a product
-  pipeline.Add(PassId::ReductionSplitter);  // of what the algebra would put together again
-  pipeline.Add(PassId::LoopKernels);        // of loops that no pass knows once they are fused
+  pipeline.Add(PassId::LoopInvariantCodeMotion);  // of what is transposed for them
+  pipeline.Add(PassId::Contraction);              // last: it asks who uses a product
+  pipeline.Add(PassId::ReductionSplitter);        // of what the algebra would put together again
+  pipeline.Add(PassId::LoopKernels);              // of loops that no pass knows once they are fused
   pipeline.Add(PassId::Dce);
 }
 

@@ -2,6 +2,8 @@
 //
 //   %p = multiply(%x, %y); %s = add(%p, %z)   ->   %s is x y + z, rounded once
 //
+// So it is with a product whose elements a reduction sums.
+//
 // The pass `contraction` decides, and leaves its mark at the sum: which operand is the product. Fusion keeps marked
 // pairs in one kernel, and whoever emits the sum emits an fma; so the bits do not depend on what else is fused. The
 // mark is a frontend attribute, so that it survives printing and reading back. Who does not know it (the evaluator)
@@ -15,7 +17,9 @@ inline constexpr char kContractionMark[] = "strop.contracted_operand";
 
 // Sums of f32 and f64; smaller floats are rounded after each operation, as their type says.
 inline bool IsContractible(const Instruction& sum) {
-  if ((sum.op() != Op::Add && sum.op() != Op::Subtract) || !sum.shape().IsArray()) return false;
+  if (!sum.shape().IsArray()) return false;
+  const bool reduction = sum.op() == Op::Reduce && sum.called(0)->root()->op() == Op::Add;
+  if (sum.op() != Op::Add && sum.op() != Op::Subtract && !reduction) return false;
   return sum.shape().type() == ElementType::F32 || sum.shape().type() == ElementType::F64;
 }
 

@@ -1,5 +1,5 @@
 // Marks sums whose product need not be rounded (ir/contraction.h): f32 and f64, a product with no other user. Of two
-// products the first is taken.
+// products the first is taken. A reduction that sums is one, too, if its combiner is just that sum.
 //
 //   %p = multiply(%x, %y); ROOT %s = subtract(%z, %p)
 //   ->  ROOT %s = subtract(%z, %p), frontend_attributes={strop.contracted_operand="1"}
@@ -7,10 +7,20 @@
 // XLA:CPU lets LLVM do this inside each of its kernels. Formulas that JAX sends for special functions are as exact (and
 // as fast) as there only with it: polynomials by Horner's rule, Clenshaw's recurrence.
 #include "strop/ir/contraction.h"
+
+#include "strop/analysis/combiner.h"
 #include "strop/passes/pass.h"
 
 namespace strop {
 namespace {
+
+// Of few elements, a sum is waited for, and an fma takes longer than a sum whose products are already there.
+constexpr int64_t kFewestSummed = 1024;
+
+bool IsSum(const Instruction& i) {
+  if (!IsContractible(i) || i.op() != Op::Reduce) return IsContractible(i);
+  return RecognizeCombiner(*i.called(0)).op == Op::Add && i.operand(0)->shape().num_elements() >= kFewestSummed;
+}
 
 bool IsFree(const Instruction& i) { return i.control_predecessors().empty() && i.control_successors().empty(); }
 
@@ -19,8 +29,8 @@ struct Contraction final : Pass {
     int64_t marked = 0;
     for (Computation* c : module.PostOrder()) {
       for (Instruction* sum : c->instructions()) {
-        if (!IsContractible(*sum) || !IsFree(*sum) || sum->frontend_attributes().count(kContractionMark)) continue;
-        for (int64_t k = 0; k < 2; ++k) {
+        if (!IsSum(*sum) || !IsFree(*sum) || sum->frontend_attributes().count(kContractionMark)) continue;
+        for (int64_t k = 0; k < (sum->op() == Op::Reduce ? 1 : 2); ++k) {
           const Instruction& product = *sum->operand(k);
           if (product.op() != Op::Multiply || product.use_count() != 1 || product.IsRoot() || !IsFree(product))
             continue;

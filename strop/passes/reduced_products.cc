@@ -7,9 +7,17 @@
 // Along short rows the lanes of a vector would have to be combined for every result (nearest neighbours, classes of
 // small heads); along columns they never meet. Everything between the product and the reduction is made anew, so it may
 // have no other use.
+//
+// Where the nearest is chosen by products of few terms, these become sums of pairs, which the kernel that chooses
+// computes itself (analysis/pairwise.h): in front of a choice, the product would take longer to write and read than to
+// compute.
+//
+//   %d = f32[8192,64] dot(f32[8192,16] %x, f32[64,16] %c)     ->   %d = f32[8192,64] reduce(f32[8192,64,16] %p),
+//   reduce(%d, %numbers, ...), dimensions={1}                        dimensions={2}, of %p, the pairs' products
 #include <algorithm>
 #include <unordered_map>
 
+#include "strop/analysis/pairwise.h"
 #include "strop/ir/builder.h"
 #include "strop/passes/pass.h"
 
@@ -19,6 +27,7 @@ namespace {
 constexpr int64_t kLongestRow = 256;
 constexpr int64_t kFewestRows = 512;
 constexpr int64_t kLongestSum = 256;      // of longer ones, the product takes the time
+constexpr int64_t kMostTerms = 16;        // of sums of pairs
 constexpr size_t kMostInstructions = 32;  // between product and reduction
 
 bool IsFree(const Instruction& i) { return i.control_predecessors().empty() && i.control_successors().empty(); }
@@ -35,6 +44,7 @@ class Turner {
     for (int64_t k = 0; k < inputs; ++k)
       if (!Find(reduce_->operand(k))) return false;
     if (products_ == 0 || IsSeen()) return false;
+    if (inputs > 1 && products_ == 1 && SumPairs()) return true;
     Builder b(reduce_->parent());
     b.set_insert_before(reduce_);
     std::vector<Instruction*> operands;
@@ -81,6 +91,38 @@ class Turner {
       return i.operand_count() == 2 && i.attrs<DotAttrs>().lhs_batch.empty() && i.operand(0)->shape().rank() == 2 &&
              i.operand(1)->shape().rank() == 2 && i.operand(0)->shape().num_elements() / rows_.dim(0) <= kLongestSum;
     return IsElementwise(i.op());
+  }
+
+  // Makes the product a sum of pairs in place.
+  bool SumPairs() {
+    Instruction* dot = *std::find_if(found_.begin(), found_.end(), [](Instruction* i) { return i->op() == Op::Dot; });
+    const DotAttrs& a = dot->attrs<DotAttrs>();
+    const ElementType type = dot->shape().type();
+    if ((type != ElementType::F32 && type != ElementType::F64) || a.lhs_contracting.size() != 1) return false;
+    if (dot->operand(0)->shape().type() != type || dot->operand(1)->shape().type() != type) return false;
+    const int64_t terms = dot->operand(0)->shape().dim(a.lhs_contracting[0]);
+    if (terms < 2 || terms > kMostTerms) return false;
+    const Int64Vector pairs = {rows_.dim(0), rows_.dim(1), terms};
+    Builder b(dot->parent());
+    b.set_insert_before(dot);
+    if (dot->has_metadata()) b.set_metadata(dot->shared_metadata());
+    const auto spread = [&](int64_t k, int64_t contracting) {
+      Instruction* x = dot->operand(k);
+      if (contracting == 0) x = b.Transpose(x, {1, 0});
+      return b.Broadcast(x, pairs, {k, 2});
+    };
+    Instruction* product = b.Make(Op::Multiply, {spread(0, a.lhs_contracting[0]), spread(1, a.rhs_contracting[0])});
+    Computation* add = dot->module()->AddComputation("sum");
+    const Shape scalar = Shape::Array(type, {});
+    Instruction *x = add->AddParameter(0, scalar), *y = add->AddParameter(1, scalar);
+    add->set_root(add->Add(Op::Add, scalar, {x, y}));
+    Instruction* sum = b.Reduce(product, b.Scalar(type, 0), {2}, add);
+    if (!b.status().ok()) return false;
+    dot->ReplaceAllUsesWith(sum);
+    const bool short_sum = IsShortReduce(*sum);  // asks who uses it
+    if (!short_sum) sum->ReplaceAllUsesWith(dot);
+    sum->parent()->Remove(short_sum ? dot : sum);
+    return short_sum;
   }
 
   // Does anything else read what is turned?

@@ -4,8 +4,9 @@
 //
 // pi/2 is subtracted in three parts of 53 bits. With fma the first difference is exact (x and n pi1 are multiples of
 // the same power of two, and the difference is small), and the rest carries r to twice the precision; good for |x| up
-// to kLimit. Lanes beyond it, which no program has in numbers, go to libm. Floats compute in double, where two parts
-// are enough.
+// to a limit. Lanes beyond it, which no program has in numbers, go to libm. Sines and cosines of floats do the same
+// with three parts of 24 bits; lanes beyond their limit, tangents, and machines without fma compute in double, where
+// two parts are enough.
 #include <cmath>
 
 #include "strop/codegen/math/math.h"
@@ -14,12 +15,28 @@ namespace strop::math {
 namespace {
 
 constexpr double kPi1 = 0x1.921fb54442d18p+0, kPi2 = 0x1.1a62633145c07p-54, kPi3 = -0x1.f1976b7ed8fbcp-110;
-constexpr double kLimitOfDouble = 1 << 20, kLimitOfFloat = 1 << 27;
+// The same in floats.
+constexpr double kFloatPi1 = 0x1.921fb6p+0, kFloatPi2 = -0x1.777a5cp-25, kFloatPi3 = -0x1.ee59dap-50;
+constexpr double kLimitOfDouble = 1 << 20, kLimitOfFloat = 1 << 27, kLimitInFloats = 1 << 17;
 
 struct Angle {
-  V r, rest;   // r + rest; rest is null for floats
-  V quadrant;  // in the low bits, i64
+  V r, rest;   // r + rest; rest is null for floats that are computed in double
+  V quadrant;  // in the low bits, an integer of the width of r
 };
+
+// x in float lanes. n pi2 is rounded before it is subtracted: then it is a multiple of no more than the first
+// difference is, so that what the second one loses is exact however much they cancel.
+Angle ReduceInFloats(VectorBuilder& b, V x) {
+  V magic = b.F(0x1.8p23, x);
+  V shifted = b.Fma(x, b.F(0x1.45f306p-1, x), magic);
+  V n = b.FSub(shifted, magic);
+  V first = b.Fma(n, b.F(-kFloatPi1, x), x);
+  V second = b.FMul(n, b.F(kFloatPi2, x));
+  V r = b.FSub(first, second);
+  V r_lost = b.FSub(b.FSub(first, r), second);
+  V second_lost = b.Fma(n, b.F(-kFloatPi3, x), b.Fma(n, b.F(-kFloatPi2, x), second));
+  return {r, b.FAdd(r_lost, second_lost), b.AsInt(shifted)};
+}
 
 // x in double lanes.
 Angle Reduce(VectorBuilder& b, V x, bool for_float) {
@@ -47,6 +64,10 @@ V Sum(VectorBuilder& b, V high, V low, V* lost) {
 
 V SinePolynomial(VectorBuilder& b, const Angle& a, V* lost = nullptr) {
   V z = b.FMul(a.r, a.r);
+  if (!IsDouble(z)) {
+    V p = b.Polynomial(z, {-1.6666654611e-1, 8.3321608736e-3, -1.9515295891e-4});
+    return b.FAdd(a.r, b.Fma(b.FMul(a.r, z), p, a.rest));
+  }
   if (!a.rest) {
     V p = b.PolynomialByPairs(
         z, {-0.1666666663956871, 0.008333329145162601, -0.0001983925703145628, 2.7175682063426978e-06});
@@ -61,8 +82,15 @@ V SinePolynomial(VectorBuilder& b, const Angle& a, V* lost = nullptr) {
 
 V CosinePolynomial(VectorBuilder& b, const Angle& a, V* lost = nullptr) {
   V z = b.FMul(a.r, a.r);
-  V half = b.FMul(z, b.F(0.5, z));
   V one = b.F(1, z);
+  if (!IsDouble(z)) {
+    V minus_half = b.FMul(a.r, b.F(-0.5, z));
+    V top = b.Fma(minus_half, a.r, one);
+    V top_lost = b.Fma(minus_half, a.r, b.FSub(one, top));
+    V p = b.Polynomial(z, {4.166664568298827e-2, -1.388731625493765e-3, 2.443315711809948e-5});
+    return b.FAdd(top, b.Fma(b.FMul(z, z), p, b.Fma(b.FNeg(a.r), a.rest, top_lost)));
+  }
+  V half = b.FMul(z, b.F(0.5, z));
   V top = b.FSub(one, half);
   if (!a.rest) {
     V p = b.PolynomialByPairs(
@@ -80,12 +108,19 @@ V Bit(VectorBuilder& b, V quadrant, int64_t mask) {
   return b.ir().CreateICmpNE(b.And(quadrant, b.I(mask, quadrant)), b.Zero(quadrant));
 }
 
-// sin (or cos, a quarter ahead) of double lanes.
+// -x where the highest bit of `sign` is set.
+V FlipSign(VectorBuilder& b, V x, V sign) {
+  const int top = VectorBuilder::ScalarBits(x) - 1;
+  V highest = b.I(static_cast<int64_t>(uint64_t{1} << top), sign);
+  return b.AsFloat(b.Xor(b.AsInt(x), b.And(sign, highest)));
+}
+
+// sin (or cos, a quarter ahead).
 V SineOrCosineOfAny(VectorBuilder& b, V x, bool cosine, bool for_float) {
-  const Angle a = Reduce(b, x, for_float);
+  const Angle a = IsDouble(x) ? Reduce(b, x, for_float) : ReduceInFloats(b, x);
   V quadrant = cosine ? b.Add(a.quadrant, b.I(1, a.quadrant)) : a.quadrant;
   V value = b.Select(Bit(b, quadrant, 1), CosinePolynomial(b, a), SinePolynomial(b, a));
-  return b.Select(Bit(b, quadrant, 2), b.FNeg(value), value);
+  return FlipSign(b, value, b.Shl(quadrant, VectorBuilder::ScalarBits(x) - 2));
 }
 
 // A single small angle is not reduced first, which is half of the time that somebody waits for it (scalar loops of
@@ -93,7 +128,7 @@ V SineOrCosineOfAny(VectorBuilder& b, V x, bool cosine, bool for_float) {
 V SineOrCosine(VectorBuilder& b, V x, bool cosine, bool for_float) {
   if (VectorBuilder::Lanes(x) > 1) return SineOrCosineOfAny(b, x, cosine, for_float);
   constexpr double kSmall = 0.78;  // below pi/4
-  const Angle a{x, for_float ? nullptr : b.Zero(x), nullptr};
+  const Angle a{x, IsDouble(x) && for_float ? nullptr : b.Zero(x), nullptr};
   const V small = cosine ? CosinePolynomial(b, a) : SinePolynomial(b, a);
   return b.RarePath(b.Not(b.FLt(b.FAbs(x), b.F(kSmall, x))), small,
                     [&] { return SineOrCosineOfAny(b, x, cosine, for_float); });
@@ -102,6 +137,16 @@ V SineOrCosine(VectorBuilder& b, V x, bool cosine, bool for_float) {
 V WithLibmBeyond(VectorBuilder& b, double limit, V x, V usual, const char* name64, const char* name32) {
   return b.RarePath(b.FGt(b.FAbs(x), b.F(limit, x)), usual,
                     [&] { return b.CallPerLane(IsDouble(x) ? name64 : name32, {x}); });
+}
+
+V SineOrCosineOfFloat(VectorBuilder& b, V x, bool cosine) {
+  const auto in_double = [&](V wide) {
+    V value = b.ToF32(SineOrCosine(b, b.ToF64(wide), cosine, true));
+    return WithLibmBeyond(b, kLimitOfFloat, wide, value, cosine ? "cos" : "sin", cosine ? "cosf" : "sinf");
+  };
+  if (!b.target().fma) return in_double(x);
+  return b.RarePath(b.FGt(b.FAbs(x), b.F(kLimitInFloats, x)), SineOrCosine(b, x, cosine, true),
+                    [&] { return b.CallPerRegister(cosine ? "strop.cos" : "strop.sin", x, in_double); });
 }
 
 // t in [0, 1] of double lanes, to a float's accuracy.
@@ -140,15 +185,12 @@ V Sin(VectorBuilder& b, V x) {
     V usual = b.Select(tiny, x, SineOrCosine(b, x, false, false));
     return WithLibmBeyond(b, kLimitOfDouble, x, usual, "sin", "sinf");
   }
-  V usual = b.ToF32(SineOrCosine(b, b.ToF64(x), false, true));
-  usual = b.Select(b.FEq(x, b.Zero(x)), x, usual);
-  return WithLibmBeyond(b, kLimitOfFloat, x, usual, "sin", "sinf");
+  return FlipSign(b, SineOrCosineOfFloat(b, b.FAbs(x), false), b.AsInt(x));  // keeps -0
 }
 
 V Cos(VectorBuilder& b, V x) {
   if (IsDouble(x)) return WithLibmBeyond(b, kLimitOfDouble, x, SineOrCosine(b, x, true, false), "cos", "cosf");
-  V usual = b.ToF32(SineOrCosine(b, b.ToF64(x), true, true));
-  return WithLibmBeyond(b, kLimitOfFloat, x, usual, "cos", "cosf");
+  return SineOrCosineOfFloat(b, x, true);
 }
 
 V Tan(VectorBuilder& b, V x) {
