@@ -12,6 +12,8 @@ constexpr int64_t kLeastProducts = int64_t{1} << 22;  // below, waiting for each
 constexpr int64_t kTaskProducts = int64_t{1} << 18;   // of a task, at least
 constexpr int64_t kTasks = 32;                        // enough to be even among threads
 constexpr int64_t kEvenTasks = 8;
+constexpr int64_t kFewTasks = 12;
+constexpr int64_t kRunsOfTask = 4;      // of PanelProblem::row
 constexpr int64_t kPieces = 16;         // of what is packed for all, at least where it is large
 constexpr int64_t kStripRows = 8;       // along k: what the cache holds at distances of pages
 constexpr int64_t kBlockUnits = 2048;   // along k
@@ -86,7 +88,10 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   // Rows go evenly: the last panel of a task may be shorter, but two, four or eight threads end at the same time.
   if (!shares_a_) {
     if (blocks_ > kEvenTasks) blocks_ = RoundUp(blocks_, kEvenTasks);
-    per_task_ = CeilDiv(own_, blocks_);
+    const int64_t runs = own_ / p_.row, most = runs / kRunsOfTask;
+    if (most >= kFewTasks || runs >= blocks_) unit_ = p_.row;
+    if (unit_ > 1 && most >= kFewTasks) blocks_ = std::min(blocks_, most);
+    per_task_ = CeilDiv(own_ / unit_, blocks_) * unit_;
   }
   const bool shared_across = shares_a_ ? p_.a_across : p_.b_across;
   piece_ = std::clamp<int64_t>(chunk_ / shared_width_ * batches_ * k_blocks_ / kPieces, shared_across ? 4 : 1, 16) *
@@ -213,8 +218,9 @@ typename Panels<T>::Part Panels<T>::PartOf(int64_t number, int64_t task) const {
   const Round round = RoundOf(number);
   if (task / blocks_ / p_.outer >= round.batches) return {};
   const int64_t product = round.batch * p_.outer + task / blocks_, block = task % blocks_;
-  const int64_t first = shares_a_ ? block * per_task_ : block * own_ / blocks_;
-  const int64_t end = shares_a_ ? std::min(first + per_task_, own_) : (block + 1) * own_ / blocks_;
+  const int64_t units = own_ / unit_;
+  const int64_t first = shares_a_ ? block * per_task_ : block * units / blocks_ * unit_;
+  const int64_t end = shares_a_ ? std::min(first + per_task_, own_) : (block + 1) * units / blocks_ * unit_;
   const int64_t own = end - first, shared = round.end - round.begin;
   if (shares_a_) return {product, round.begin, shared, first, own};
   return {product, first, own, round.begin, shared};

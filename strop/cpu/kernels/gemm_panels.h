@@ -41,6 +41,7 @@ struct PanelProblem {
   SharedOperand shared = SharedOperand::Either;
   int64_t target_bytes_per_row = 0;
   int bias = 0;          // that A is packed with (MicroTable::bias)
+  int64_t row = 1;       // tasks should not cut such runs of rows of A, which are a multiple of it
   bool whole_k = false;  // the shared operand is packed in one block along k
   bool fetches = false;  // the operands' Fetch does something
 };
@@ -110,6 +111,7 @@ class Panels {
   int64_t kb_ = 0, k_blocks_ = 0, k_units_ = 0;
   int64_t own_width_ = 0, shared_width_ = 0;  // of panels
   int64_t own_ = 0, per_task_ = 0, blocks_ = 0;
+  int64_t unit_ = 1;                                         // of own vectors, that tasks do not cut
   int64_t chunk_ = 0, chunks_ = 1, piece_ = 0, pieces_ = 0;  // of shared vectors
   int64_t batches_ = 1, batch_rounds_ = 1;                   // of a round
   std::vector<T> ones_;                                      // a row of A, if there is a bias
