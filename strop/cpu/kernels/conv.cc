@@ -322,6 +322,8 @@ class GemmConv final : public Conv {
       const int64_t direct = whole ? DirectStride<T>(target, 0, tile.count) : -1;
       T* to = direct >= 0 ? AddressIn<T>(target, 0, n0 + j) : sums;
       if (direct >= 0 && fetches_c_) FetchRows<true>(to, direct, tile.count, width);
+      if (direct < 0 && p_.output_feature_stride > 1 && HoldsSums<T>(c.type))
+        FetchColumns(target, tile.count, n0 + j, width);
       const T* b = panels_->SharedPanel(call.shared, task, j);
       for (int64_t tap = 0; tap < taps_.count; tap += taps_at_once)
         kernel(std::min(taps_at_once, taps_.count - tap), features, patches + tap * tile.count, b + tap * features * nr,
@@ -354,6 +356,12 @@ class GemmConv final : public Conv {
         }
       }
     }
+  }
+
+  // Features that lie apart: a line or two of memory each, for all of which a store would wait.
+  static void FetchColumns(const StoreTarget& c, int64_t rows, int64_t col, int64_t cols) {
+    for (int64_t row : {int64_t{0}, rows - 1})
+      FetchRows<true>(AddressIn<T>(c, row, 0) + col * c.col_stride, c.col_stride, cols, 1);
   }
 
   // Deals the positions of a task to its tiles along rows, which come first and in order.
