@@ -168,7 +168,8 @@ class GemmConv final : public Conv {
     int64_t size, stride;
     int slot;  // 0: batch; d + 1: spatial dimension d
   };
-  static constexpr int kMostVectors = 64;           // of a panel
+  static constexpr int kMostVectors = 64;  // of a panel
+  static constexpr int64_t kMostRowTaps = 64;
   static constexpr int kPieceElements = 2048;       // of a piece of a panel
   static constexpr int64_t kLeastIndirect = 12;     // features of a tap
   static constexpr int64_t kSmallKernel = 1 << 17;  // elements
@@ -467,6 +468,7 @@ class GemmConv final : public Conv {
 
   // table[tap][v]: the features of that tap at the v-th position of the tile; the first is null where all are outside.
   void FillTable(int64_t m0, const PositionTile& tile, const T* input, const T** table) const {
+    if (FillTableOfRow(m0, tile, input, table)) return;
     const int64_t count = tile.count;
     Panel panel;
     Describe(m0 + tile.first, count, panel, tile.step != 1);
@@ -494,6 +496,35 @@ class GemmConv final : public Conv {
     if (!all_reach_out) return;
     for (int64_t tap = 0; tap < taps_.count; ++tap, table += count)
       if (std::all_of(table, table + count, [&](const T* at) { return at == zeros_.data(); })) *table = nullptr;
+  }
+
+  // The same of positions in a row that each find the same of its taps, at one distance; false if they are not.
+  bool FillTableOfRow(int64_t m0, const PositionTile& tile, const T* input, const T** table) const {
+    if (tile.step != 1 || rank_ == 0 || dims_.back().slot != rank_) return false;
+    const ConvSpatialDim& s = p_.spatial.back();
+    if (s.base_dilation != 1 || s.kernel > kMostRowTaps) return false;
+    Position at;
+    Decode(m0 + tile.first, at);
+    const int64_t distance = s.stride * s.input_stride, reach = (tile.count - 1) * s.stride;
+    if (at[rank_] + tile.count > s.output) return false;
+    int64_t along[kMostRowTaps];
+    for (int64_t w = 0; w < s.kernel; ++w) {
+      const int64_t x = at[rank_] * s.stride - s.pad_low + (s.reversal ? s.kernel - 1 - w : w) * s.window_dilation;
+      const bool outside = x + reach < 0 || x >= s.input;
+      if (!outside && (x < 0 || x + reach >= s.input)) return false;
+      along[w] = outside ? kOutside : x * s.input_stride;
+    }
+    for (int64_t tap = 0; tap < taps_.count; tap += s.kernel) {
+      int64_t row = at[0] * p_.input_batch_stride;
+      for (int d = 0; d + 1 < rank_; ++d) row += offsets_[d].At(at[d + 1], taps_.index[tap * rank_ + d]);
+      for (int64_t w = 0; w < s.kernel; ++w, table += tile.count) {
+        *table = nullptr;
+        if (row + along[w] < 0) continue;
+        const T* from = input + row + along[w];
+        for (int64_t v = 0; v < tile.count; ++v, from += distance) table[v] = from;
+      }
+    }
+    return true;
   }
 
   int64_t InputOffset(int64_t group) const {
