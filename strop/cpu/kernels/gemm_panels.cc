@@ -15,7 +15,7 @@ constexpr int64_t kEvenTasks = 8;
 constexpr int64_t kFewTasks = 12;
 constexpr int64_t kRunsOfTask = 4;      // of PanelProblem::row
 constexpr int64_t kPieces = 16;         // of what is packed for all, at least where it is large
-constexpr int64_t kStripRows = 8;       // along k: what the cache holds at distances of pages
+constexpr int64_t kStripRows = 8;       // of units along k: what the caches hold at distances of pages
 constexpr int64_t kBlockUnits = 2048;   // along k
 constexpr int64_t kFetchedUnits = 256;  // along k, of what is fetched ahead
 constexpr int64_t kMostRows = 16;       // of registers
@@ -177,7 +177,7 @@ template <class At>
 void Panels<T>::Pack(const PanelOperands<T>& operands, bool a, int64_t product, int64_t first, int64_t count,
                      int64_t k0, int64_t kc, T* dst, const At& at) const {
   const int64_t full = a ? micro_.mr : micro_.nr;
-  const int64_t strip = (a ? p_.a_across : p_.b_across) ? kStripRows : kc;
+  const int64_t strip = (a ? p_.a_across : p_.b_across) ? kStripRows * micro_.group : kc;
   // The next strip, or the next panel, unless it was fetched while the last block was multiplied.
   const bool ahead = p_.fetches && !(fetches_ && a != shares_a_ && k0 > 0);
   for (int64_t p = 0; p < kc; p += strip) {
