@@ -1,5 +1,5 @@
-// Convolutions of many features whose features lie apart in memory (NCHW): the input is copied with
-// its features side by side first, by all threads, and convolved as such.
+// Convolutions of many features that lie apart in memory (NCHW): the input is copied with its features side by side
+// first, by all threads, and convolved as such.
 //
 // Planes (conv_planar.cc) of 7x7 or 14x14 positions leave each task all of a kernel that is larger than the input, and
 // the task little to multiply it with: 4x512x7x7 by 512x512x3x3 ran at 8 % of the processor's peak. The copy is a

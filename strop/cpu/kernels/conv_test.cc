@@ -321,7 +321,7 @@ TEST(Conv, FewPositions) {
     }
 }
 
-// Planes of few positions: copied with the features side by side, kernels by columns and shared.
+// Planes that are copied with the features side by side, kernels by columns and shared.
 TEST(Conv, CopiesFeaturesTogether) {
   for (Case c : std::vector<Case>{{2, 48, 40, 1, 1, {{9, 3, 1, 1, 1}, {7, 3, 2, 1, 1, 1, 1, true}}},
                                   {3, 32, 70, 1, 1, {{15, 3, 1, 1, 1}, {17, 3, 1, 1, 2}}},
@@ -330,7 +330,8 @@ TEST(Conv, CopiesFeaturesTogether) {
                                   {2, 32, 40, 1, 1, {{8, 3, 1, 1, 2, 2, 1, true}, {7, 3, 1, 1, 1, 2, 1, true}}},
                                   {1, 48, 33, 1, 1, {{9, 1, 1, 0, 1, 2}, {5, 4, 1, 3, 2, 3, 1, true}}},
                                   {1, 16, 520, 1, 1, {{9, 3, 1, 1, 1}, {8, 3, 1, 1, 1}}},
-                                  {4, 32, 64, 1, 1, {{22, 3, 1, 1, 1}, {20, 3, 1, 1, 1}}}})
+                                  {4, 32, 64, 1, 1, {{22, 3, 1, 1, 1}, {20, 3, 1, 1, 1}}},
+                                  {6, 32, 33, 1, 1, {{28, 3, 1, 1, 1}, {28, 3, 1, 1, 1}}}})
     for (Order order : {Order::ChannelsFirst, Order::InputGradientFirst}) Check(c, order);
 }
 
