@@ -4,9 +4,11 @@
 #include <climits>
 #include <cstring>
 #include <optional>
+#include <span>
 
 #include "strop/cpu/kernels/accumulator_type.h"
 #include "strop/cpu/kernels/conv_taps.h"
+#include "strop/cpu/kernels/conv_tiles.h"
 #include "strop/cpu/kernels/gemm.h"
 #include "strop/cpu/kernels/gemm_blocks.h"
 #include "strop/cpu/kernels/gemm_panels.h"
@@ -108,11 +110,13 @@ class GemmConv final : public Conv {
       return;
     }
     problem.whole_k = indirect_;
+    problem.row = indirect_ && RowOfPositions() ? RowOfPositions()->output : 1;
     if (k_ > 0 && Panels<T>::Suits(problem)) {
       panels_.emplace(problem, micro_);
       if (indirect_) {
         tiles_ += "patches where they lie, ";
         zeros_.resize(static_cast<size_t>(p.in_features));
+        SetTiles(panels_->per_task());
         SetFetches();
       }
       num_tasks_ = panels_->num_tasks();
@@ -164,7 +168,8 @@ class GemmConv final : public Conv {
     int64_t size, stride;
     int slot;  // 0: batch; d + 1: spatial dimension d
   };
-  static constexpr int kMostVectors = 64;           // of a panel
+  static constexpr int kMostVectors = 64;  // of a panel
+  static constexpr int64_t kMostRowTaps = 64;
   static constexpr int kPieceElements = 2048;       // of a piece of a panel
   static constexpr int64_t kLeastIndirect = 12;     // features of a tap
   static constexpr int64_t kSmallKernel = 1 << 17;  // elements
@@ -172,6 +177,7 @@ class GemmConv final : public Conv {
   static constexpr int64_t kCachedBytes = 1 << 20;    // that may still lie in the second-level cache
   static constexpr int64_t kFetchedBytes = 48 << 10;  // of the input, ahead; and panels, at most
   static constexpr int64_t kFetchedPanels = 4;
+  static constexpr int64_t kSetBytes = 4096;           // of the first-level cache, one way
   static constexpr int64_t kSpreadElements = 1 << 13;  // that are turned at once
   static constexpr int64_t kColumnPanels = 9;          // of positions, a task
   static constexpr int64_t kEnoughColumns = 16;        // tasks, without cutting positions
@@ -257,62 +263,132 @@ class GemmConv final : public Conv {
   // A tile of sums, and where each tap of each position of a task is.
   int64_t TileBytes() const { return RoundUp(micro_.mr * micro_.nr * static_cast<int64_t>(sizeof(T)), 64); }
   int64_t TableBytes() const {
-    return TileBytes() + RoundUp(taps_.count * panels_->per_task() * static_cast<int64_t>(sizeof(T*)), 64) + 64;
+    const int64_t position = taps_.count * static_cast<int64_t>(sizeof(T*)) + sizeof(PositionTile);
+    return TileBytes() + RoundUp(position * panels_->per_task(), 64) + 64;
+  }
+
+  // Rows of registers that read at distances of a page meet in a few lines of the first-level cache: fewer then.
+  int64_t HeightAt(int64_t elements) const {
+    return elements * static_cast<int64_t>(sizeof(T)) % kSetBytes == 0 ? micro_.mr / 2 : micro_.mr;
+  }
+  // The dimension along which neighbouring positions lie, if some of their windows reach out of the image; else null.
+  const ConvSpatialDim* RowOfPositions() const {
+    bool reaches_out = false;
+    for (int d = 1; d <= rank_; ++d) reaches_out |= inside_[d].begin > 0 || inside_[d].end < p_.spatial[d - 1].output;
+    return reaches_out && dims_.back().slot > 0 ? &p_.spatial[dims_.back().slot - 1] : nullptr;
+  }
+  // From one position to the next along a dimension, in elements of the input.
+  int64_t StepOf(const Dim& dim) const {
+    if (dim.slot == 0) return p_.input_batch_stride;
+    return p_.spatial[dim.slot - 1].stride * p_.spatial[dim.slot - 1].input_stride;
+  }
+  void SetTiles(int64_t positions) {
+    const ConvSpatialDim* row = RowOfPositions();
+    const int64_t height = HeightAt(StepOf(dims_.back()));
+    position_tiles_ =
+        row ? PositionTiles(*row, positions, height, HeightAt(StepOf(dims_[dims_.size() - 2]))) : PositionTiles(height);
+  }
+
+  // Where row r of a tile is written, its r-th position; `offsets` is memory for as many.
+  static StoreTarget TargetOfTile(const StoreTarget& c, int64_t m0, const PositionTile& tile, int64_t* offsets) {
+    StoreTarget target = c;
+    target.first_row = 0;
+    if (c.rows) {
+      for (int64_t r = 0; r < tile.count; ++r) offsets[r] = c.rows[m0 + tile.first + r * tile.step - c.first_row];
+      target.rows = offsets;
+    } else {
+      target.data += (m0 + tile.first) * c.row_stride * Bytes(c.type);
+      target.row_stride *= tile.step;
+    }
+    return target;
   }
 
   void RunIndirect(const Operands& operands, const ConvCall& call, int64_t task, void* scratch) const {
     const auto [product, m0, rows, n0, cols] = panels_->PartOf(call.round, task);
     if (rows == 0) return;
-    const int64_t mr = micro_.mr, nr = micro_.nr, features = p_.in_features, taps_at_once = TapsAtOnce();
-    T* tile = reinterpret_cast<T*>((reinterpret_cast<uintptr_t>(scratch) + 63) / 64 * 64);
-    const T** table = reinterpret_cast<const T**>(reinterpret_cast<uint8_t*>(tile) + TileBytes());
+    const int64_t nr = micro_.nr, features = p_.in_features, taps_at_once = TapsAtOnce();
+    T* sums = reinterpret_cast<T*>((reinterpret_cast<uintptr_t>(scratch) + 63) / 64 * 64);
+    const T** table = reinterpret_cast<const T**>(reinterpret_cast<uint8_t*>(sums) + TileBytes());
+    PositionTile* tiles = reinterpret_cast<PositionTile*>(table + taps_.count * panels_->per_task());
     const StoreTarget c = operands.Target(product, m0, rows, static_cast<uint8_t*>(scratch) + TableBytes());
     const T* input = static_cast<const T*>(call.input) + InputOffset(product / outer_);
-    const auto fill = [&](int64_t i) {
-      FillTable(product % outer_ * positions_ + m0 + i, std::min(mr, rows - i), input, table + i * taps_.count);
-    };
-    const auto block = [&](int64_t i, int64_t j) {
-      const int64_t height = std::min(mr, rows - i), width = std::min(nr, cols - j);
+    const int64_t count = position_tiles_.Cut(m0, rows, tiles);
+    const auto block = [&](const PositionTile& tile, const T* const* patches, int64_t j) {
+      const int64_t width = std::min(nr, cols - j);
       const bool narrow = width <= nr / 2;
-      const IndirectKernel<T> kernel = (narrow ? micro_.narrow_indirect : micro_.indirect)[height - 1];
+      const IndirectKernel<T> kernel = (narrow ? micro_.narrow_indirect : micro_.indirect)[tile.count - 1];
+      int64_t offsets[kMostVectors];
+      const StoreTarget target = TargetOfTile(c, m0, tile, offsets);
       const bool whole = width == (narrow ? nr / 2 : nr);
-      const int64_t direct = whole ? DirectStride<T>(c, m0 + i, height) : -1;
-      T* to = direct >= 0 ? AddressIn<T>(c, m0 + i, n0 + j) : tile;
-      if (direct >= 0 && fetches_c_) FetchRows<true>(to, direct, height, width);
+      const int64_t direct = whole ? DirectStride<T>(target, 0, tile.count) : -1;
+      T* to = direct >= 0 ? AddressIn<T>(target, 0, n0 + j) : sums;
+      if (direct >= 0 && fetches_c_) FetchRows<true>(to, direct, tile.count, width);
+      if (direct < 0 && p_.output_feature_stride > 1 && HoldsSums<T>(c.type))
+        FetchColumns(target, tile.count, n0 + j, width);
       const T* b = panels_->SharedPanel(call.shared, task, j);
       for (int64_t tap = 0; tap < taps_.count; tap += taps_at_once)
-        kernel(std::min(taps_at_once, taps_.count - tap), features, table + i * taps_.count + tap * height,
-               b + tap * features * nr, nr, to, direct >= 0 ? direct : nr, tap > 0);
-      if (direct < 0) StoreTile<T>(c, m0 + i, n0 + j, height, width, tile, nr, false);
+        kernel(std::min(taps_at_once, taps_.count - tap), features, patches + tap * tile.count, b + tap * features * nr,
+               nr, to, direct >= 0 ? direct : nr, tap > 0);
+      if (direct < 0) StoreTile<T>(target, 0, n0 + j, tile.count, width, sums, nr, false);
     };
     // A kernel that the second-level cache holds is gone through for each panel of positions, whose patches then stay
     // in the first; of a larger one, each panel is read once a task.
+    Fetched fetched(m0, rows, std::span(tiles, count));
     if (k_ * cols <= kSmallKernel) {
-      for (int64_t i = 0; i < rows; i += mr) {
-        fill(i);
+      for (const PositionTile& tile : std::span(tiles, count)) {
+        FillTable(m0, tile, input, table);
+        const auto [begin, end] = fetched.Next(tile);
         for (int64_t j = 0; j < cols; j += nr) {
-          block(i, j);
-          FetchPatches(input, m0 + i, j / nr, CeilDiv(cols, nr));
+          block(tile, table, j);
+          FetchPatches(input, begin, end, j / nr, CeilDiv(cols, nr));
         }
       }
     } else {
-      for (int64_t i = 0; i < rows; i += mr) fill(i);
+      const T** at = table;
+      for (int64_t i = 0; i < count; at += tiles[i++].count * taps_.count) FillTable(m0, tiles[i], input, at);
       for (int64_t j = 0; j < cols; j += nr) {
-        for (int64_t i = 0; i < rows; i += mr) {
-          block(i, j);
-          if (j == 0) FetchPatches(input, m0 + i, 0, 1);
+        at = table;
+        for (const PositionTile& tile : std::span(tiles, count)) {
+          block(tile, at, j);
+          at += tile.count * taps_.count;
+          if (j > 0) continue;
+          const auto [begin, end] = fetched.Next(tile);
+          FetchPatches(input, begin, end, 0, 1);
         }
       }
     }
   }
 
-  // Asks for the `part`th of `parts` of the input that the panel at `position` will read and those before did not.
+  // Features that lie apart: a line or two of memory each, for all of which a store would wait.
+  static void FetchColumns(const StoreTarget& c, int64_t rows, int64_t col, int64_t cols) {
+    for (int64_t row : {int64_t{0}, rows - 1})
+      FetchRows<true>(AddressIn<T>(c, row, 0) + col * c.col_stride, c.col_stride, cols, 1);
+  }
+
+  // Deals the positions of a task to its tiles along rows, which come first and in order.
+  class Fetched {
+   public:
+    Fetched(int64_t m0, int64_t rows, std::span<const PositionTile> tiles) : m0_(m0), rows_(rows) {
+      for (const PositionTile& tile : tiles) all_ += tile.step == 1 ? tile.count : 0;
+    }
+    std::pair<int64_t, int64_t> Next(const PositionTile& tile) {
+      if (tile.step != 1) return {0, 0};
+      const int64_t begin = done_;
+      done_ += tile.count;
+      return {m0_ + begin * rows_ / all_, m0_ + done_ * rows_ / all_};
+    }
+
+   private:
+    int64_t m0_, rows_, all_ = 0, done_ = 0;
+  };
+
+  // Asks for the `part`th of `parts` of the input that positions [begin, end) will read and those before did not.
   // Images follow each other as positions do, so that each position takes as much of the input as any.
-  void FetchPatches(const T* input, int64_t position, int64_t part, int64_t parts) const {
-    const int64_t elements = fetched_ * micro_.mr;
-    const int64_t begin = position * fetched_ + fetch_distance_ + elements * part / parts;
-    const int64_t end = std::min(begin + elements / parts, positions_ * fetched_);
-    if (begin < end) FetchRows<false>(input + begin, 0, 1, end - begin);
+  void FetchPatches(const T* input, int64_t begin, int64_t end, int64_t part, int64_t parts) const {
+    const int64_t elements = fetched_ * (end - begin);
+    const int64_t first = begin * fetched_ + fetch_distance_ + elements * part / parts;
+    const int64_t last = std::min(first + elements / parts, positions_ * fetched_);
+    if (first < last) FetchRows<false>(input + first, 0, 1, last - first);
   }
   void SetFetches() {
     fetches_c_ = positions_ * features_ * groups_ * static_cast<int64_t>(sizeof(T)) > kCachedBytes;
@@ -340,8 +416,11 @@ class GemmConv final : public Conv {
     const bool whole = !in_place_ && groups_ * across_ >= kEnoughColumns;
     block_rows_ = CeilDiv(panels, whole ? 1 : CeilDiv(panels, kColumnPanels)) * micro_.mr;
     down_ = CeilDiv(positions_, block_rows_);
+    block_rows_ = CeilDiv(positions_, down_);
+    SetTiles(block_rows_);
     num_tasks_ = groups_ * down_ * across_;
-    scratch_bytes_ = 4 * kCarverSlack + block_rows_ * static_cast<int64_t>(sizeof(int64_t)) +
+    scratch_bytes_ = 5 * kCarverSlack + block_rows_ * static_cast<int64_t>(sizeof(PositionTile)) +
+                     block_rows_ * static_cast<int64_t>(sizeof(int64_t)) +
                      block_rows_ * taps_.count * static_cast<int64_t>(sizeof(T*)) +
                      (PackedTaps() * p_.in_features + block_rows_) * micro_.nr * static_cast<int64_t>(sizeof(T));
     StrAppend(tiles_, "patches where they lie, ", in_place_ ? "and the kernel, " : "", block_rows_, "x", micro_.nr,
@@ -351,7 +430,7 @@ class GemmConv final : public Conv {
   int64_t PackedTaps() const { return spread_taps_ ? taps_.count : TapsAtOnce(); }
 
   void RunColumns(const Operands& operands, const ConvCall& call, int64_t task, void* scratch) const {
-    const int64_t mr = micro_.mr, nr = micro_.nr, features = p_.in_features;
+    const int64_t nr = micro_.nr, features = p_.in_features;
     const int64_t n0 = task % across_ * nr, m0 = task / across_ % down_ * block_rows_;
     const int64_t product = task / across_ / down_;
     const int64_t rows = std::min(block_rows_, positions_ - m0), cols = std::min(nr, features_ - n0);
@@ -360,9 +439,12 @@ class GemmConv final : public Conv {
     const T** table = carver.Take<const T*>(block_rows_ * taps_.count);
     T* packed = carver.Take<T>(PackedTaps() * features * nr);
     T* sums = carver.Take<T>(block_rows_ * nr);
+    PositionTile* tiles = carver.Take<PositionTile>(block_rows_);
     const StoreTarget c = operands.Target(product, m0, rows, offsets);
     const T* input = static_cast<const T*>(call.input) + InputOffset(product);
-    for (int64_t i = 0; i < rows; i += mr) FillTable(m0 + i, std::min(mr, rows - i), input, table + i * taps_.count);
+    const int64_t count = position_tiles_.Cut(m0, rows, tiles);
+    const T** at = table;
+    for (int64_t i = 0; i < count; at += tiles[i++].count * taps_.count) FillTable(m0, tiles[i], input, at);
     if (spread_taps_) operands.PackB(product, n0, cols, 0, k_, nr, packed);
     for (int64_t tap = 0, taps; tap < taps_.count; tap += taps) {
       taps = std::min(TapsAtOnce(), taps_.count - tap);
@@ -374,23 +456,28 @@ class GemmConv final : public Conv {
       } else if (!spread_taps_) {
         operands.PackB(product, n0, cols, tap * features, taps * features, nr, packed);
       }
-      for (int64_t i = 0; i < rows; i += mr) {
-        const int64_t height = std::min(mr, rows - i);
-        micro_.indirect[height - 1](taps, features, table + i * taps_.count + tap * height, b, b_stride, sums + i * nr,
-                                    nr, tap > 0);
+      at = table;
+      for (const PositionTile& tile : std::span(tiles, count)) {
+        micro_.indirect[tile.count - 1](taps, features, at + tap * tile.count, b, b_stride, sums + tile.first * nr,
+                                        tile.step * nr, tap > 0);
+        at += tile.count * taps_.count;
       }
     }
     StoreTile<T>(c, m0, n0, rows, cols, sums, nr, false);
   }
 
-  // table[tap][v]: the features of that tap at position first + v.
-  void FillTable(int64_t first, int64_t count, const T* input, const T** table) const {
+  // table[tap][v]: the features of that tap at the v-th position of the tile; the first is null where all are outside.
+  void FillTable(int64_t m0, const PositionTile& tile, const T* input, const T** table) const {
+    if (FillTableOfRow(m0, tile, input, table)) return;
+    const int64_t count = tile.count;
     Panel panel;
-    Describe(first, count, panel);
+    Describe(m0 + tile.first, count, panel, tile.step != 1);
+    bool all_reach_out = true;
     for (int64_t v = 0; v < count; ++v) {
       const int64_t origin = panel.origin[v];
       const T** to = table + v;
       if (origin >= 0) {
+        all_reach_out = false;
         for (int64_t tap = 0; tap < taps_.count; ++tap, to += count) *to = input + origin + tap_offsets_[tap];
         continue;
       }
@@ -406,6 +493,38 @@ class GemmConv final : public Conv {
         }
       }
     }
+    if (!all_reach_out) return;
+    for (int64_t tap = 0; tap < taps_.count; ++tap, table += count)
+      if (std::all_of(table, table + count, [&](const T* at) { return at == zeros_.data(); })) *table = nullptr;
+  }
+
+  // The same of positions in a row that each find the same of its taps, at one distance; false if they are not.
+  bool FillTableOfRow(int64_t m0, const PositionTile& tile, const T* input, const T** table) const {
+    if (tile.step != 1 || rank_ == 0 || dims_.back().slot != rank_) return false;
+    const ConvSpatialDim& s = p_.spatial.back();
+    if (s.base_dilation != 1 || s.kernel > kMostRowTaps) return false;
+    Position at;
+    Decode(m0 + tile.first, at);
+    const int64_t distance = s.stride * s.input_stride, reach = (tile.count - 1) * s.stride;
+    if (at[rank_] + tile.count > s.output) return false;
+    int64_t along[kMostRowTaps];
+    for (int64_t w = 0; w < s.kernel; ++w) {
+      const int64_t x = at[rank_] * s.stride - s.pad_low + (s.reversal ? s.kernel - 1 - w : w) * s.window_dilation;
+      const bool outside = x + reach < 0 || x >= s.input;
+      if (!outside && (x < 0 || x + reach >= s.input)) return false;
+      along[w] = outside ? kOutside : x * s.input_stride;
+    }
+    for (int64_t tap = 0; tap < taps_.count; tap += s.kernel) {
+      int64_t row = at[0] * p_.input_batch_stride;
+      for (int d = 0; d + 1 < rank_; ++d) row += offsets_[d].At(at[d + 1], taps_.index[tap * rank_ + d]);
+      for (int64_t w = 0; w < s.kernel; ++w, table += tile.count) {
+        *table = nullptr;
+        if (row + along[w] < 0) continue;
+        const T* from = input + row + along[w];
+        for (int64_t v = 0; v < tile.count; ++v, from += distance) table[v] = from;
+      }
+    }
+    return true;
   }
 
   int64_t InputOffset(int64_t group) const {
@@ -429,9 +548,9 @@ class GemmConv final : public Conv {
     }
   }
 
-  // To the next position.
-  void Advance(Position& at) const {
-    for (size_t d = dims_.size(); d-- > 0;) {
+  // To the next position of dimension `d` and those outside.
+  void Advance(Position& at, size_t d) const {
+    for (++d; d-- > 0;) {
       if (++at[dims_[d].slot] < dims_[d].size) return;
       at[dims_[d].slot] = 0;
     }
@@ -446,7 +565,8 @@ class GemmConv final : public Conv {
     int64_t origin[kMostVectors];  // negative: not inside
   };
 
-  void Describe(int64_t first, int64_t count, Panel& panel) const {
+  // Of positions along rows, or down the image.
+  void Describe(int64_t first, int64_t count, Panel& panel, bool down = false) const {
     panel.count = count;
     Decode(first, panel.at[0]);
     const int last = dims_.back().slot;
@@ -455,9 +575,9 @@ class GemmConv final : public Conv {
       Position& at = panel.at[v];
       if (v > 0) {
         std::memcpy(at, panel.at[v - 1], sizeof(Position));
-        Advance(at);
+        Advance(at, dims_.size() - 1 - down);
       }
-      if (v == 0 || at[last] == 0) {
+      if (v == 0 || at[last] == 0 || down) {
         others = 0;
         for (int slot = 0; slot <= rank_; ++slot)
           if (slot != last) others += Origin(slot, at[slot]);
@@ -669,6 +789,7 @@ class GemmConv final : public Conv {
   BlockShape block_;
   std::vector<Dim> dims_;
   std::vector<DimOffsets> offsets_;
+  PositionTiles position_tiles_;      // if indirect
   std::vector<int64_t> tap_offsets_;  // from the origin of a window that lies inside
   int rank_ = 0, first_merged_ = 0;
   int64_t groups_ = 1, features_ = 1, outer_ = 1, positions_ = 1, k_ = 0, tap_k_ = 1, down_ = 1, across_ = 1;

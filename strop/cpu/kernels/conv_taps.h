@@ -97,7 +97,7 @@ Result<std::shared_ptr<const Conv>> MakeDepthwiseGradientConv(const ConvProblem&
 Result<std::shared_ptr<const Conv>> MakeProductConv(const ConvProblem& problem, const GemmIsa& isa);
 // Windows of one element over planes (conv_points.cc): null where that does not suit.
 std::shared_ptr<const Conv> MakePointsConv(const ConvProblem& problem, const GemmIsa& isa);
-// Many features over few positions, copied side by side (conv_channels_last.cc): null where that does not suit.
+// Many features that lie apart, copied side by side (conv_channels_last.cc): null where that does not suit.
 std::shared_ptr<const Conv> MakeChannelsLastConv(const ConvProblem& problem, const GemmIsa& isa);
 // Few features side by side, by rows of the window (conv_runs.cc): null where that does not suit.
 std::shared_ptr<const Conv> MakeRunsConv(const ConvProblem& problem, const GemmIsa& isa);

@@ -203,7 +203,12 @@ TEST(Conv, ReadsPatchesWhereTheyLie) {
                                   {1, 80, 70, 1, 1, {{9, 3, 1, 1, 2}, {5, 3, 1, 2, 2}, {7, 3, 1, 1, 1}}},
                                   {3, 65, 33, 1, 1, {{90, 1, 1, 1, 0}, {31, 1}}},
                                   {2, 24, 100, 1, 1, {{61, 5, 2, 3, 3, 1, 2}, {20, 3, 1, -1, 2}}},
-                                  {2, 140, 48, 2, 1, {{301, 5, 1, 2, 2, 1, 3}}}})
+                                  {2, 140, 48, 2, 1, {{301, 5, 1, 2, 2, 1, 3}}},
+                                  {5, 32, 70, 1, 1, {{28, 5, 1, 2, 2}, {14, 5, 1, 2, 2}}},
+                                  {2, 64, 40, 1, 1, {{20, 3, 1, 4, 4, 1, 4}, {16, 3, 1, 4, 4, 1, 4}}},
+                                  {3, 24, 80, 1, 1, {{23, 4, 1, 2, 2, 2}, {21, 5, 1, 3, 3, 2}}},
+                                  {1, 20, 64, 1, 1, {{12, 3, 1, 1, 1}, {10, 3, 1, 1, 1}, {9, 3, 1, 1, 1}}},
+                                  {9, 40, 32, 1, 1, {{8, 3, 1, 1, 1, 1, 1, true}, {8, 3, 1, 1, 1, 1, 1, true}}}})
     for (auto [type, result] : {std::pair{F32, F32}, {F64, F64}}) {
       c.type = type, c.result = result;
       Check(c, Order::ChannelsLast);
@@ -316,7 +321,7 @@ TEST(Conv, FewPositions) {
     }
 }
 
-// Planes of few positions: copied with the features side by side, kernels by columns and shared.
+// Planes that are copied with the features side by side, kernels by columns and shared.
 TEST(Conv, CopiesFeaturesTogether) {
   for (Case c : std::vector<Case>{{2, 48, 40, 1, 1, {{9, 3, 1, 1, 1}, {7, 3, 2, 1, 1, 1, 1, true}}},
                                   {3, 32, 70, 1, 1, {{15, 3, 1, 1, 1}, {17, 3, 1, 1, 2}}},
@@ -325,7 +330,8 @@ TEST(Conv, CopiesFeaturesTogether) {
                                   {2, 32, 40, 1, 1, {{8, 3, 1, 1, 2, 2, 1, true}, {7, 3, 1, 1, 1, 2, 1, true}}},
                                   {1, 48, 33, 1, 1, {{9, 1, 1, 0, 1, 2}, {5, 4, 1, 3, 2, 3, 1, true}}},
                                   {1, 16, 520, 1, 1, {{9, 3, 1, 1, 1}, {8, 3, 1, 1, 1}}},
-                                  {4, 32, 64, 1, 1, {{22, 3, 1, 1, 1}, {20, 3, 1, 1, 1}}}})
+                                  {4, 32, 64, 1, 1, {{22, 3, 1, 1, 1}, {20, 3, 1, 1, 1}}},
+                                  {6, 32, 33, 1, 1, {{28, 3, 1, 1, 1}, {28, 3, 1, 1, 1}}}})
     for (Order order : {Order::ChannelsFirst, Order::InputGradientFirst}) Check(c, order);
 }
 

@@ -57,12 +57,20 @@ template <class T>
 void StoreTile(const StoreTarget& c, int64_t row, int64_t col, int64_t rows, int64_t cols, const T* tile,
                int64_t tile_stride, bool accumulate) {
   const bool same = HoldsSums<T>(c.type);
+  if (same && !accumulate && c.col_stride != 1 && RowsFollow(c, row, rows)) {  // along memory
+    T* to = AddressIn<T>(c, row, 0) + col * c.col_stride;
+    for (int64_t j = 0; j < cols; ++j, to += c.col_stride)
+      for (int64_t r = 0; r < rows; ++r) to[r] = tile[r * tile_stride + j];
+    return;
+  }
+  void (*store)(int64_t, const float*, uint16_t*) = nullptr;
+  if (c.col_stride == 1 && c.type == ElementType::BF16) store = BestGemmIsa().store_bf16;
+  if (c.col_stride == 1 && c.type == ElementType::F16) store = BestGemmIsa().store_f16;
   for (int64_t r = 0; r < rows; ++r) {
     const T* from = tile + r * tile_stride;
     const int64_t base = (c.rows ? c.rows[row + r - c.first_row] : (row + r) * c.row_stride) + col * c.col_stride;
     if constexpr (std::is_same_v<T, float>) {
-      if (c.col_stride == 1 && (c.type == ElementType::F16 || c.type == ElementType::BF16)) {
-        const auto store = c.type == ElementType::F16 ? BestGemmIsa().store_f16 : BestGemmIsa().store_bf16;
+      if (store) {
         store(cols, from, reinterpret_cast<uint16_t*>(c.data) + base);
         continue;
       }

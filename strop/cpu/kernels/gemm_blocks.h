@@ -57,6 +57,15 @@ T* AddressIn(const StoreTarget& c, int64_t row, int64_t col) {
   return reinterpret_cast<T*>(c.data) + (c.rows ? c.rows[row - c.first_row] : row * c.row_stride) + col;
 }
 
+// Do rows lie side by side in memory?
+inline bool RowsFollow(const StoreTarget& c, int64_t row, int64_t count) {
+  if (!c.rows) return c.row_stride == 1;
+  const int64_t* at = c.rows + (row - c.first_row);
+  for (int64_t r = 1; r < count; ++r)
+    if (at[r] != at[0] + r) return false;
+  return true;
+}
+
 // Asks for rows of memory ahead of time: such as are read by the next strip, into the second-level cache; such as are
 // written when their sums are made.
 template <bool kWrite, class T>

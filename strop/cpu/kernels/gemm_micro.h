@@ -49,7 +49,8 @@ template <class T>
 using SmallKernel = void (*)(int64_t k, const T* a, int64_t a_row, int64_t a_k, const T* b, int64_t b_stride,
                              int64_t cols, T* c, int64_t c_stride);
 
-// As MicroKernel, with A read where it lies: row r of part t is the `k` elements that follow rows[t * height + r].
+// As MicroKernel, with A read where it lies: row r of part t is the `k` elements that follow rows[t * height + r],
+// or, if rows[t * height] is null, zeros as all others of the part. k in units, as in MicroKernel.
 template <class T>
 using IndirectKernel = void (*)(int64_t parts, int64_t k, const T* const* rows, const T* b, int64_t b_stride, T* c,
                                 int64_t c_stride, bool accumulate);

@@ -9,6 +9,18 @@
 namespace strop::cpu {
 namespace {
 
+// Rows at such distances meet in the same few lines of the first-level cache.
+constexpr int64_t kSetBytes = 4096;
+
+// Packing pairs of bf16 takes longer, next to their products, than packing f32, where reading in place gains nothing.
+template <class T>
+bool ReadsRowsOfA(const GemmProblem& p, const MicroTable<T>& micro) {
+  if (micro.group != 2 || p.a.type != ElementType::BF16 || !micro.indirect[0] || p.a.col_stride != 1) return false;
+  for (int64_t n : {p.k, p.a.row_stride, p.a.batch_stride, p.a.outer_stride})
+    if (n % micro.group != 0) return false;
+  return p.a.row_stride * Bytes(p.a.type) % kSetBytes != 0;
+}
+
 PanelProblem PanelProblemOf(const GemmProblem& p, int bias) {
   PanelProblem problem;
   problem.batch = p.batch, problem.m = p.m, problem.n = p.n, problem.k = p.k;
@@ -17,6 +29,13 @@ PanelProblem PanelProblemOf(const GemmProblem& p, int bias) {
   problem.b_across = p.b.col_stride == 1;
   problem.bias = bias;
   problem.fetches = true;
+  return problem;
+}
+
+template <class T>
+PanelProblem PanelProblemOf(const GemmProblem& p, const MicroTable<T>& micro, int bias) {
+  PanelProblem problem = PanelProblemOf(p, bias);
+  problem.a_in_place = ReadsRowsOfA(p, micro);
   return problem;
 }
 
@@ -47,6 +66,10 @@ class Operands final : public PanelOperands<T> {
                  p_.Offset(m, batch) + first * vector_stride + k0 * k_stride, vector_stride, k_stride, count, kc, part,
                  parts);
   }
+  std::pair<const T*, int64_t> RowsOfA(int64_t batch) const override {
+    const uint8_t* a = static_cast<const uint8_t*>(call_.a) + p_.Offset(p_.a, batch) * Bytes(p_.a.type);
+    return {reinterpret_cast<const T*>(a), p_.a.row_stride / micro_.group};
+  }
   StoreTarget Target(int64_t batch, int64_t, int64_t, void*) const override {
     const StridedMatrix& c = p_.c;
     return {c.type, static_cast<uint8_t*>(call_.c) + p_.Offset(c, batch) * Bytes(c.type), c.row_stride, c.col_stride};
@@ -62,7 +85,7 @@ template <class T>
 class PanelGemm final : public Gemm {
  public:
   PanelGemm(const GemmProblem& p, const MicroTable<T>& micro, int bias)
-      : p_(p), micro_(micro), panels_(PanelProblemOf(p, bias), micro) {
+      : p_(p), micro_(micro), panels_(PanelProblemOf(p, micro, bias), micro) {
     num_tasks_ = panels_.num_tasks();
     scratch_bytes_ = panels_.scratch_bytes();
     rounds_ = panels_.rounds();
@@ -91,7 +114,11 @@ class PanelGemm final : public Gemm {
 class Bf16Gemm final : public Gemm {
  public:
   Bf16Gemm(const GemmProblem& p, const GemmIsa& isa)
-      : p_(p), isa_(isa), panels_(PanelProblemOf(p, 0), isa.bf16), scan_a_(p.a, p.m, p.k), scan_b_(p.b, p.k, p.n) {
+      : p_(p),
+        isa_(isa),
+        panels_(PanelProblemOf(p, isa.bf16, 0), isa.bf16),
+        scan_a_(p.a, p.m, p.k),
+        scan_b_(p.b, p.k, p.n) {
     num_tasks_ = panels_.num_tasks();
     rounds_ = panels_.rounds();
     scans_ = p.batch * (scan_a_.pieces + scan_b_.pieces);

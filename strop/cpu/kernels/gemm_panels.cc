@@ -12,10 +12,13 @@ constexpr int64_t kLeastProducts = int64_t{1} << 22;  // below, waiting for each
 constexpr int64_t kTaskProducts = int64_t{1} << 18;   // of a task, at least
 constexpr int64_t kTasks = 32;                        // enough to be even among threads
 constexpr int64_t kEvenTasks = 8;
+constexpr int64_t kFewTasks = 12;
+constexpr int64_t kRunsOfTask = 4;      // of PanelProblem::row
 constexpr int64_t kPieces = 16;         // of what is packed for all, at least where it is large
-constexpr int64_t kStripRows = 8;       // along k: what the cache holds at distances of pages
+constexpr int64_t kStripRows = 8;       // of units along k: what the caches hold at distances of pages
 constexpr int64_t kBlockUnits = 2048;   // along k
 constexpr int64_t kFetchedUnits = 256;  // along k, of what is fetched ahead
+constexpr int64_t kMostRows = 16;       // of registers
 constexpr int64_t kFewRows = 128;
 constexpr int64_t kFewRowsUnits = 128;     // along k, of columns that are fetched ahead for them
 constexpr int64_t kCachedBytes = 1 << 20;  // of C, that may still lie in the second-level cache
@@ -50,6 +53,7 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   // (128 by 3072 by 768 took 1.3 times as long where the columns were packed for all.)
   shares_a_ =
       p_.shared == SharedOperand::A || (p_.shared == SharedOperand::Either && a_panels < 32 && a_panels <= b_panels);
+  in_place_ = p_.a_in_place && !shares_a_;
   // Columns that few rows are multiplied with are mostly waited for, as are pieces of rows that lie across: the next
   // ones are fetched meanwhile.
   const bool few = shares_a_ && p_.m <= kFewRows;
@@ -86,7 +90,10 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   // Rows go evenly: the last panel of a task may be shorter, but two, four or eight threads end at the same time.
   if (!shares_a_) {
     if (blocks_ > kEvenTasks) blocks_ = RoundUp(blocks_, kEvenTasks);
-    per_task_ = CeilDiv(own_, blocks_);
+    const int64_t runs = own_ / p_.row, most = runs / kRunsOfTask;
+    if (most >= kFewTasks || runs >= blocks_) unit_ = p_.row;
+    if (unit_ > 1 && most >= kFewTasks) blocks_ = std::min(blocks_, most);
+    per_task_ = CeilDiv(own_ / unit_, blocks_) * unit_;
   }
   const bool shared_across = shares_a_ ? p_.a_across : p_.b_across;
   piece_ = std::clamp<int64_t>(chunk_ / shared_width_ * batches_ * k_blocks_ / kPieces, shared_across ? 4 : 1, 16) *
@@ -106,7 +113,7 @@ int64_t Panels<T>::shared_bytes() const {
 
 template <class T>
 int64_t Panels<T>::scratch_bytes() const {
-  const int64_t own = OwnAt(per_task_, CeilDiv(kb_, micro_.group)), tile = micro_.mr * micro_.nr;
+  const int64_t own = in_place_ ? 0 : OwnAt(per_task_, CeilDiv(kb_, micro_.group)), tile = micro_.mr * micro_.nr;
   const int64_t sums = keeps_sums_ ? RoundUp(per_task_, micro_.nr) * RoundUp(chunk_, micro_.nr) : 0;
   const int64_t seeds = p_.bias != 0 ? RoundUp(per_task_, micro_.nr) : 0;
   return (own + tile + sums + seeds) * static_cast<int64_t>(sizeof(T)) +
@@ -119,6 +126,7 @@ std::string Panels<T>::ToString() const {
   std::string text = StrCat(shared, " packed for all, ", per_task_, " ", own, " a task");
   if (kb_ < p_.k) StrAppend(text, ", k by ", kb_);
   if (rounds() > 1) StrAppend(text, ", ", rounds(), " rounds");
+  if (in_place_) text += ", lhs where it lies";
   StrAppend(text, ", ", micro_.mr, "x", micro_.nr, " in registers");
   if (micro_.group > 1) StrAppend(text, ", ", micro_.group, " products an instruction");
   return text;
@@ -128,7 +136,7 @@ template <class T>
 typename Panels<T>::Memory Panels<T>::Carve(void* scratch) const {
   Carver carver(scratch);
   Memory memory;
-  memory.own = carver.Take<T>(OwnAt(per_task_, CeilDiv(kb_, micro_.group)));
+  memory.own = carver.Take<T>(in_place_ ? 0 : OwnAt(per_task_, CeilDiv(kb_, micro_.group)));
   memory.tile = carver.Take<T>(micro_.mr * micro_.nr);
   memory.sums = carver.Take<T>(keeps_sums_ ? RoundUp(per_task_, micro_.nr) * RoundUp(chunk_, micro_.nr) : 0);
   memory.seeds = carver.Take<T>(p_.bias != 0 ? RoundUp(per_task_, micro_.nr) : 0);
@@ -169,7 +177,7 @@ template <class At>
 void Panels<T>::Pack(const PanelOperands<T>& operands, bool a, int64_t product, int64_t first, int64_t count,
                      int64_t k0, int64_t kc, T* dst, const At& at) const {
   const int64_t full = a ? micro_.mr : micro_.nr;
-  const int64_t strip = (a ? p_.a_across : p_.b_across) ? kStripRows : kc;
+  const int64_t strip = (a ? p_.a_across : p_.b_across) ? kStripRows * micro_.group : kc;
   // The next strip, or the next panel, unless it was fetched while the last block was multiplied.
   const bool ahead = p_.fetches && !(fetches_ && a != shares_a_ && k0 > 0);
   for (int64_t p = 0; p < kc; p += strip) {
@@ -213,8 +221,9 @@ typename Panels<T>::Part Panels<T>::PartOf(int64_t number, int64_t task) const {
   const Round round = RoundOf(number);
   if (task / blocks_ / p_.outer >= round.batches) return {};
   const int64_t product = round.batch * p_.outer + task / blocks_, block = task % blocks_;
-  const int64_t first = shares_a_ ? block * per_task_ : block * own_ / blocks_;
-  const int64_t end = shares_a_ ? std::min(first + per_task_, own_) : (block + 1) * own_ / blocks_;
+  const int64_t units = own_ / unit_;
+  const int64_t first = shares_a_ ? block * per_task_ : block * units / blocks_ * unit_;
+  const int64_t end = shares_a_ ? std::min(first + per_task_, own_) : (block + 1) * units / blocks_ * unit_;
   const int64_t own = end - first, shared = round.end - round.begin;
   if (shares_a_) return {product, round.begin, shared, first, own};
   return {product, first, own, round.begin, shared};
@@ -262,10 +271,12 @@ void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, const 
   const StoreTarget c = operands.Target(product, m0, rows, memory.target);
   const int64_t sums_stride = RoundUp(cols, nr);
   const bool biased = p_.bias != 0;
+  const auto [a_rows, a_stride] = in_place_ ? operands.RowsOfA(product) : std::pair<const T*, int64_t>();
   for (int64_t k0 = 0; k0 < p_.k; k0 += kb_) {
     const int64_t kc = std::min(kb_, p_.k - k0), units = CeilDiv(kc, group);
-    Pack(operands, !shares_a_, product, shares_a_ ? n0 : m0, shares_a_ ? cols : rows, k0, kc, memory.own,
-         [&](int64_t v) { return OwnAt(v, units); });
+    if (!in_place_)
+      Pack(operands, !shares_a_, product, shares_a_ ? n0 : m0, shares_a_ ? cols : rows, k0, kc, memory.own,
+           [&](int64_t v) { return OwnAt(v, units); });
     const T* seeds = shares_a_ ? memory.seeds : shared_seeds + k0 / kb_ * RoundUp(chunk_, nr);
     if (biased && shares_a_) Seed(units, memory.own, OwnAt(nr, units), cols, memory.seeds);
     int64_t tiles = 0;
@@ -274,7 +285,9 @@ void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, const 
       const int64_t height = std::min(mr, rows - i), width = std::min(nr, cols - j);
       const T* a = shares_a_ ? shared + SharedAt(i, k0) : memory.own + OwnAt(i, units);
       const T* b = shares_a_ ? memory.own + OwnAt(j, units) : shared + SharedAt(j, k0);
-      const MicroKernel<T> kernel = (width <= nr / 2 ? micro_.narrow : micro_.kernel)[height - 1];
+      const bool narrow = width <= nr / 2;
+      const MicroKernel<T> kernel = (narrow ? micro_.narrow : micro_.kernel)[height - 1];
+      const IndirectKernel<T> indirect = (narrow ? micro_.narrow_indirect : micro_.indirect)[height - 1];
       // A narrow tile begins at seeds of the full width.
       const bool fits = width == nr || (width == nr / 2 && !biased);
       const int64_t direct = fits ? DirectStride<T>(c, m0 + i, height) : -1;
@@ -285,6 +298,10 @@ void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, const 
       } else if (direct >= 0) {
         to = AddressIn<T>(c, m0 + i, n0 + j), stride = direct;
         if (fetches_c_) FetchRows<true>(to, stride, height, width);
+      } else if (c.col_stride == 1 && !c.rows) {
+        const int64_t bytes = Bytes(c.type);
+        FetchRows<true>(c.data + ((m0 + i) * c.row_stride + n0 + j) * bytes, c.row_stride * bytes, height,
+                        width * bytes);
       }
       bool accumulate = k0 > 0 && to != memory.tile;
       if (biased && accumulate) {
@@ -292,6 +309,11 @@ void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, const 
       } else if (biased) {
         micro_.seeded[height - 1](std::min(kSumUnits, units), a, b, nr, seeds + j, to, stride);
         done = kSumUnits, accumulate = true;
+      }
+      for (; in_place_ && done < units; done += kSumUnits, accumulate = true) {
+        const T* lines[kMostRows];
+        for (int64_t r = 0; r < height; ++r) lines[r] = a_rows + (m0 + i + r) * a_stride + k0 / group + done;
+        indirect(1, std::min(kSumUnits, units - done), lines, b + done * nr, nr, to, stride, accumulate);
       }
       for (; done < units; done += kSumUnits, accumulate = true)
         kernel(std::min(kSumUnits, units - done), a + done * height, b + done * nr, nr, to, stride, accumulate);

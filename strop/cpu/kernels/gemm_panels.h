@@ -9,6 +9,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "strop/cpu/kernels/gemm.h"
@@ -28,6 +29,8 @@ class PanelOperands {
   // Asks for what PackA or PackB of the same vectors and elements will read, the `part`th of `parts`; a hint.
   virtual void Fetch(bool /*a*/, int64_t /*product*/, int64_t /*first*/, int64_t /*count*/, int64_t /*k0*/,
                      int64_t /*kc*/, int64_t /*part*/, int64_t /*parts*/) const {}
+  // Of A, if PanelProblem::a_in_place: element 0 of row 0, and the distance of rows in units.
+  virtual std::pair<const T*, int64_t> RowsOfA(int64_t /*product*/) const { return {nullptr, 0}; }
   // Where C is; `memory` is what PanelProblem::target_bytes asked for, for the offsets of rows [first, first + count).
   virtual StoreTarget Target(int64_t product, int64_t first_row, int64_t rows, void* memory) const = 0;
 };
@@ -40,7 +43,10 @@ struct PanelProblem {
   bool a_across = false, b_across = false;  // neighbouring vectors, not neighbours along k, lie side by side in memory
   SharedOperand shared = SharedOperand::Either;
   int64_t target_bytes_per_row = 0;
-  int bias = 0;          // that A is packed with (MicroTable::bias)
+  int bias = 0;     // that A is packed with (MicroTable::bias)
+  int64_t row = 1;  // tasks should not cut such runs of rows of A, which are a multiple of it
+  // Rows of A lie as panels of one row would, and may be read where they lie.
+  bool a_in_place = false;
   bool whole_k = false;  // the shared operand is packed in one block along k
   bool fetches = false;  // the operands' Fetch does something
 };
@@ -106,10 +112,11 @@ class Panels {
 
   PanelProblem p_;
   const MicroTable<T>& micro_;
-  bool shares_a_ = false, keeps_sums_ = false, fetches_ = false, fetches_c_ = false;
+  bool shares_a_ = false, in_place_ = false, keeps_sums_ = false, fetches_ = false, fetches_c_ = false;
   int64_t kb_ = 0, k_blocks_ = 0, k_units_ = 0;
   int64_t own_width_ = 0, shared_width_ = 0;  // of panels
   int64_t own_ = 0, per_task_ = 0, blocks_ = 0;
+  int64_t unit_ = 1;                                         // of own vectors, that tasks do not cut
   int64_t chunk_ = 0, chunks_ = 1, piece_ = 0, pieces_ = 0;  // of shared vectors
   int64_t batches_ = 1, batch_rounds_ = 1;                   // of a round
   std::vector<T> ones_;                                      // a row of A, if there is a bias

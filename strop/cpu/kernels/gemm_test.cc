@@ -237,6 +237,10 @@ TEST(Gemm, SharedPanels) {
         Check({m > 400 ? 2 : 1, m, n, k, a, b, c, (layout & 1) != 0, (layout & 2) != 0, (layout & 4) != 0});
   Check({1, 20, 64, 4500, BF16, BF16, BF16, false, false, false});  // several blocks of k, sums kept beside C
   Check({1, 20, 64, 4500, F32, F32, F32, false, true, false});
+  // Pairs of bf16 where they lie: in several blocks and pieces of k, of a batch, to f32.
+  Check({1, 150, 64, 4602, BF16, BF16, BF16, false, false, false});
+  Check({2, 165, 163, 158, BF16, BF16, F32, false, true, false});
+  Check({1, 400, 70, 1030, BF16, BF16, BF16, false, false, true});
   Check({1, 20, 64, 9000, S8, S8, S32, false, true, false});
   Check({1, 64, 20, 9000, S8, S8, F32, true, false, false});
   Check({2, 14, 2200, 2100, F32, F32, F32, false, true, false});  // a batch is a round
