@@ -330,7 +330,7 @@ Val ScalarEmitter::Atan2(const Val& y, const Val& x) {
 
 Val ScalarEmitter::Math(MathFunction f, const Val& x) {
   if (x.im) return ComplexArithmetic(*this).Math(f, x);
-  return Rounded(EmitMath(b_, f, x.re), x.type);
+  return Rounded(Bits(x.type) < 32 ? EmitMathForNarrow(b_, f, x.re) : EmitMath(b_, f, x.re), x.type);
 }
 
 }  // namespace strop
