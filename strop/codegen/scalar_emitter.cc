@@ -111,10 +111,9 @@ V ScalarEmitter::FloatExtreme(V x, V y, bool min) {
   if (known && !known->isNaN() && !known->isZero()) return chosen;
   if (known && known->isZero() && !known->isNegative() && !min) return b_.FAdd(chosen, y);  // max(-0, +0) is +0
   V one = b_.AsInt(chosen), other = b_.AsInt(b_.Select(min ? b_.FLt(x, y) : b_.FGt(x, y), x, y));
-  V either = b_.Or(one, other);
-  if (min) return b_.AsFloat(either);
-  V magnitude = b_.I(static_cast<int64_t>(~(uint64_t{1} << (VectorBuilder::ScalarBits(x) - 1))), either);
-  return b_.AsFloat(b_.Or(b_.And(one, other), b_.And(either, magnitude)));
+  if (min) return b_.AsFloat(b_.Or(one, other));
+  V magnitude = b_.I(static_cast<int64_t>(~(uint64_t{1} << (VectorBuilder::ScalarBits(x) - 1))), one);
+  return b_.AsFloat(b_.Majority(one, other, magnitude));
 }
 
 Val ScalarEmitter::Min(const Val& x, const Val& y) {
@@ -331,7 +330,7 @@ Val ScalarEmitter::Atan2(const Val& y, const Val& x) {
 
 Val ScalarEmitter::Math(MathFunction f, const Val& x) {
   if (x.im) return ComplexArithmetic(*this).Math(f, x);
-  return Rounded(EmitMath(b_, f, x.re), x.type);
+  return Rounded(Bits(x.type) < 32 ? EmitMathForNarrow(b_, f, x.re) : EmitMath(b_, f, x.re), x.type);
 }
 
 }  // namespace strop

@@ -107,6 +107,31 @@ V VectorBuilder::Fma(V a, V b, V c) {
   return ir_.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, c});
 }
 
+V VectorBuilder::Majority(V a, V b, V c) {
+  Match(a, b);
+  Match(a, c);
+  constexpr int kRegister = 512, kTable = 0xe8;  // the result for each of the eight settings of three bits
+  const int lanes = Lanes(a), bits = lanes * ScalarBits(a);
+  const bool wide = ScalarBits(a) == 64;
+  llvm::Intrinsic::ID id = llvm::Intrinsic::not_intrinsic;
+  if (target_.ternary_logic && (wide || ScalarBits(a) == 32)) {
+    if (bits % (2 * kRegister) == 0) {  // LLVM cuts its own operations so, not those of one processor
+      const auto half = [&](int first) {
+        return Majority(Slice(a, first, lanes / 2), Slice(b, first, lanes / 2), Slice(c, first, lanes / 2));
+      };
+      return Concat(half(0), half(lanes / 2));
+    }
+    if (bits == 512)
+      id = wide ? llvm::Intrinsic::x86_avx512_pternlog_q_512 : llvm::Intrinsic::x86_avx512_pternlog_d_512;
+    if (bits == 256)
+      id = wide ? llvm::Intrinsic::x86_avx512_pternlog_q_256 : llvm::Intrinsic::x86_avx512_pternlog_d_256;
+    if (bits == 128)
+      id = wide ? llvm::Intrinsic::x86_avx512_pternlog_q_128 : llvm::Intrinsic::x86_avx512_pternlog_d_128;
+  }
+  if (id != llvm::Intrinsic::not_intrinsic) return ir_.CreateIntrinsic(id, {}, {a, b, c, ir_.getInt32(kTable)});
+  return Or(And(a, b), And(Or(a, b), c));
+}
+
 V VectorBuilder::Scale(V a, V n) {
   if (target_.scale) return ir_.CreateIntrinsic(llvm::Intrinsic::ldexp, {a->getType(), n->getType()}, {a, n});
   // In two factors that are normal numbers: only the second can round.

@@ -17,7 +17,8 @@ struct VectorTarget {
   bool masked_memory = false;  // masked loads and stores of all element sizes are single instructions
   bool half_convert = false;   // f16 <-> f32 are single instructions
   bool fma = false;
-  bool scale = false;  // x 2^n, subnormal and overflowing results too, is as good as one instruction
+  bool scale = false;          // x 2^n, subnormal and overflowing results too, is as good as one instruction
+  bool ternary_logic = false;  // vpternlog: any function of the same bit of three vectors is a single instruction
 };
 
 using IrBuilder = llvm::IRBuilder<>;
@@ -154,6 +155,8 @@ class VectorBuilder {
     Match(a, b);
     return ir_.CreateOr(a, b);
   }
+  // Each bit as most of the three have it.
+  V Majority(V a, V b, V c);
   V Xor(V a, V b) {
     Match(a, b);
     return ir_.CreateXor(a, b);

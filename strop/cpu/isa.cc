@@ -74,8 +74,12 @@ Result<Isa> Isa::Of(std::string_view cpu) {
 }
 
 VectorTarget Isa::vector_target() const {
-  return VectorTarget{
-      .vector_bytes = vector_bytes, .masked_memory = avx512, .half_convert = f16c, .fma = fma, .scale = avx512};
+  return VectorTarget{.vector_bytes = vector_bytes,
+                      .masked_memory = avx512,
+                      .half_convert = f16c,
+                      .fma = fma,
+                      .scale = avx512,
+                      .ternary_logic = avx512};
 }
 
 std::string_view FeaturesOf(std::string_view key) {

@@ -102,6 +102,24 @@ V PowerOfTwoOfNormal(VectorBuilder& b, V x, double scale) {
   return b.AsFloat(b.Add(b.AsInt(value), b.Shl(b.AsInt(shifted), wide ? 52 : 23)));
 }
 
+// x / ln 2 has the error of the factor, which only matters for large x.
+static V ExpOfNarrow(VectorBuilder& b, V x) {
+  V magic = b.F(0x1.8p23, x), factor = b.F(0x1.71547652b82fep+0, x);
+  V shifted = b.Fma(x, factor, magic);
+  V r = b.Fma(x, factor, b.FSub(magic, shifted));
+  V value = b.Polynomial(r, {1, 0.693146977595067, 0.24022242082587367, 0.055507337491489575, 0.009671512767530687,
+                             0.0013264725422170367});
+  return b.Scale(value, b.Sub(b.AsInt(shifted), b.AsInt(magic)));
+}
+
+V ExpForNarrow(VectorBuilder& b, V x) { return ExpOfNarrow(b, Clamp(b, x, -110, 90)); }
+
+V LogisticForNarrow(VectorBuilder& b, V x) {
+  V e = ExpOfNarrow(b, Clamp(b, b.FNeg(b.FAbs(x)), -110, 0));
+  V numerator = b.Select(b.FLt(x, b.Zero(x)), e, b.F(1, x));
+  return b.FDiv(numerator, b.FAdd(e, b.F(1, x)));
+}
+
 // x + x^3 r(x^2) up to 0.55; 1 - 2 / (e^(2|x|) + 1) beyond, to where it rounds to 1. NaN takes the first way. r is a
 // polynomial for floats; for doubles it is a quotient, and shares the division of the other way.
 V Tanh(VectorBuilder& b, V x) {

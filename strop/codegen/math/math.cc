@@ -44,6 +44,14 @@ V EmitMath(VectorBuilder& b, MathFunction f, V x) {
   return x;
 }
 
+V EmitMathForNarrow(VectorBuilder& b, MathFunction f, V x) {
+  switch (f) {
+    case MathFunction::kExp: return math::ExpForNarrow(b, x);
+    case MathFunction::kLogistic: return math::LogisticForNarrow(b, x);
+    default: return EmitMath(b, f, x);
+  }
+}
+
 V EmitPow(VectorBuilder& b, V x, V y) { return math::IsDouble(x) ? LIBM(pow, x, y) : math::PowOfFloat(b, x, y); }
 V EmitAtan2(VectorBuilder& b, V y, V x) {
   return math::IsDouble(x) ? math::Atan2OfDouble(b, y, x) : math::Atan2OfFloat(b, y, x);

@@ -9,6 +9,9 @@ namespace strop {
 
 // f(x) of float or double lanes.
 llvm::Value* EmitMath(VectorBuilder& b, MathFunction f, llvm::Value* x);
+// The same of float lanes for results that are rounded to a type of 16 bits or fewer: 22 bits in the range of f16, and
+// 19 in that of bf16.
+llvm::Value* EmitMathForNarrow(VectorBuilder& b, MathFunction f, llvm::Value* x);
 llvm::Value* EmitPow(VectorBuilder& b, llvm::Value* x, llvm::Value* y);
 llvm::Value* EmitAtan2(VectorBuilder& b, llvm::Value* y, llvm::Value* x);
 llvm::Value* EmitFmod(VectorBuilder& b, llvm::Value* x, llvm::Value* y);
@@ -27,6 +30,8 @@ ScaledExp ExpInParts(VectorBuilder& b, V x);
 V PowerOfTwoOfNormal(VectorBuilder& b, V x, double scale);
 V Expm1(VectorBuilder& b, V x);
 V Logistic(VectorBuilder& b, V x);
+V ExpForNarrow(VectorBuilder& b, V x);
+V LogisticForNarrow(VectorBuilder& b, V x);
 V Tanh(VectorBuilder& b, V x);
 V Sinh(VectorBuilder& b, V x);
 V Cosh(VectorBuilder& b, V x);

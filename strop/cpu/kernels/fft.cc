@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "strop/cpu/kernels/fft_ducc.h"
+#include "strop/cpu/kernels/fft_pair.h"
 
 namespace strop::cpu {
 namespace {
@@ -16,11 +17,14 @@ class Plan final : public FftPlan {
   Plan(FftKind kind, std::span<const int64_t> lengths, bool double_precision)
       : kind_(kind), lengths_(lengths.begin(), lengths.end()), double_precision_(double_precision) {
     for (int64_t n : lengths_) total_ *= n;
+    if (kind == FftKind::kFft || kind == FftKind::kIfft)
+      pair_ = FftPair::Create(kind == FftKind::kIfft, lengths_, double_precision);
   }
 
   Status Run(int64_t batch, const void* input, void* output, ThreadPool* pool) const override {
     if (batch < 0) return InvalidArgument("fft: negative batch");
     if (batch == 0 || total_ == 0) return OkStatus();
+    if (pair_) return pair_->Run(batch, input, output, pool);
     const int64_t tasks = std::clamp<int64_t>(batch * total_ / kTaskElements, 1, kMostTasks);
     const FftProblem problem{kind_, batch, lengths_, static_cast<int>(tasks), input, output, pool};
     const FftTable& table = BestFftTable();
@@ -37,6 +41,7 @@ class Plan final : public FftPlan {
   std::vector<int64_t> lengths_;
   bool double_precision_;
   int64_t total_ = 1;
+  std::unique_ptr<const FftPair> pair_;  // instead of the library
 };
 
 }  // namespace

@@ -159,6 +159,18 @@ TEST(Fft, SeveralDimensions) {
   }
 }
 
+// By kernels of our own: the fewest points, lengths with and without a pass by two, transforms shared out whole or not.
+TEST(Fft, PowersOfTwo) {
+  ThreadPool pool(3);
+  for (std::vector<int64_t> lengths : {std::vector<int64_t>{64, 64}, {16, 256}, {512, 16}, {32, 512}}) {
+    CheckAll<float>(lengths, 1, &pool);
+    CheckAll<double>(lengths, 1, &pool);
+  }
+  CheckAll<float>({4096}, 1, &pool);
+  CheckAll<float>({32, 128}, 9, &pool);
+  CheckAll<double>({128, 64}, 2, &pool);
+}
+
 TEST(Fft, SameBitsWithAnyNumberOfThreads) {
   ThreadPool pool(4);
   for (int64_t n : {60, 4096, 10007, 65536}) {

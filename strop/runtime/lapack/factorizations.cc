@@ -1,6 +1,8 @@
 // LU, Cholesky and QR. Fortran passes the lengths of letters behind the arguments; they are given for every letter.
 #include <algorithm>
 
+#include "strop/runtime/executable.h"
+#include "strop/runtime/lapack/reflectors.h"
 #include "strop/runtime/lapack/routines.h"
 #include "strop/runtime/lapack/side_by_side.h"
 #include "strop/runtime/lapack/small_lu.h"
@@ -108,6 +110,11 @@ class GeqrfOf final : public Routine {
     flops_ = 2.0 * m_ * n_ * k_;
     STROP_TRY(site.Function(&fn_));
     if (empty_) return OkStatus();
+    if (k_ >= Reflectors<T>::kLeast && reflectors_.Bind(site)) {
+      in_parts_ = true;
+      work_ = Reserve<T>(Reflectors<T>::WorkElements(n_));
+      return OkStatus();
+    }
     STROP_TRY(site.Fits(kWidestBlock * n_));
     T none{}, answer{};
     Int info = 0;
@@ -118,14 +125,17 @@ class GeqrfOf final : public Routine {
     return OkStatus();
   }
   void Solve(int64_t i, const CustomCallFrame& f, const Scratch& scratch) const override {
+    T *a = At<T>(f.results[0], i, int64_t{m_} * n_), *tau = At<T>(f.results[1], i, k_), *work = scratch.At<T>(work_);
+    if (in_parts_) return reflectors_.Qr(m_, n_, a, tau, work, f.run.pool);
     Int info = 0;
-    fn_(&m_, &n_, At<T>(f.results[0], i, int64_t{m_} * n_), &m_, At<T>(f.results[1], i, k_), scratch.At<T>(work_),
-        &lwork_, &info);
+    fn_(&m_, &n_, a, &m_, tau, work, &lwork_, &info);
   }
 
   Int m_ = 0, n_ = 0, k_ = 0, lwork_ = 0;
   size_t work_ = 0;
   Fn* fn_ = nullptr;
+  bool in_parts_ = false;
+  Reflectors<T> reflectors_;
 };
 
 template <class T>
@@ -194,6 +204,11 @@ class OrgqrOf final : public Routine {
     flops_ = 4.0 * m_ * n_ * k_;
     STROP_TRY(site.Function(&fn_));
     if (empty_) return OkStatus();
+    if (k_ >= Reflectors<T>::kLeast && reflectors_.Bind(site)) {
+      in_parts_ = true;
+      work_ = Reserve<T>(Reflectors<T>::WorkElements(n_));
+      return OkStatus();
+    }
     STROP_TRY(site.Fits(kWidestBlock * n_));
     T none{}, answer{};
     Int info = 0;
@@ -204,14 +219,18 @@ class OrgqrOf final : public Routine {
     return OkStatus();
   }
   void Solve(int64_t i, const CustomCallFrame& f, const Scratch& scratch) const override {
+    T *a = At<T>(f.results[0], i, int64_t{m_} * n_), *work = scratch.At<T>(work_);
+    const T* tau = At<T>(f.operands[1], i, k_);
+    if (in_parts_) return reflectors_.Q(m_, n_, k_, a, tau, work, f.run.pool);
     Int info = 0;
-    fn_(&m_, &n_, &k_, At<T>(f.results[0], i, int64_t{m_} * n_), &m_, At<T>(f.operands[1], i, k_), scratch.At<T>(work_),
-        &lwork_, &info);
+    fn_(&m_, &n_, &k_, a, &m_, tau, work, &lwork_, &info);
   }
 
   Int m_ = 0, n_ = 0, k_ = 0, lwork_ = 0;
   size_t work_ = 0;
   Fn* fn_ = nullptr;
+  bool in_parts_ = false;
+  Reflectors<T> reflectors_;
 };
 
 template <class T>

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -490,6 +491,35 @@ TYPED_TEST(LapackTest, Empty) {
   ASSERT_TRUE(this->Runs(this->Either("orgqr", "ungqr"), "", {this->Arg(start), this->Vec(no_tau)}, {this->Arg(q)}));
   EXPECT_EQ(q(1, 0, 0), T(1));
   EXPECT_EQ(q(1, 3, 1), T(0));
+}
+
+// Factored block by block, with and without a last block that is narrower, columns beyond the last reflector, and
+// columns of Q without one of their own.
+TYPED_TEST(LapackTest, LargeQr) {
+  using T = TypeParam;
+  for (auto [m, n, columns] : {std::array<int64_t, 3>{150, 130, 130}, {96, 160, 96}, {140, 96, 140}}) {
+    const int64_t k = std::min(m, n);
+    Batch<T> a = RandomBatch<T>(1, m, n), qr = a, tau(1, k, 1), reflectors(1, m, columns), q = reflectors;
+    std::vector<T> first;
+    for (int threads : {1, 3}) {
+      ThreadPool pool(threads);
+      this->pool_ = &pool;
+      ASSERT_TRUE(this->Runs("geqrf", "", {this->Arg(a)}, {this->Arg(qr), this->Vec(tau)}));
+      std::copy_n(qr.data.begin(), m * std::min(n, columns), reflectors.data.begin());
+      ASSERT_TRUE(
+          this->Runs(this->Either("orgqr", "ungqr"), "", {this->Arg(reflectors), this->Vec(tau)}, {this->Arg(q)}));
+      if (first.empty()) first = q.data;
+      EXPECT_EQ(first, q.data);
+    }
+    this->pool_ = &this->own_pool_;
+    Matrix r = Upper(Of(qr, 0)), top(k, n), thin(m, k), whole = Of(q, 0);
+    for (int64_t j = 0; j < n; ++j)
+      for (int64_t i = 0; i < k; ++i) top(i, j) = r(i, j);
+    for (int64_t j = 0; j < k; ++j)
+      for (int64_t i = 0; i < m; ++i) thin(i, j) = whole(i, j);
+    EXPECT_LT(Distance(thin * top, Of(a, 0)), 4 * this->tolerance_);
+    EXPECT_LT(Distance(Adjoint(whole) * whole, Identity(columns)), this->tolerance_);
+  }
 }
 
 TYPED_TEST(LapackTest, ThreadsDoNotChangeBits) {

@@ -58,6 +58,14 @@ class Site {
     *function = reinterpret_cast<Fn*>(found);
     return OkStatus();
   }
+  // Another routine for elements of the same type, or null if the library lacks it.
+  template <class Fn>
+  Fn* Other(std::string_view real, std::string_view complex) const {
+    const bool is_complex = routine_[0] == 'c' || routine_[0] == 'z';
+    const Result<void*> found = library_.Find(StrCat(routine_.substr(0, 1), is_complex ? complex : real));
+    return found.ok() ? reinterpret_cast<Fn*>(*found) : nullptr;
+  }
+  const Library& library() const { return library_; }
   // The number of elements that a workspace query has answered with, in an element of the workspace.
   template <class T>
   Status WorkSize(T answer, Int info, Int* size) const {
