@@ -9,6 +9,7 @@
 #include <new>
 #include <set>
 
+#include "strop/analysis/cost.h"
 #include "strop/base/thread_pool.h"
 #include "strop/codegen/kernel_body.h"
 #include "strop/codegen/llvm_guard.h"
@@ -23,12 +24,23 @@ namespace strop::cpu {
 namespace {
 
 constexpr size_t kKernelsPerGroup = 16;
+// What quick code costs more than fast code in a run, in processor time: for an operation on one element, whose vectors
+// are in memory between any two, and for a transcendental one (measured on sums, softmax, gelu); and how much of that
+// the milliseconds are worth that a kernel is compiled sooner.
+constexpr double kQuickNanoseconds = 0.06, kQuickTranscendental = 1.2, kMostQuickNanoseconds = 3e6;
 
 void AppendComputations(const Instruction& i, const PrintOptions& options, std::string& key) {
   for (const Computation* c : i.called()) {
     key += PrintComputation(*c, options);
     for (const Instruction* inner : c->instructions()) AppendComputations(*inner, options, key);
   }
+}
+
+// May it run by quick code first? Regions may not: their loops may run for long before they are entered again.
+bool MayBeQuick(const KernelSpec& spec) {
+  return !spec.region && static_cast<double>(Flops(*spec.instruction)) * kQuickNanoseconds +
+                                 static_cast<double>(Transcendentals(*spec.instruction)) * kQuickTranscendental <
+                             kMostQuickNanoseconds;
 }
 
 // As large as groups may be while all threads have one.
@@ -42,7 +54,8 @@ size_t GroupSize(size_t kernels, const ThreadPool* pool) {
 struct KernelCompiler::Job {
   const KernelSpec* spec;
   std::string key;
-  KernelCache::Entry compiled;
+  bool quick = false;  // compiled quickly first
+  KernelCache::Entry compiled = nullptr;
   std::string recipe = {};
   MadeStep made = {};
 };
@@ -141,7 +154,7 @@ struct KernelCompiler::Member {
 // gets one of its own, so that only the culprit fails.
 void KernelCompiler::CompileGroup(std::span<Job* const> jobs, const KernelCompileOptions& options) {
   const bool is_region = jobs[0]->spec->region != nullptr;
-  const bool tiered = options.tier != Tier::kOptimizing && !is_region && options.dump_dir.empty();
+  const bool tiered = jobs[0]->quick;
   EmitOptions emit_options{.optimization_level = options.optimization_level, .promote_memory = is_region};
   if (!options.dump_dir.empty()) emit_options.dump_prefix = options.dump_dir + "/" + jobs[0]->spec->name();
   std::vector<Member> members;
@@ -218,12 +231,13 @@ Result<GeneratedKernels> KernelCompiler::Compile(std::span<const KernelSpec> spe
   std::vector<Job> jobs;
   std::vector<size_t> job_of;
   std::map<std::string, size_t> by_key;
+  const bool in_tiers = options.tier != Tier::kOptimizing && options.optimization_level > 0 && options.dump_dir.empty();
   const std::string level = StrCat(options.tier == Tier::kBaseline ? "B" : "O", options.optimization_level, " ");
   for (const KernelSpec& spec : specs) {
     std::string key = level + KernelKey(spec);
     const auto [at, fresh] = by_key.try_emplace(key, jobs.size());
     job_of.push_back(at->second);
-    if (fresh) jobs.push_back(Job{&spec, std::move(key), nullptr});
+    if (fresh) jobs.push_back(Job{&spec, std::move(key), in_tiers && MayBeQuick(spec)});
   }
   std::vector<Job*> missing;
   for (Job& job : jobs) {
@@ -234,13 +248,21 @@ Result<GeneratedKernels> KernelCompiler::Compile(std::span<const KernelSpec> spe
     }
     if (!job.compiled) missing.push_back(&job);
   }
-  // A dump shows each kernel by itself.
-  const auto regions = std::stable_partition(missing.begin(), missing.end(), [](Job* j) { return !j->spec->region; });
-  const size_t kernels = static_cast<size_t>(regions - missing.begin());
-  const size_t group_size = options.dump_dir.empty() ? GroupSize(kernels, options.pool) : 1;
-  std::vector<std::span<Job* const>> parts;  // regions by themselves: they get passes of their own
-  for (size_t first = 0; first < missing.size(); first += parts.back().size())
-    parts.push_back(std::span(missing).subspan(first, first < kernels ? std::min(group_size, kernels - first) : 1));
+  // Kernels with each kind of code, then regions, by themselves: they get passes of their own. A dump shows each kernel
+  // by itself.
+  const auto order = [](const Job* job) { return job->spec->region ? 2 : job->quick ? 0 : 1; };
+  std::stable_sort(missing.begin(), missing.end(), [&](Job* a, Job* b) { return order(a) < order(b); });
+  const auto ends_at = [&](int kind) {
+    return static_cast<size_t>(
+        std::count_if(missing.begin(), missing.end(), [&](const Job* job) { return order(job) <= kind; }));
+  };
+  const size_t ends[] = {ends_at(0), ends_at(1)};
+  const size_t group_size = options.dump_dir.empty() ? GroupSize(ends[1], options.pool) : 1;
+  std::vector<std::span<Job* const>> parts;
+  for (size_t first = 0; first < missing.size(); first += parts.back().size()) {
+    const size_t end = first < ends[0] ? ends[0] : first < ends[1] ? ends[1] : first + 1;
+    parts.push_back(std::span(missing).subspan(first, std::min(group_size, end - first)));
+  }
   const int64_t groups = static_cast<int64_t>(parts.size());
   const auto run = [&](int64_t n) { CompileGroup(parts[static_cast<size_t>(n)], options); };
   if (options.pool && groups > 1) {

@@ -13,8 +13,8 @@
 namespace strop::cpu {
 namespace {
 
-// Below the threads that run programs, but so that busy ones leave it about a quarter of a processor.
-constexpr int kNice = 5;
+// Below the threads that run programs: where all processors are busy it has about a tenth of one.
+constexpr int kNice = 10;
 
 // The thread that makes better code. There is one for the process, which ends it before LLVM's globals go.
 class Worker {
