@@ -5,7 +5,7 @@
 #include "strop/pjrt/strided_copy.h"
 
 PJRT_Buffer::~PJRT_Buffer() {
-  for (strop::Ref<strop::Storage>& storage : external) strop::Buffer::DropExternal(std::move(storage));
+  for (; external_refs > 0; --external_refs) strop::Buffer::DropExternal(external);
 }
 
 namespace strop::pjrt {
@@ -183,9 +183,9 @@ Status Buffer_IsOnCpu(PJRT_Buffer_IsOnCpu_Args& args) {
 
 Status Buffer_ReadyEvent(PJRT_Buffer_ReadyEvent_Args& args) {
   const Buffer& buffer = args.buffer->buffer;
-  args.event = NewEvent(buffer.IsDeleted() ? Event::ReadyWith(InvalidArgument("the buffer was deleted or donated"))
-                                           : buffer.definition());
-  args.event->of_contents = true;
+  args.event = NewEvent(
+      buffer.IsDeleted() ? Event::ReadyWith(InvalidArgument("the buffer was deleted or donated")) : buffer.definition(),
+      true);
   return OkStatus();
 }
 
@@ -204,7 +204,8 @@ Status Buffer_OpaqueDeviceMemoryDataPointer(PJRT_Buffer_OpaqueDeviceMemoryDataPo
 Status Buffer_IncreaseExternalReferenceCount(PJRT_Buffer_IncreaseExternalReferenceCount_Args& args) {
   STROP_ASSIGN(Ref<Storage> storage, args.buffer->buffer.AcquireExternal());
   std::lock_guard<std::mutex> lock(args.buffer->mutex);
-  args.buffer->external.push_back(std::move(storage));
+  args.buffer->external = std::move(storage);  // the same each time: a buffer's memory does not change
+  ++args.buffer->external_refs;
   return OkStatus();
 }
 
@@ -212,10 +213,9 @@ Status Buffer_DecreaseExternalReferenceCount(PJRT_Buffer_DecreaseExternalReferen
   Ref<Storage> storage;
   {
     std::lock_guard<std::mutex> lock(args.buffer->mutex);
-    if (args.buffer->external.empty())
+    if (args.buffer->external_refs == 0)
       return InvalidArgument("PJRT_Buffer_DecreaseExternalReferenceCount on a buffer with zero references");
-    storage = std::move(args.buffer->external.back());
-    args.buffer->external.pop_back();
+    storage = --args.buffer->external_refs > 0 ? args.buffer->external : std::move(args.buffer->external);
   }
   Buffer::DropExternal(std::move(storage));
   return OkStatus();

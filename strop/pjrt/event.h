@@ -11,6 +11,15 @@ struct PJRT_Event {
 
 namespace strop::pjrt {
 
-inline PJRT_Event* NewEvent(EventRef event) { return new PJRT_Event{std::move(event)}; }
+// Events that are ready and OK are told apart by nothing: one immortal handle serves all, so that calls which ended
+// before they returned allocate none.
+inline PJRT_Event* ReadyEvent() {
+  static PJRT_Event* const kReady = new PJRT_Event{Event::Ready()};
+  return kReady;
+}
+inline PJRT_Event* NewEvent(EventRef event, bool of_contents = false) {
+  if (event == Event::Ready()) return ReadyEvent();
+  return new PJRT_Event{std::move(event), of_contents};
+}
 
 }  // namespace strop::pjrt

@@ -10,6 +10,7 @@
 #include "strop/pjrt/c_api/extensions.h"
 #include "strop/pjrt/objects.h"
 #include "strop/proto/compile_options.h"
+#include "strop/runtime/ffi.h"
 
 namespace strop::pjrt {
 
@@ -89,5 +90,6 @@ struct PJRT_LoadedExecutable {
 };
 
 struct PJRT_ExecuteContext {
-  std::shared_ptr<void> ffi;  // an FfiContext
+  strop::FfiContext ffi;
+  std::shared_ptr<PJRT_ExecuteContext> self;  // the caller's share; running executions have their own
 };

@@ -31,7 +31,8 @@ Result<Run> RunFrom(const PJRT_ExecuteOptions* options) {
     if (!options->non_donatable_input_indices) return InvalidArgument("the list of non-donatable inputs is null");
     run.non_donatable = {options->non_donatable_input_indices, options->num_non_donatable_input_indices};
   }
-  if (STROP_PJRT_HAS(*options, context) && options->context) run.ffi_context = options->context->ffi;
+  if (STROP_PJRT_HAS(*options, context) && options->context)
+    run.ffi_context = std::shared_ptr<void>(options->context->self, &options->context->ffi);
   return run;
 }
 
@@ -218,12 +219,14 @@ Status LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args& args) {
 }
 
 Status ExecuteContext_Create(PJRT_ExecuteContext_Create_Args& args) {
-  args.context = new PJRT_ExecuteContext{std::make_shared<FfiContext>()};
+  auto context = std::make_shared<PJRT_ExecuteContext>();
+  args.context = context.get();
+  context->self = std::move(context);
   return OkStatus();
 }
 
 Status ExecuteContext_Destroy(PJRT_ExecuteContext_Destroy_Args& args) {
-  delete args.context;
+  if (args.context) std::exchange(args.context->self, nullptr);
   return OkStatus();
 }
 

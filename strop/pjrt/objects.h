@@ -104,7 +104,8 @@ struct PJRT_Buffer {
   std::vector<size_t> dynamic_dims;
   std::vector<int64_t> unpadded_dims, minor_to_major;
   std::mutex mutex;
-  std::vector<strop::Ref<strop::Storage>> external;  // one per external reference; guarded by mutex
+  strop::Ref<strop::Storage> external;  // while external_refs > 0; both guarded by mutex
+  int64_t external_refs = 0;
 
   PJRT_Client* client() const { return memory->device->client; }
   PJRT_Device* device() const { return memory->device; }

@@ -194,6 +194,34 @@ TEST_F(Pjrt, StridesAndLayouts) {
 
 // ---- buffers
 
+TEST_F(Pjrt, ExternalReferencesAreCounted) {
+  PJRT_Buffer* buffer = Floats({1, 2});
+  auto more = MakeArgs<PJRT_Buffer_IncreaseExternalReferenceCount_Args>();
+  auto fewer = MakeArgs<PJRT_Buffer_DecreaseExternalReferenceCount_Args>();
+  more.buffer = fewer.buffer = buffer;
+  EXPECT_ERROR(Api().Buffer_DecreaseExternalReferenceCount(&fewer), kInvalid, "zero references");
+  for (int i = 0; i < 2; ++i) EXPECT_OK(Api().Buffer_IncreaseExternalReferenceCount(&more));
+  for (int i = 0; i < 2; ++i) EXPECT_OK(Api().Buffer_DecreaseExternalReferenceCount(&fewer));
+  EXPECT_ERROR(Api().Buffer_DecreaseExternalReferenceCount(&fewer), kInvalid, "zero references");
+  EXPECT_OK(Api().Buffer_IncreaseExternalReferenceCount(&more));
+  Destroy(buffer);  // with one that nobody gave back
+}
+
+// What is ready and has nothing to say is one handle for all; it outlives who destroys it.
+TEST_F(Pjrt, ReadyEventsOfManyBuffers) {
+  for (int i = 0; i < 3; ++i) {
+    PJRT_Buffer* buffer = Floats({1, 2});
+    auto ready = MakeArgs<PJRT_Buffer_ReadyEvent_Args>();
+    ready.buffer = buffer;
+    EXPECT_OK(Api().Buffer_ReadyEvent(&ready));
+    auto set = MakeArgs<PJRT_Event_Set_Args>();
+    set.event = ready.event;
+    EXPECT_ERROR(Api().Event_Set(&set), PJRT_Error_Code_FAILED_PRECONDITION, "set already");
+    EXPECT_EQ(Await(ready.event).message, "");
+    Destroy(buffer);
+  }
+}
+
 TEST_F(Pjrt, DeletedBuffers) {
   PJRT_Buffer* buffer = Floats({1, 2, 3, 4});
   auto remove = MakeArgs<PJRT_Buffer_Delete_Args>();

@@ -2,6 +2,7 @@
 // outlives the call (instance state, types) is in FfiCall and in the process-wide type table.
 #include "strop/runtime/ffi.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
@@ -375,15 +376,17 @@ class FfiCall final : public CustomCall {
 }  // namespace
 
 Status FfiContext::Add(int64_t type_id, void* data) {
-  if (!data_.emplace(type_id, data).second)
+  if (std::ranges::any_of(data_, [&](const UserData& other) { return other.type_id == type_id; }))
     return Status(StatusCode::kAlreadyExists,
                   StrCat("the execution context has user data of type id ", type_id, " already"));
+  data_.push_back({type_id, data});
   return OkStatus();
 }
 
 void* FfiContext::Find(int64_t type_id) const {
-  auto found = data_.find(type_id);
-  return found == data_.end() ? nullptr : found->second;
+  for (const UserData& user : data_)
+    if (user.type_id == type_id) return user.data;
+  return nullptr;
 }
 
 Result<int64_t> RegisterFfiType(const std::string& name, int64_t type_id, void (*deleter)(void* object)) {

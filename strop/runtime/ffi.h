@@ -4,10 +4,10 @@
 // The handler is probed once at bind time (its API version), instantiated once if it has that stage, and executed on
 // each run with buffers, attributes and the execution's user data.
 #pragma once
-#include <map>
 #include <memory>
 #include <string>
 
+#include "strop/base/small_vector.h"
 #include "strop/runtime/custom_call.h"
 
 namespace strop {
@@ -21,7 +21,11 @@ class FfiContext {
   void* Find(int64_t type_id) const;  // null if there is none
 
  private:
-  std::map<int64_t, void*> data_;
+  struct UserData {
+    int64_t type_id;
+    void* data;
+  };
+  SmallVector<UserData, 4> data_;
 };
 
 // Type ids of the process, by name. `type_id` 0 asks for a new one (or the known one of that name); another value must

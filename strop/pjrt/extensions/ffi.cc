@@ -16,7 +16,7 @@ Status TypeRegister(PJRT_FFI_Type_Register_Args& args) {
 }
 
 Status UserDataAdd(PJRT_FFI_UserData_Add_Args& args) {
-  return static_cast<FfiContext*>(args.context->ffi.get())->Add(args.user_data.type_id, args.user_data.data);
+  return args.context->ffi.Add(args.user_data.type_id, args.user_data.data);
 }
 
 // Platforms are not told apart: the library is loaded for one.

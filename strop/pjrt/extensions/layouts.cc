@@ -8,6 +8,7 @@
 
 struct PJRT_Layouts_MemoryLayout {
   std::string text;
+  bool immortal = false;
 };
 struct PJRT_Layouts_SerializedLayout {};  // the text lives with the layout
 
@@ -15,6 +16,18 @@ namespace strop::pjrt {
 namespace {
 
 constexpr int kMaxRank = 64;
+constexpr int64_t kFewDims = 8;
+
+// Row-major ones are asked for with each array that a program hands out: those of few dimensions are there.
+PJRT_Layouts_MemoryLayout* RowMajor(int64_t rank) {
+  static PJRT_Layouts_MemoryLayout* const kLayouts = [] {
+    auto* layouts = new PJRT_Layouts_MemoryLayout[kFewDims + 1];
+    for (int64_t r = 0; r <= kFewDims; ++r) layouts[r] = {Layout::RowMajor(r).ToString(), true};
+    return layouts;
+  }();
+  if (rank <= kFewDims) return &kLayouts[rank];
+  return new PJRT_Layouts_MemoryLayout{Layout::RowMajor(rank).ToString()};
+}
 
 // Layouts of executables are the executable's own in the interface. There are few different ones, so one immortal
 // object a layout serves all; those that callers destroy are made for them.
@@ -26,11 +39,11 @@ PJRT_Layouts_MemoryLayout* Shared(const Layout& layout) {
   static Table* const kTable = new Table;
   std::string text = layout.ToString();
   std::lock_guard<std::mutex> lock(kTable->mutex);
-  return &kTable->layouts.try_emplace(text, PJRT_Layouts_MemoryLayout{text}).first->second;
+  return &kTable->layouts.try_emplace(text, PJRT_Layouts_MemoryLayout{text, true}).first->second;
 }
 
 Status DestroyLayout(PJRT_Layouts_MemoryLayout_Destroy_Args& args) {
-  delete args.layout;
+  if (args.layout && !args.layout->immortal) delete args.layout;
   return OkStatus();
 }
 
@@ -45,12 +58,14 @@ Status SerializeLayout(PJRT_Layouts_MemoryLayout_Serialize_Args& args) {
 template <class Args>
 Status DefaultLayout(Args& args) {
   if (args.num_dims > kMaxRank) return InvalidArgument("a shape of rank ", args.num_dims);
-  args.layout = new PJRT_Layouts_MemoryLayout{Layout::RowMajor(static_cast<int64_t>(args.num_dims)).ToString()};
+  args.layout = RowMajor(static_cast<int64_t>(args.num_dims));
   return OkStatus();
 }
 
 Status BufferLayout(PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args& args) {
-  args.layout = new PJRT_Layouts_MemoryLayout{args.buffer->shape().layout_or_default().ToString()};
+  const Shape& shape = args.buffer->shape();
+  const bool row_major = !shape.has_layout() || shape.layout() == Layout::RowMajor(shape.rank());
+  args.layout = row_major ? RowMajor(shape.rank()) : new PJRT_Layouts_MemoryLayout{shape.layout().ToString()};
   return OkStatus();
 }
 
