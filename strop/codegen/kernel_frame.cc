@@ -15,9 +15,10 @@ constexpr int64_t kTaskBytes = int64_t{64} << 10;
 constexpr int64_t kTaskFlops = int64_t{128} << 10;
 constexpr int64_t kMaxTasks = 4096;
 // Kernels that read and write so much find little of it in the caches the next time. (Copies on a machine of 32 MiB of
-// last cache: 2x16 MiB take as long either way, 2x24 MiB 1.4 times as long through the caches.)
+// last cache: 2x16 MiB take as long either way, 2x24 MiB 1.4 times as long through the caches. Where other programs use
+// the cache as well, 2x16 MiB take 1.5 times as long; but who reads the result next may find half of it.)
 constexpr int64_t kStreamedBytes = int64_t{40} << 20;
-constexpr int64_t kStreamedBackwards = int64_t{32} << 20;  // lines that are written from their ends are fetched late
+constexpr int64_t kStreamedEarlier = int64_t{32} << 20;
 constexpr int64_t kLeastStreamedResult = int64_t{4} << 20;
 constexpr int kLine = 64;  // buffers begin at one
 
@@ -102,8 +103,16 @@ void KernelFrame::Bind(ElementalEmitter& e) const {
   for (size_t k = 0; k < inputs_.size(); ++k) e.BindBuffer(body_.inputs[k], inputs_[k]);
 }
 
-bool KernelFrame::PaysToStream(const KernelCost& cost, bool backwards) {
-  return cost.bytes >= (backwards ? kStreamedBackwards : kStreamedBytes);
+bool KernelFrame::PaysToStream(const KernelCost& cost, bool earlier) {
+  return cost.bytes >= (earlier ? kStreamedEarlier : kStreamedBytes);
+}
+
+bool KernelFrame::WritesLargeResult(const Instruction& kernel) {
+  if (!kernel.parent() || kernel.parent() != kernel.parent()->module()->entry()) return false;
+  const auto ends = [](const Instruction* i) { return i->IsRoot() && i->op() == Op::Tuple; };
+  const std::vector<Instruction*> users = kernel.users();
+  return kernel.shape().IsArray() && kernel.shape().byte_size() >= kLeastStreamedResult &&
+         (users.empty() ? kernel.IsRoot() : std::all_of(users.begin(), users.end(), ends));
 }
 
 void KernelFrame::StreamResults(std::span<const int> in_place) {

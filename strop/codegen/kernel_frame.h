@@ -43,8 +43,12 @@ class KernelFrame {
   // Large results go past the caches from now on: they are written only, and whoever reads them would not find them
   // there in any case. For a function of the kernel's own.
   void StreamResults(std::span<const int> in_place);
-  // Does so little of what the kernel reads and writes stay in the caches that it pays?
-  static bool PaysToStream(const KernelCost& cost, bool backwards = false);
+  bool streams() const { return streams_; }
+  // Does so little of what the kernel reads and writes stay in the caches that it pays? Earlier where nothing in the
+  // program reads what it writes, and where lines are written from their ends, which are fetched late.
+  static bool PaysToStream(const KernelCost& cost, bool earlier = false);
+  // Is what `kernel` writes a result of the program, of a size for which that matters?
+  static bool WritesLargeResult(const Instruction& kernel);
 
   // A point of the space, one per lane: where results go and are computed.
   using PointFn = std::function<Status(ElementalEmitter& e, const ArrayIndex& at)>;

@@ -12,6 +12,7 @@
 #include "strop/analysis/cost.h"
 #include "strop/base/thread_pool.h"
 #include "strop/codegen/kernel_body.h"
+#include "strop/codegen/kernel_frame.h"
 #include "strop/codegen/llvm_guard.h"
 #include "strop/codegen/vector_builder.h"
 #include "strop/cpu/emitters.h"
@@ -93,7 +94,8 @@ std::string KernelKey(const KernelSpec& spec) {
   for (int64_t k = 0; k < spec.instruction->operand_count(); ++k)
     for (int64_t j = 0; j < k; ++j)
       if (spec.instruction->operand(j) == spec.instruction->operand(k)) StrAppend(key, " ", j, "=", k);
-  StrAppend(key, " in place ", Join(spec.in_place, ","), " by ", spec.task_elements, "\n");
+  StrAppend(key, " in place ", Join(spec.in_place, ","), " by ", spec.task_elements,
+            KernelFrame::WritesLargeResult(*spec.instruction) ? " to the caller\n" : "\n");
   AppendComputations(*spec.instruction, options, key);
   return key;
 }

@@ -37,6 +37,7 @@ Result<EmittedKernel> EmitCut(KernelFrame& frame, const LoopSpace& space, const 
   frame.KeepRows(ChooseKeptRows(frame.body(), space, &emitted.scratch_bytes));
   emitted.num_tasks = cut.num_tasks;
   emitted.tiles = TilesOf(space, cut);
+  if (frame.streams()) emitted.tiles += ", stored past the caches";
   STROP_TRY(frame.Walk(space, cut, point));
   return emitted;
 }
@@ -83,7 +84,8 @@ Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
   space = ChooseLoopSpace(body, vector_bytes, !frame.whole());
   if (IsScalars(frame, space)) space.lanes = 1;
   order = OrderRows(body, cost, space);
-  if (KernelFrame::PaysToStream(cost, space.backwards) || !order.empty()) frame.StreamResults(spec.in_place);
+  const bool early = space.backwards || KernelFrame::WritesLargeResult(*spec.instruction);
+  if (KernelFrame::PaysToStream(cost, early) || !order.empty()) frame.StreamResults(spec.in_place);
   if (order.empty()) {
     KernelFrame::Cut cut = KernelFrame::CutIntoTasks(space, cost);
     if (!ChooseSplits(frame.b(), body, spec.in_place, cut, space) && space.period > 0) {
