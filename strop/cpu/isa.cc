@@ -68,8 +68,13 @@ Result<Isa> Isa::Of(std::string_view cpu) {
   }
   llvm::SmallVector<llvm::StringRef> on;
   llvm::X86::getFeaturesForCPU(llvm::StringRef(cpu.data(), cpu.size()), on);
+  llvm::StringMap<bool> all;  // a processor's list leaves out what others of the list imply
+  for (llvm::StringRef feature : on) {
+    all[feature] = true;
+    llvm::X86::updateImpliedFeatures(feature, /*Enabled=*/true, all);
+  }
   std::vector<std::string> features;
-  for (llvm::StringRef feature : on) features.push_back((IsOfApx(feature) ? "-" : "+") + feature.str());
+  for (const auto& feature : all) features.push_back((IsOfApx(feature.getKey()) ? "-" : "+") + feature.getKey().str());
   return Make(std::string(cpu), std::move(features));
 }
 
