@@ -601,6 +601,9 @@ class EmptyGemm final : public Gemm {
 
 template <class T>
 std::shared_ptr<const Gemm> MakeReal(const GemmProblem& p, const GemmIsa& isa, GemmSharing sharing) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (std::shared_ptr<const Gemm> columns = MakeColumnsGemm<T>(p, isa)) return columns;
+  }
   auto alone = std::make_shared<RealGemm<T>>(p, isa);
   if (sharing == GemmSharing::None || !alone->blocked() || p.k == 0) return alone;
   std::shared_ptr<const Gemm> shared = MakePanelGemm<T>(p, isa);

@@ -107,4 +107,8 @@ void PackStrided(const MicroTable<T>& micro, ElementType type, const uint8_t* da
 template <class T>
 std::shared_ptr<const Gemm> MakePanelGemm(const GemmProblem& problem, const GemmIsa& isa);
 
+// Columns of A by rows of B, both where they lie (gemm_columns.cc), of f32 or f64; null if that does not suit.
+template <class T>
+std::shared_ptr<const Gemm> MakeColumnsGemm(const GemmProblem& problem, const GemmIsa& isa);
+
 }  // namespace strop::cpu

@@ -219,6 +219,23 @@ TEST(Gemm, TwoBatchDimensions) {
 }
 
 // What is packed once for all tasks: either operand shared, in one round and in several, each layout, ragged ends.
+// Long sums of columns by rows, where both lie: one panel of rows and several, short vectors, one and two of them, a
+// result that is not written where it belongs at once.
+TEST(Gemm, ColumnsByRows) {
+  using enum ElementType;
+  for (auto [m, n, k] : std::vector<std::array<int64_t, 3>>{{10, 8, 2000},
+                                                            {8, 3, 5000},
+                                                            {3, 8, 5000},
+                                                            {1, 17, 4000},
+                                                            {64, 16, 513},
+                                                            {37, 32, 200},
+                                                            {96, 5, 511},
+                                                            {12, 1, 9000}})
+    for (int bits = 0; bits < 8; ++bits)
+      for (ElementType type : {F32, F64})
+        Check({1 + bits % 2, m, n, k, type, type, bits < 4 ? type : BF16, true, (bits & 2) != 0, (bits & 4) != 0});
+}
+
 TEST(Gemm, SharedPanels) {
   using enum ElementType;
   int layout = 0;
