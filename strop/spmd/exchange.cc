@@ -82,7 +82,7 @@ std::optional<std::vector<Exchange>> ExchangesOf(const Instruction& i, const Rul
                                                  int64_t factor, int64_t n) {
   auto whole = [&](int64_t k) -> const Shape& { return values.Of(*i.operand(k)).whole; };
   const int64_t d = factor;  // but for convolutions, each dimension is the factor of its number
-  const Shape& out = i.shape().Leaves()[0];
+  const Shape out = i.shape().Leaves()[0];
   auto along = [&](int64_t dim) { return Ceil(out.dim(dim), n); };
   std::vector<Exchange> all;
   switch (i.op()) {
