@@ -86,7 +86,7 @@ void CheckScatter(const ScatterCase& c, Op op, ElementType type) {
 }
 
 // Rows of large operands, which are fetched ahead, in pieces: as many updates as there are rows, and hardly more than
-// are fetched ahead; of one element; with a batch dimension; not along the rows.
+// are fetched ahead; of one element; with a batch dimension, of rows and of elements; not along the rows.
 TEST(Scatter, LargeOperands) {
   const ScatterCase cases[] = {
       {{9000, 72},
@@ -114,6 +114,15 @@ TEST(Scatter, LargeOperands) {
        {40, 30},
        {40, 30, 64},
        {.update_window_dims = {2},
+        .inserted_window_dims = {1},
+        .scatter_dims_to_operand_dims = {1},
+        .input_batching_dims = {0},
+        .scatter_indices_batching_dims = {0},
+        .index_vector_dim = 2}},
+      {{3, 700},
+       {3, 9000, 1},
+       {3, 9000},
+       {.update_window_dims = {},
         .inserted_window_dims = {1},
         .scatter_dims_to_operand_dims = {1},
         .input_batching_dims = {0},

@@ -6,7 +6,8 @@
 //
 // Elements of one window are distinct, so vectors run along it. Tasks are pieces of the window (a gradient of an
 // embedding: of its columns): each walks all index vectors, so the order of combination is that of the updates for any
-// number of tasks. If the indices are promised to be unique, short windows are shared out by index vector instead.
+// number of tasks. If the indices are promised to be unique, short windows are shared out by index vector instead; if
+// they come in batches, which never meet, by batch.
 // Many sums into few places (counts, means of clusters) wait for each other; there, updates go to copies of the result
 // in turns, and the copies are added up in the end.
 #include <algorithm>
@@ -56,6 +57,13 @@ Geometry GeometryOf(const Instruction& scatter) {
     (in_window ? g.window : g.updates) *= updates.dim(d);
   }
   return g;
+}
+
+// Index vectors of one batch, which follow each other, if batches are what the outermost dimension counts; else all.
+int64_t UpdatesOfBatch(const Instruction& scatter, const Geometry& g) {
+  const ScatterAttrs& a = scatter.attrs<ScatterAttrs>();
+  const bool outermost = a.index_vector_dim != 0 && Contains(a.scatter_indices_batching_dims, 0);
+  return outermost ? g.updates / g.batch_dims[0] : g.updates;
 }
 
 // Where the window of one index vector starts in the operand, and whether it fits.
@@ -246,11 +254,13 @@ Result<EmittedKernel> Emit(const KernelSpec& spec, KernelFrame& frame) {
   int lanes = PreferredLanes(body, b.target().vector_bytes);
   while (lanes > 1 && lanes > g.window) lanes /= 2;
   // Pieces of the window, or of the updates.
-  const bool by_update = scatter.attrs<ScatterAttrs>().unique_indices && g.window < 1024;
+  const bool unique = scatter.attrs<ScatterAttrs>().unique_indices;
+  const int64_t apart = unique ? 1 : UpdatesOfBatch(scatter, g);  // of so many, none meets one of the next
+  const bool by_update = apart < g.updates && g.window < 1024;
   const int64_t wanted = std::clamp<int64_t>(work / kTaskElements, 1, by_update ? 256 : kMaxPieces);
   const int64_t length = by_update ? g.updates : g.window;
   const int64_t element = std::max(1, Bytes(scatter.operand(0)->shape().type()));
-  const int64_t grain = by_update ? 1 : std::max<int64_t>(lanes, kPieceBytes / element);
+  const int64_t grain = by_update ? apart : std::max<int64_t>(lanes, kPieceBytes / element);
   const int64_t piece = std::max(grain, ((length + wanted - 1) / wanted + grain - 1) / grain * grain);
   emitted.num_tasks = (length + piece - 1) / piece;
 
