@@ -43,6 +43,8 @@ class KernelFrame {
   // Large results go past the caches from now on: they are written only, and whoever reads them would not find them
   // there in any case. For a function of the kernel's own.
   void StreamResults(std::span<const int> in_place);
+  // Large inputs are asked for ahead from now on.
+  void FetchInputs();
   // Does so little of what the kernel reads and writes stay in the caches that it pays?
   static bool PaysToStream(const KernelCost& cost, bool backwards = false);
 
