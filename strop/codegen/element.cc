@@ -447,15 +447,16 @@ Val ElementBuilder::Load(const Memory& memory, ElementType type, V offset, int64
              LoadPart(memory, storage, next, 2 * stride, lanes, mask, 1, kNoPhase), type};
 }
 
-void ElementBuilder::Fetch(const Memory& memory, ElementType type, V offset, int count) {
+void ElementBuilder::Fetch(const Memory& memory, ElementType type, V offset, int count, int64_t ahead) {
   constexpr int64_t kLine = 64;
+  const int nearness = ahead > 0 ? 2 : 3;
   IrBuilder& ir = b_.ir();
   const int64_t bytes = count * static_cast<int64_t>(Bytes(type));
   // No inbounds: it may lie outside the buffer.
   V next = ir.CreateGEP(b_.Int(8), memory.pointer, b_.Mul(offset, b_.I64(Bytes(type))));
-  for (int64_t at = 0; at < bytes; at += kLine) {
+  for (int64_t at = ahead; at < ahead + bytes; at += kLine) {
     V line = ir.CreateGEP(b_.Int(8), next, b_.I64(at));
-    ir.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.Ptr()}, {line, b_.I32(0), b_.I32(3), b_.I32(1)});
+    ir.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.Ptr()}, {line, b_.I32(0), b_.I32(nearness), b_.I32(1)});
   }
 }
 

@@ -64,6 +64,7 @@ class ElementBuilder {
     int alignment = 1;                    // of the pointer
     bool streaming = false;               // stores go past the caches
     int64_t padding = 0;                  // bytes behind it that may be read, and written as they were
+    bool far = false;                     // it comes from beyond the caches, one vector after the other
   };
   static constexpr int64_t kNoPhase = -1;
   // Element `offset` (i64, in elements) onwards: lane l is element offset + l * stride. `mask` may be null; masked-off
@@ -71,8 +72,9 @@ class ElementBuilder {
   // elements, all of which exist, the one of this number.
   Val Load(const Memory& memory, ElementType type, V offset, int64_t stride, int lanes, V mask, int64_t multiple,
            int64_t phase = kNoPhase);
-  // Asks for the cache lines of as many elements, which need not exist.
-  void Fetch(const Memory& memory, ElementType type, V offset, int count);
+  // Asks for the cache lines of as many elements, which need not exist, `ahead` bytes further on: of the nearest cache,
+  // or if they are far the next one.
+  void Fetch(const Memory& memory, ElementType type, V offset, int count, int64_t ahead = 0);
   // Elements offset + distances[l], constants, from a few vectors that are read whole; no value where that does not
   // pay.
   Val Pick(const Memory& memory, ElementType type, V offset, llvm::Constant* distances, V mask);

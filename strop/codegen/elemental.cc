@@ -285,6 +285,10 @@ static int64_t PhaseOf(const ArrayIndex& index, const LaneIndex& at) {
   return place->getSExtValue();
 }
 
+// The processor fetches ahead by itself, but not beyond a page, and not as far as memory is away. (Sums of 64 MiB: 30
+// GB/s of one thread and 48 of two without this, 34 and 54 with it.)
+static constexpr int64_t kFarAhead = 6 << 10;  // bytes
+
 Val ElementalEmitter::Load(const ElementBuilder::Memory& memory, ElementType type, const ArrayIndex& index) {
   LaneIndex at = indices_.AffineIfEven(indices_.Linear(index));
   if (at.pattern) {
@@ -307,7 +311,10 @@ Val ElementalEmitter::Load(const ElementBuilder::Memory& memory, ElementType typ
     const LaneIndex group = indices_.Linear(first);
     return elements_.Load(memory, type, group.base, at.stride, lanes(), nullptr, group.multiple, phase);
   }
-  if (fetch_ahead_ && at.stride == 1) elements_.Fetch(memory, type, b_.Add(at.base, b_.I64(lanes())), lanes());
+  if (fetch_ahead_ && at.stride == 1)
+    elements_.Fetch(memory, type, b_.Add(at.base, b_.I64(lanes())), lanes());
+  else if (memory.far && at.stride == 1 && !mask_.value)
+    elements_.Fetch(memory, type, at.base, lanes(), kFarAhead);
   return elements_.Load(Masked(memory), type, at.base, at.stride, at.stride == 0 ? 1 : lanes(), mask_.value,
                         at.multiple);
 }

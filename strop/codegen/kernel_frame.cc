@@ -127,6 +127,11 @@ void KernelFrame::StreamResults(std::span<const int> in_place) {
   }
 }
 
+void KernelFrame::FetchInputs() {
+  for (size_t k = 0; k < inputs_.size(); ++k)
+    inputs_[k].far = body_.inputs[k]->shape().byte_size() >= kLeastStreamedResult;
+}
+
 void KernelFrame::Return() {
   if (whole_) return;
   // What went past the caches keeps no order with what says that the task is done.

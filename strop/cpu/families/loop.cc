@@ -55,6 +55,15 @@ bool IsScalars(KernelFrame& frame, const LoopSpace& space) {
   });
 }
 
+// Does each operand come one vector after the other?
+bool ReadsInOrder(const KernelFrame& frame) {
+  const std::vector<const Instruction*> computed = frame.body().Computed();
+  return std::all_of(computed.begin(), computed.end(), [](const Instruction* i) {
+    return IsElementwise(i->op()) || i->op() == Op::Constant || i->op() == Op::Broadcast || i->op() == Op::Iota ||
+           i->op() == Op::Reshape || i->op() == Op::Bitcast || i->op() == Op::Reduce;
+  });
+}
+
 // Results of one size.
 Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
   const KernelBody& body = frame.body();
@@ -86,6 +95,7 @@ Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
   order = OrderRows(body, cost, space);
   const bool early = space.backwards || KernelFrame::WritesLargeResult(*spec.instruction);
   if (KernelFrame::PaysToStream(cost, early) || !order.empty()) frame.StreamResults(spec.in_place);
+  if (KernelFrame::PaysToStream(cost) && ReadsInOrder(frame)) frame.FetchInputs();
   if (order.empty()) {
     KernelFrame::Cut cut = KernelFrame::CutIntoTasks(space, cost);
     if (!ChooseSplits(frame.b(), body, spec.in_place, cut, space) && space.period > 0) {

@@ -5,6 +5,7 @@
 
 #include "strop/cpu/kernels/fft_ducc.h"
 #include "strop/cpu/kernels/fft_pair.h"
+#include "strop/cpu/kernels/fft_real.h"
 
 namespace strop::cpu {
 namespace {
@@ -19,12 +20,15 @@ class Plan final : public FftPlan {
     for (int64_t n : lengths_) total_ *= n;
     if (kind == FftKind::kFft || kind == FftKind::kIfft)
       pair_ = FftPair::Create(kind == FftKind::kIfft, lengths_, double_precision);
+    else
+      real_ = FftReal::Create(kind == FftKind::kIrfft, lengths_, double_precision);
   }
 
   Status Run(int64_t batch, const void* input, void* output, ThreadPool* pool) const override {
     if (batch < 0) return InvalidArgument("fft: negative batch");
     if (batch == 0 || total_ == 0) return OkStatus();
     if (pair_) return pair_->Run(batch, input, output, pool);
+    if (real_) return real_->Run(batch, input, output, pool);
     const int64_t tasks = std::clamp<int64_t>(batch * total_ / kTaskElements, 1, kMostTasks);
     const FftProblem problem{kind_, batch, lengths_, static_cast<int>(tasks), input, output, pool};
     const FftTable& table = BestFftTable();
@@ -42,6 +46,7 @@ class Plan final : public FftPlan {
   bool double_precision_;
   int64_t total_ = 1;
   std::unique_ptr<const FftPair> pair_;  // instead of the library
+  std::unique_ptr<const FftReal> real_;  // likewise
 };
 
 }  // namespace

@@ -12,14 +12,8 @@
 #include "strop/cpu/kernels/scratch.h"
 
 namespace strop::cpu {
-namespace {
 
-constexpr int64_t kLeastLength = 16, kMostLength = 1 << 12;  // of either side: more do not fit the second-level cache
-constexpr int64_t kLeastPoints = 1 << 8;
-constexpr int64_t kTaskPoints = 1 << 13;    // what pays for a task
-constexpr int64_t kSharedPoints = 1 << 15;  // what pays for waking a thread
-
-const FftPairIsa* BestIsa() {
+const FftPairIsa* BestFftPairIsa() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
   static const bool kAvx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
@@ -30,6 +24,13 @@ const FftPairIsa* BestIsa() {
 #endif
   return nullptr;
 }
+
+namespace {
+
+constexpr int64_t kLeastLength = 16, kMostLength = 1 << 12;  // of either side: more do not fit the second-level cache
+constexpr int64_t kLeastPoints = 1 << 8;
+constexpr int64_t kTaskPoints = 1 << 13;    // what pays for a task
+constexpr int64_t kSharedPoints = 1 << 15;  // what pays for waking a thread
 
 template <class R>
 std::complex<R> Root(int64_t k, int64_t n) {
@@ -150,7 +151,7 @@ class Pair final : public FftPair {
 }  // namespace
 
 std::unique_ptr<const FftPair> FftPair::Create(bool inverse, std::span<const int64_t> lengths, bool double_precision) {
-  const FftPairIsa* isa = BestIsa();
+  const FftPairIsa* isa = BestFftPairIsa();
   if (!isa || lengths.empty() || lengths.size() > 2) return nullptr;
   for (int64_t n : lengths)
     if (n <= 0 || n > kMostLength * kMostLength || !std::has_single_bit(static_cast<uint64_t>(n))) return nullptr;

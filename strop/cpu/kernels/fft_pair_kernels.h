@@ -36,6 +36,9 @@ struct FftPairKernels {
   void (*columns)(const FftPairTables<R>& t, int64_t group, const R* in, R* work, R* between) = nullptr;
   // Those of n2 points from row group * lanes on, in place.
   void (*rows)(const FftPairTables<R>& t, int64_t group, R* between, R* out) = nullptr;
+  // With a at k and b the conjugate of what is at m - k: (a + b) / 2 + f (a - b) to k, and the conjugate of
+  // (a + b) / 2 - f (a - b) to m - k, for k - 1 and the factors f from `begin` to `end`, multiples of the lanes.
+  void (*fold)(int64_t m, int64_t begin, int64_t end, const R* from, const R* re, const R* im, R* to) = nullptr;
 };
 
 struct FftPairIsa {
@@ -43,7 +46,8 @@ struct FftPairIsa {
   FftPairKernels<double> f64;
 };
 
-const FftPairIsa& FftPairAvx2();    // x86 only
-const FftPairIsa& FftPairAvx512();  // x86 only
+const FftPairIsa* BestFftPairIsa();  // of this processor, or null
+const FftPairIsa& FftPairAvx2();     // x86 only
+const FftPairIsa& FftPairAvx512();   // x86 only
 
 }  // namespace strop::cpu

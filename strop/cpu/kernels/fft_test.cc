@@ -171,6 +171,32 @@ TEST(Fft, PowersOfTwo) {
   CheckAll<double>({128, 64}, 2, &pool);
 }
 
+// From and to real numbers by complex transforms of half the length, shared out whole or not.
+TEST(Fft, RealPowersOfTwo) {
+  ThreadPool pool(3);
+  for (int64_t n : {512, 1024, 2048}) {
+    CheckAll<float>({n}, 20, &pool);
+    CheckAll<double>({n}, 9, nullptr);
+    CheckAll<double>({n}, 1, &pool);
+  }
+  for (int64_t batch : {1, 3, 30}) {
+    const int64_t n = 1 << 15;
+    std::vector<float> in(n * batch), back(in.size()), again(in.size());
+    for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i % 17) - 8;
+    std::vector<std::complex<float>> a((n / 2 + 1) * batch), b(a.size());
+    std::vector<int64_t> lengths = {n};
+    std::shared_ptr<const FftPlan> forth = *FftPlan::Create(FftKind::kRfft, lengths, false);
+    std::shared_ptr<const FftPlan> inverse = *FftPlan::Create(FftKind::kIrfft, lengths, false);
+    ASSERT_TRUE(forth->Run(batch, in.data(), a.data(), nullptr).ok());
+    ASSERT_TRUE(forth->Run(batch, in.data(), b.data(), &pool).ok());
+    EXPECT_EQ(a, b);
+    ASSERT_TRUE(inverse->Run(batch, a.data(), back.data(), nullptr).ok());
+    ASSERT_TRUE(inverse->Run(batch, a.data(), again.data(), &pool).ok());
+    EXPECT_EQ(back, again);
+    for (size_t i = 0; i < in.size(); ++i) ASSERT_NEAR(in[i], back[i], 1e-4);
+  }
+}
+
 TEST(Fft, SameBitsWithAnyNumberOfThreads) {
   ThreadPool pool(4);
   for (int64_t n : {60, 4096, 10007, 65536}) {
@@ -225,6 +251,12 @@ TEST(Fft, IgnoresImaginaryPartsOfRealCoefficients) {
   std::vector<int64_t> lengths = {4};
   ASSERT_TRUE((*FftPlan::Create(FftKind::kIrfft, lengths, false))->Run(1, spectrum, out, nullptr).ok());
   for (float v : out) EXPECT_EQ(v, 1);
+  std::vector<std::complex<float>> longer(513);
+  longer[0] = {1024, 9}, longer[512] = {0, -7};
+  std::vector<float> ones(1024);
+  lengths = {1024};
+  ASSERT_TRUE((*FftPlan::Create(FftKind::kIrfft, lengths, false))->Run(1, longer.data(), ones.data(), nullptr).ok());
+  for (float v : ones) EXPECT_EQ(v, 1);
 }
 
 TEST(Fft, Refusals) {

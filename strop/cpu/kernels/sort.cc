@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "strop/cpu/kernels/parallel.h"
-#include "strop/cpu/kernels/rounding.h"
+#include "strop/cpu/kernels/radix_sort.h"
 #include "strop/cpu/kernels/scratch.h"
 #include "strop/cpu/kernels/sort_key.h"
 
@@ -14,7 +14,6 @@ namespace strop::cpu {
 namespace {
 
 constexpr int64_t kLongLine = 1 << 15;      // elements that several threads sort together
-constexpr int64_t kLeastPart = 1 << 13;     // of these, that one thread sorts
 constexpr int64_t kPiece = 1 << 14;         // of these, that a task makes keys of, or moves
 constexpr int64_t kTaskElements = 1 << 14;  // short lines are grouped to about this many elements a task
 constexpr int64_t kMaxBlock = 16;           // neighbouring lines handled together when the stride is not one
@@ -28,51 +27,6 @@ Status Check(const SortShape& shape, std::span<const SortOperand> operands) {
     if (b != 1 && b != 2 && b != 4 && b != 8 && b != 16) return InvalidArgument("sort: elements of ", b, " bytes");
   }
   return OkStatus();
-}
-
-// ---- one long line on many threads ----------------------------------------------------------------------------------
-
-// RadixSort by several threads. Each counts the digits of a part of the items, and then puts that part's items behind
-// those of the parts before it: the same places however many parts there are.
-template <int kBits, class Item>
-void RadixSortByParts(Item* items, Item* spare, int64_t n, int shift, int key_bits, ThreadPool* pool) {
-  constexpr int kBuckets = 1 << kBits;
-  const int64_t part = CeilDiv(n, std::clamp<int64_t>(n / kLeastPart, 1, pool->num_threads()));
-  const int64_t parts = CeilDiv(n, part);
-  std::vector<int64_t> places(parts * kBuckets);
-  Item *from = items, *to = spare;
-  for (int digit = 0; digit * kBits < key_bits; ++digit) {
-    ForEachPiece(pool, n, part, [&](int64_t begin, int64_t end) {
-      int64_t counts[kBuckets] = {};
-      for (int64_t i = begin; i < end; ++i) ++counts[Digit<kBits>(from[i], shift, digit)];
-      std::copy_n(counts, kBuckets, &places[begin / part * kBuckets]);
-    });
-    int64_t sum = 0, most = 0;
-    for (int bucket = 0; bucket < kBuckets; ++bucket) {
-      const int64_t before = sum;
-      for (int64_t p = 0; p < parts; ++p) sum += std::exchange(places[p * kBuckets + bucket], sum);
-      most = std::max(most, sum - before);
-    }
-    if (most == n) continue;  // all equal in this digit
-    ForEachPiece(pool, n, part, [&](int64_t begin, int64_t end) {
-      int64_t next[kBuckets];
-      std::copy_n(&places[begin / part * kBuckets], kBuckets, next);
-      for (int64_t i = begin; i < end; ++i) to[next[Digit<kBits>(from[i], shift, digit)]++] = from[i];
-    });
-    std::swap(from, to);
-  }
-  if (from == items) return;
-  ForEachPiece(pool, n, part, [&](int64_t begin, int64_t end) {
-    std::memcpy(static_cast<void*>(items + begin), from + begin, (end - begin) * sizeof(Item));
-  });
-}
-
-template <class Item>
-void SortLong(Item* items, Item* spare, int64_t n, int shift, int key_bytes, ThreadPool* pool) {
-  if (TakesManyBits(n, key_bytes))
-    RadixSortByParts<kManyBits>(items, spare, n, shift, 8 * key_bytes, pool);
-  else
-    RadixSortByParts<kFewBits>(items, spare, n, shift, 8 * key_bytes, pool);
 }
 
 // ---- blocks of lines ------------------------------------------------------------------------------------------------
@@ -164,17 +118,46 @@ class KeySorter {
 
  private:
   static constexpr int kShift = sizeof(K) <= 4 ? 32 : 0;  // of the key in a Positioned
+  static constexpr int kKeyBytes = static_cast<int>(sizeof(K));
 
-  template <class Item>
-  void SortLine(Item* items, Item* spare, int shift) {
-    if (within_)
-      SortLong(items, spare, shape_.n, shift, static_cast<int>(sizeof(K)), within_);
+  // Each line of the block: of the items get(make_key, i, r), made of element r of a line, which is at i of the
+  // operands, the k-th of all lines, in order, is put(i, k, item). `items` is memory for one line more than the block
+  // has.
+  template <class Item, class Get, class Put>
+  void SortLines(const Block& block, Item* items, int shift, const Get& get, const Put& put) {
+    const int64_t n = shape_.n;
+    const auto make = [this, get, items, &block] {
+      ForEach(block,
+              [get, make_key = make_key_, items](int64_t i, int64_t k, int64_t r) { items[k] = get(make_key, i, r); });
+    };
+    if (within_) {  // a block of one line
+      if (!make_key_.OnlyTurns()) {
+        make();
+        SortTogether(items + n, items, shift, [items](int64_t r) { return items[r]; }, put);
+        return;
+      }
+      const auto make_key = [turned = make_key_.Turned()](K bits) { return static_cast<K>(bits ^ turned); };
+      SortTogether(
+          items, items + n, shift,
+          [get, make_key, inner = shape_.inner](int64_t r) -> Item { return get(make_key, r * inner, r); }, put);
+      return;
+    }
+    make();
+    for (int64_t b = 0; b < block.count; ++b) SortItems(items + b * n, items + n * block.count, n, shift, kKeyBytes);
+    ForEach(block, [put, items](int64_t i, int64_t k, int64_t) { put(i, k, items[k]); });
+  }
+  template <class Item, class Get, class Put>
+  void SortTogether(Item* first, Item* second, int shift, const Get& get, const Put& put) {
+    const auto put_at = [put, inner = shape_.inner](int64_t r, const Item& item) { put(r * inner, r, item); };
+    if (TakesManyBits(shape_.n, kKeyBytes))
+      SortByParts<kManyBits, Item>(shape_.n, shift, 8 * kKeyBytes, within_).Sort(first, second, get, put_at);
     else
-      SortItems(items, spare, shape_.n, shift, static_cast<int>(sizeof(K)));
+      SortByParts<kFewBits, Item>(shape_.n, shift, 8 * kKeyBytes, within_).Sort(first, second, get, put_at);
   }
 
-  // fn(i, k) for all elements of the block, where the operands hold them and where the keys do, line by line. Was any
-  // of the results true? (Each task has a copy of fn: what it holds is known not to change as elements are written.)
+  // fn(i, k, r) for all elements of the block: where the operands hold them, where the keys do, line by line, and where
+  // in their line they are. Was any of the results true? (Each task has a copy of fn: what it holds is known not to
+  // change as elements are written.)
   template <class Fn>
   bool AnyOf(const Block& block, const Fn& fn) {
     std::atomic<bool> any{false};
@@ -183,20 +166,27 @@ class KeySorter {
       const Fn own = fn;
       bool found = false;
       if (inner == 1)
-        for (int64_t r = begin; r < end; ++r) found |= own(r, r);
+        for (int64_t r = begin; r < end; ++r) found |= own(r, r, r);
       else
         for (int64_t r = begin; r < end; ++r)
-          for (int64_t b = 0; b < count; ++b) found |= own(r * inner + b, b * n + r);
+          for (int64_t b = 0; b < count; ++b) found |= own(r * inner + b, b * n + r, r);
       if (found) any.store(true, std::memory_order_relaxed);
     });
     return any.load(std::memory_order_relaxed);
   }
   template <class Fn>
   void ForEach(const Block& block, const Fn& fn) {
-    AnyOf(block, [fn](int64_t i, int64_t k) {
-      fn(i, k);
+    AnyOf(block, [fn](int64_t i, int64_t k, int64_t r) {
+      fn(i, k, r);
       return false;
     });
+  }
+
+  bool AnyShared(const Block& block) {
+    if (!make_key_.SharesAny()) return false;
+    const K* data = reinterpret_cast<const K*>(BlockBase(shape_, key_, block));
+    return AnyOf(block,
+                 [make_key = make_key_, data](int64_t i, int64_t, int64_t) { return make_key.IsShared(data[i]); });
   }
 
   // A lone operand whose keys can be turned back needs no positions.
@@ -206,13 +196,10 @@ class KeySorter {
     Scratch<K> memory(n * (block.count + 1));
     K* keys = memory.get();
     if (!keys) return false;
-    const bool shared = AnyOf(block, [make_key = make_key_, data, keys](int64_t i, int64_t k) {
-      keys[k] = make_key(data[i]);
-      return make_key.IsShared(data[i]);
-    });
-    if (shared) return SortWithPositions(block);
-    for (int64_t b = 0; b < block.count; ++b) SortLine(keys + b * n, keys + n * block.count, 0);
-    ForEach(block, [make_key = make_key_, data, keys](int64_t i, int64_t k) { data[i] = make_key.Invert(keys[k]); });
+    if (AnyShared(block)) return SortWithPositions(block);
+    SortLines(
+        block, keys, 0, [data](const auto& make_key, int64_t i, int64_t) { return make_key(data[i]); },
+        [make_key = make_key_, data](int64_t i, int64_t, K key) { data[i] = make_key.Invert(key); });
     return true;
   }
 
@@ -226,16 +213,16 @@ class KeySorter {
     Scratch<uint64_t> memory(n * (block.count + 1));
     uint64_t* items = memory.get();
     if (!items) return false;
-    const bool shared = AnyOf(block, [make_key = make_key_, data, others, items](int64_t i, int64_t k) {
-      items[k] = uint64_t{make_key(data[i])} << kShift | others[i];
-      return make_key.IsShared(data[i]);
-    });
-    if (shared) return SortWithPositions(block);
-    for (int64_t b = 0; b < block.count; ++b) SortLine(items + b * n, items + n * block.count, kShift);
-    ForEach(block, [make_key = make_key_, data, others, items](int64_t i, int64_t k) {
-      data[i] = make_key.Invert(static_cast<K>(items[k] >> kShift));
-      others[i] = static_cast<Other>(items[k]);
-    });
+    if (AnyShared(block)) return SortWithPositions(block);
+    SortLines(
+        block, items, kShift,
+        [data, others](const auto& make_key, int64_t i, int64_t) {
+          return uint64_t{make_key(data[i])} << kShift | others[i];
+        },
+        [make_key = make_key_, data, others](int64_t i, int64_t, uint64_t item) {
+          data[i] = make_key.Invert(static_cast<K>(item >> kShift));
+          others[i] = static_cast<Other>(item);
+        });
     return true;
   }
 
@@ -260,10 +247,10 @@ class KeySorter {
     Positioned* items = memory.get();
     if (!items || !line.get()) return false;
     const K* data = reinterpret_cast<const K*>(BlockBase(shape_, key_, block));
-    ForEach(block, [make_key = make_key_, data, items, n](int64_t i, int64_t k) {
-      items[k] = Traits::Pack(make_key(data[i]), k % n);
-    });
-    for (int64_t b = 0; b < block.count; ++b) SortLine(items + b * n, items + n * block.count, kShift);
+    SortLines(
+        block, items, kShift,
+        [data](const auto& make_key, int64_t i, int64_t r) { return Traits::Pack(make_key(data[i]), r); },
+        [items](int64_t, int64_t k, const Positioned& item) { items[k] = item; });
     for (const SortOperand& operand : operands_) {
       Permute(shape_, operand, block, reinterpret_cast<char*>(line.get()), within_,
               [&](int64_t b, int64_t r) { return Traits::Position(items[b * n + r]); });

@@ -47,6 +47,11 @@ class KeyMaker {
     const K key = static_cast<K>(value ^ ((SignOf(value) & fill_) | flip_) ^ turn_);
     return IsNan(bits) ? nan_ : key;
   }
+  // May there be such as the next function tells?
+  bool SharesAny() const { return sizeof(K) == 1 || merge_ != 0; }
+  // Are keys the elements with the bits of Turned() turned?
+  bool OnlyTurns() const { return sizeof(K) > 1 && fill_ == 0; }
+  K Turned() const { return flip_ ^ turn_; }
   // Several different elements share this key: it cannot be turned back.
   bool IsShared(K bits) const {
     if constexpr (sizeof(K) == 1) return shared_[bits];
@@ -148,61 +153,6 @@ struct ItemTraits {
       return static_cast<int64_t>(item.position);
   }
 };
-
-// Digit `digit` of kBits of the key, least significant first. `shift` is where the key starts in an integer item.
-template <int kBits>
-uint64_t Digit(const WideItem& item, int, int digit) {
-  return item.key >> (kBits * digit) & ((1 << kBits) - 1);
-}
-template <int kBits, class T>
-  requires std::is_integral_v<T>
-uint64_t Digit(T item, int shift, int digit) {
-  return static_cast<uint64_t>(item) >> (shift + kBits * digit) & ((1 << kBits) - 1);
-}
-
-// Radix sort by the digits of a key of `key_bits` from bit `shift` on, each by a stable pass over all items.
-template <int kBits, class Item>
-void RadixSort(Item* items, Item* spare, int64_t n, int shift, int key_bits) {
-  constexpr int kMostDigits = 8, kBuckets = 1 << kBits;
-  const int digits = (key_bits + kBits - 1) / kBits;
-  int64_t counts[kMostDigits][kBuckets];
-  for (int d = 0; d < digits; ++d) std::fill_n(counts[d], kBuckets, 0);
-  for (int64_t i = 0; i < n; ++i) {
-    for (int d = 0; d < digits; ++d) ++counts[d][Digit<kBits>(items[i], shift, d)];
-  }
-  Item *from = items, *to = spare;
-  for (int d = 0; d < digits; ++d) {
-    if (counts[d][Digit<kBits>(from[0], shift, d)] == n) continue;  // all equal in this digit
-    int64_t sum = 0;
-    for (int64_t& next : counts[d]) sum += std::exchange(next, sum);
-    for (int64_t i = 0; i < n; ++i) to[counts[d][Digit<kBits>(from[i], shift, d)]++] = from[i];
-    std::swap(from, to);
-  }
-  if (from != items) std::memcpy(static_cast<void*>(items), from, n * sizeof(Item));
-}
-
-// Fewer, larger digits need fewer passes; their buckets' ends fit the second-level cache as long as there are not too
-// many items, and counting them is worth it if there are not too few. (Four and three passes over 32 bits: 3.5 and 2.8
-// ns an item of 128 Ki, 6.7 and 10 of 4 Mi.)
-inline constexpr int kFewBits = 8, kManyBits = 11;
-inline bool TakesManyBits(int64_t n, int key_bytes) {
-  return key_bytes >= 4 && n >= int64_t{1} << 14 && n <= int64_t{1} << 20;
-}
-
-// Items that are sorted digit by digit; fewer ones by comparing them.
-inline int64_t LeastOfRadix(int64_t key_bytes) { return 128 * key_bytes; }
-
-// Sorts n items; `spare` is memory for n more. Radix sort by the `key_bytes` of the key from bit `shift` on is stable,
-// and items that come in order of position stay so.
-template <class Item>
-void SortItems(Item* items, Item* spare, int64_t n, int shift, int key_bytes) {
-  if (n < LeastOfRadix(key_bytes))
-    std::sort(items, items + n);
-  else if (TakesManyBits(n, key_bytes))
-    RadixSort<kManyBits>(items, spare, n, shift, 8 * key_bytes);
-  else
-    RadixSort<kFewBits>(items, spare, n, shift, 8 * key_bytes);
-}
 
 // Calls fn with a value of the unsigned type of `bytes` (1, 2, 4 or 8) bytes.
 template <class Fn>

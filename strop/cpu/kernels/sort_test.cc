@@ -222,6 +222,39 @@ TEST(SortByKey, KeysWithoutSpecialsAlone) {
   }
 }
 
+// Keys that the two highest digits tell apart, or seem to: those that agree in these are put in order all the same.
+TEST(SortByKey, SpreadOutKeys) {
+  ThreadPool pool(2);
+  std::mt19937 random(9);
+  for (int64_t n : {600, 5000, 40000, 150000}) {
+    for (int kind = 0; kind < 4; ++kind) {
+      std::vector<uint32_t> keys(n), values(n);
+      for (int64_t i = 0; i < n; ++i) {
+        keys[i] = static_cast<uint32_t>(random());
+        if (kind == 1) keys[i] &= ~uint32_t{0xfff};
+        // A cluster that few samples fall into, in descending order below the digits that are looked at.
+        if (kind == 2 && i % 5 == 1) keys[i] = 0x12345000u + static_cast<uint32_t>((n - i) & 0x3ff);
+        if (kind == 3 && i % 7 == 1) keys[i] = static_cast<uint32_t>(i * 11);
+        values[i] = static_cast<uint32_t>(i) * 3;
+      }
+      std::vector<int64_t> order(n);
+      std::iota(order.begin(), order.end(), 0);
+      std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return keys[a] < keys[b]; });
+      for (ThreadPool* threads : {static_cast<ThreadPool*>(nullptr), &pool}) {
+        std::vector<uint32_t> sorted = keys, with = values, alone = keys;
+        SortOperand pair[] = {{sorted.data(), 4}, {with.data(), 4}}, one[] = {{alone.data(), 4}};
+        ASSERT_TRUE(SortByKey({1, n, 1}, pair, {.type = ElementType::U32}, threads).ok());
+        ASSERT_TRUE(SortByKey({1, n, 1}, one, {.type = ElementType::U32}, threads).ok());
+        EXPECT_EQ(alone, sorted);
+        for (int64_t i = 0; i < n; ++i) {
+          ASSERT_EQ(sorted[i], keys[order[i]]) << n << " " << kind << " " << i;
+          ASSERT_EQ(with[i], values[order[i]]) << n << " " << kind << " " << i;
+        }
+      }
+    }
+  }
+}
+
 TEST(SortByKey, Refusals) {
   float f[2];
   SortOperand operand[] = {{f, 8}}, odd[] = {{f, 3}};

@@ -10,7 +10,7 @@
 
 #include "strop/base/isa.h"
 #include "strop/cpu/kernels/parallel.h"
-#include "strop/cpu/kernels/sort_key.h"
+#include "strop/cpu/kernels/radix_sort.h"
 
 namespace strop::cpu {
 namespace {

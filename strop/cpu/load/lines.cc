@@ -1,11 +1,14 @@
 // What works on lines of elements: random bits, scans, sorts in a known order, the largest of a row.
 #include <cstring>
 
+#include "strop/cpu/kernels/parallel.h"
 #include "strop/cpu/kernels/top_k.h"
 #include "strop/cpu/load/problems.h"
 
 namespace strop::cpu {
 namespace {
+
+constexpr int64_t kCopiedBytes = int64_t{1} << 17;  // by a task
 
 Result<MadeStep> MakeRandomBits(ByteReader& fields, const LoadContext&) {
   STROP_ASSIGN(const RandomBitsProblem p, ReadProblem<RandomBitsProblem>(fields, kRandomBitsRecipe));
@@ -35,8 +38,12 @@ Result<MadeStep> MakeSort(ByteReader& fields, const LoadContext&) {
     const size_t n = p.widths.size();
     for (size_t k = 0; k < n; ++k) {
       const int64_t bytes = count * p.widths[k];
-      if (call.args[n + k] != call.args[k] && bytes > 0)
-        std::memcpy(call.args[n + k], call.args[k], static_cast<size_t>(bytes));
+      char* const result = static_cast<char*>(call.args[n + k]);
+      const char* const operand = static_cast<const char*>(call.args[k]);
+      if (result != operand)
+        ForEachPiece(call.run.pool, bytes, kCopiedBytes, [&](int64_t begin, int64_t end) {
+          std::memcpy(result + begin, operand + begin, static_cast<size_t>(end - begin));
+        });
       operands.push_back({call.args[n + k], p.widths[k]});
     }
     return SortByKey(p.shape, operands, p.key, call.run.pool);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "strop/runtime/executable.h"
+#include "strop/runtime/lapack/blocked_lu.h"
 #include "strop/runtime/lapack/reflectors.h"
 #include "strop/runtime/lapack/routines.h"
 #include "strop/runtime/lapack/side_by_side.h"
@@ -34,13 +35,16 @@ class GetrfOf final : public Routine {
         work_ = Reserve<T>(SideBySide<T>::WorkElements(m_, n_));
       }
     }
+    in_parts_ = k_ >= BlockedLu<T>::kLeast && blocked_.Bind(site);
     return site.Function(&fn_);
   }
   void Solve(int64_t i, const CustomCallFrame& f, const Scratch&) const override {
     T* a = At<T>(f.results[0], i, int64_t{m_} * n_);
     Int* pivots = At<Int>(f.results[1], i, k_);
     Int* info = At<Int>(f.results[2], i, 1);
-    if (std::max(m_, n_) <= kSmallLu<T>)
+    if (in_parts_)
+      blocked_.Lu(m_, n_, a, pivots, info, f.run.pool);
+    else if (std::max(m_, n_) <= kSmallLu<T>)
       SmallLu(m_, n_, a, pivots, info);
     else
       fn_(&m_, &n_, a, &m_, pivots, info);
@@ -56,6 +60,8 @@ class GetrfOf final : public Routine {
   Int m_ = 0, n_ = 0, k_ = 0;
   size_t work_ = 0;
   Fn* fn_ = nullptr;
+  bool in_parts_ = false;
+  BlockedLu<T> blocked_;
 };
 
 template <class T>

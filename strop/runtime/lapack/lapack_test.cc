@@ -522,6 +522,36 @@ TYPED_TEST(LapackTest, LargeQr) {
   }
 }
 
+TYPED_TEST(LapackTest, LargeLu) {
+  using T = TypeParam;
+  for (auto [m, n] : {std::array<int64_t, 2>{300, 260}, {256, 340}, {290, 290}}) {
+    const int64_t k = std::min(m, n);
+    Batch<T> a = RandomBatch<T>(1, m, n), lu = a;
+    if (m == n)  // two columns without a pivot, not in the first block
+      for (int64_t i = 0; i < n; ++i) a(0, i, 100) = a(0, i, 200) = T(0);
+    Batch<int32_t> pivots(1, k, 1), info(1, 1, 1);
+    std::vector<T> first;
+    for (int threads : {1, 3}) {
+      ThreadPool pool(threads);
+      this->pool_ = &pool;
+      ASSERT_TRUE(this->Runs("getrf", "", {this->Arg(a)}, {this->Arg(lu), this->Vec(pivots), this->Num(info)}));
+      if (first.empty()) first = lu.data;
+      EXPECT_EQ(first, lu.data);
+    }
+    this->pool_ = &this->own_pool_;
+    EXPECT_EQ(info(0, 0, 0), m == n ? 101 : 0);
+    Matrix f = Of(lu, 0), l(m, k), u(k, n), pa = Of(a, 0);
+    for (int64_t j = 0; j < n; ++j)
+      for (int64_t i = 0; i < m; ++i) {
+        if (i <= j && i < k) u(i, j) = f(i, j);
+        if (j < k) l(i, j) = i > j ? f(i, j) : i == j ? 1.0 : 0.0;
+      }
+    for (int64_t i = 0; i < k; ++i)
+      for (int64_t j = 0; j < n; ++j) std::swap(pa(i, j), pa(pivots(0, i, 0) - 1, j));
+    EXPECT_LT(Distance(l * u, pa), 4 * this->tolerance_);
+  }
+}
+
 TYPED_TEST(LapackTest, ThreadsDoNotChangeBits) {
   using T = TypeParam;
   Batch<T> a = RandomBatch<T>(40, 24, 24);
