@@ -124,6 +124,10 @@ class GemmConv final : public Conv {
       rounds_ = panels_->rounds();
       prepare_tasks_ = panels_->prepare_tasks();
       shared_bytes_ = panels_->shared_bytes();
+      if (indirect_) {
+        flags_at_ = RoundUp(shared_bytes_, 64);
+        shared_bytes_ = flags_at_ + prepare_tasks_;
+      }
       tiles_ += panels_->ToString();
       return;
     }
@@ -143,7 +147,13 @@ class GemmConv final : public Conv {
   ElementType b_type() const { return swapped_ ? p_.input_type : p_.kernel_type; }
 
   void Prepare(const ConvCall& call, int64_t begin, int64_t end) const override {
-    if (panels_) panels_->Prepare(Operands(*this, call), call.round, begin, end, call.shared);
+    if (!panels_) return;
+    if (!indirect_) return panels_->Prepare(Operands(*this, call), call.round, begin, end, call.shared);
+    for (; begin < end; ++begin) {
+      bool finite = true;
+      panels_->Prepare(Operands(*this, call, &finite), call.round, begin, begin + 1, call.shared);
+      Flags(call)[begin] = finite;
+    }
   }
 
   void Run(const ConvCall& call, int64_t begin, int64_t end, void* scratch) const override {
@@ -186,7 +196,9 @@ class GemmConv final : public Conv {
   // The matrices of a group and of one of its outer positions: product group * outer_ + outer.
   class Operands final : public PanelOperands<T> {
    public:
-    Operands(const GemmConv& conv, const ConvCall& call) : conv_(conv), call_(call) {}
+    // `finite` becomes false where a weight that is packed is not.
+    Operands(const GemmConv& conv, const ConvCall& call, bool* finite = nullptr)
+        : conv_(conv), call_(call), finite_(finite) {}
     void PackA(int64_t product, int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width,
                T* dst) const override {
       Pack(conv_.swapped_, product, first, count, k0, kc, width, dst);
@@ -205,9 +217,12 @@ class GemmConv final : public Conv {
               T* dst) const {
       const ConvProblem& p = conv_.p_;
       const int64_t group = product / conv_.outer_, outer = product % conv_.outer_;
-      if (kernel)
-        return conv_.PackWeights(static_cast<const uint8_t*>(call_.kernel),
-                                 (group * conv_.features_ + first) * p.kernel_out_stride, count, k0, kc, width, dst);
+      if (kernel) {
+        conv_.PackWeights(static_cast<const uint8_t*>(call_.kernel),
+                          (group * conv_.features_ + first) * p.kernel_out_stride, count, k0, kc, width, dst);
+        if (finite_) *finite_ &= conv_.micro_.all_finite(kc * width, dst);
+        return;
+      }
       const int64_t offset =
           p.batch_groups > 1 ? group * p.batch * p.input_batch_stride : group * p.in_features * p.input_feature_stride;
       conv_.PackPatches(static_cast<const uint8_t*>(call_.input), offset, outer * conv_.positions_ + first, count, k0,
@@ -215,7 +230,11 @@ class GemmConv final : public Conv {
     }
     const GemmConv& conv_;
     const ConvCall& call_;
+    bool* finite_;
   };
+
+  // If indirect, one for each task of Prepare: are all weights finite that it packed?
+  uint8_t* Flags(const ConvCall& call) const { return static_cast<uint8_t*>(call.shared) + flags_at_; }
 
   StoreTarget TargetOf(uint8_t* output, int64_t product, int64_t first_row, int64_t rows, int64_t* offsets) const {
     int64_t outer = product % outer_, at = product / outer_ * features_ * p_.output_feature_stride;
@@ -313,6 +332,8 @@ class GemmConv final : public Conv {
     const StoreTarget c = operands.Target(product, m0, rows, static_cast<uint8_t*>(scratch) + TableBytes());
     const T* input = static_cast<const T*>(call.input) + InputOffset(product / outer_);
     const int64_t count = position_tiles_.Cut(m0, rows, tiles);
+    const uint8_t* flags = Flags(call);
+    const bool skips = std::all_of(flags, flags + prepare_tasks_, [](uint8_t finite) { return finite != 0; });
     const auto block = [&](const PositionTile& tile, const T* const* patches, int64_t j) {
       const int64_t width = std::min(nr, cols - j);
       const bool narrow = width <= nr / 2;
@@ -336,7 +357,7 @@ class GemmConv final : public Conv {
     Fetched fetched(m0, rows, std::span(tiles, count));
     if (k_ * cols <= kSmallKernel) {
       for (const PositionTile& tile : std::span(tiles, count)) {
-        FillTable(m0, tile, input, table);
+        FillTable(m0, tile, input, skips, table);
         const auto [begin, end] = fetched.Next(tile);
         for (int64_t j = 0; j < cols; j += nr) {
           block(tile, table, j);
@@ -345,7 +366,7 @@ class GemmConv final : public Conv {
       }
     } else {
       const T** at = table;
-      for (int64_t i = 0; i < count; at += tiles[i++].count * taps_.count) FillTable(m0, tiles[i], input, at);
+      for (int64_t i = 0; i < count; at += tiles[i++].count * taps_.count) FillTable(m0, tiles[i], input, skips, at);
       for (int64_t j = 0; j < cols; j += nr) {
         at = table;
         for (const PositionTile& tile : std::span(tiles, count)) {
@@ -443,32 +464,61 @@ class GemmConv final : public Conv {
     const StoreTarget c = operands.Target(product, m0, rows, offsets);
     const T* input = static_cast<const T*>(call.input) + InputOffset(product);
     const int64_t count = position_tiles_.Cut(m0, rows, tiles);
-    const T** at = table;
-    for (int64_t i = 0; i < count; at += tiles[i++].count * taps_.count) FillTable(m0, tiles[i], input, at);
-    if (spread_taps_) operands.PackB(product, n0, cols, 0, k_, nr, packed);
-    for (int64_t tap = 0, taps; tap < taps_.count; tap += taps) {
-      taps = std::min(TapsAtOnce(), taps_.count - tap);
-      const T* b = spread_taps_ ? packed + tap * features * nr : packed;
-      int64_t b_stride = nr;
-      if (in_place_ && cols == nr) {
-        b = static_cast<const T*>(call.kernel) + taps_.kernel_offset[tap] + product * features_ + n0;
-        b_stride = p_.kernel_in_stride;
-      } else if (!spread_taps_) {
-        operands.PackB(product, n0, cols, tap * features, taps * features, nr, packed);
+    // Returns whether taps were left out.
+    const auto multiply = [&](bool skips) {
+      const bool skipped = FillTables(m0, std::span(tiles, count), input, skips, table);
+      if (spread_taps_) operands.PackB(product, n0, cols, 0, k_, nr, packed);
+      for (int64_t tap = 0, taps; tap < taps_.count; tap += taps) {
+        taps = std::min(TapsAtOnce(), taps_.count - tap);
+        const T* b = spread_taps_ ? packed + tap * features * nr : packed;
+        int64_t b_stride = nr;
+        if (in_place_ && cols == nr) {
+          b = static_cast<const T*>(call.kernel) + taps_.kernel_offset[tap] + product * features_ + n0;
+          b_stride = p_.kernel_in_stride;
+        } else if (!spread_taps_) {
+          operands.PackB(product, n0, cols, tap * features, taps * features, nr, packed);
+        }
+        const T** at = table;
+        for (const PositionTile& tile : std::span(tiles, count)) {
+          micro_.indirect[tile.count - 1](taps, features, at + tap * tile.count, b, b_stride, sums + tile.first * nr,
+                                          tile.step * nr, tap > 0);
+          at += tile.count * taps_.count;
+        }
       }
-      at = table;
-      for (const PositionTile& tile : std::span(tiles, count)) {
-        micro_.indirect[tile.count - 1](taps, features, at + tap * tile.count, b, b_stride, sums + tile.first * nr,
-                                        tile.step * nr, tap > 0);
-        at += tile.count * taps_.count;
-      }
-    }
+      return skipped;
+    };
+    // A weight that is not finite makes such sums of whatever it is multiplied with.
+    if (multiply(true) && !micro_.all_finite(rows * nr, sums)) multiply(false);
     StoreTile<T>(c, m0, n0, rows, cols, sums, nr, false);
   }
 
-  // table[tap][v]: the features of that tap at the v-th position of the tile; the first is null where all are outside.
-  void FillTable(int64_t m0, const PositionTile& tile, const T* input, const T** table) const {
-    if (FillTableOfRow(m0, tile, input, table)) return;
+  // The tables of all tiles, one after the other; returns whether one leaves out a tap. What all would leave out the
+  // last one multiplies, so that each weight meets a position.
+  bool FillTables(int64_t m0, std::span<const PositionTile> tiles, const T* input, bool skips, const T** table) const {
+    const T** at = table;
+    for (const PositionTile& tile : tiles) {
+      FillTable(m0, tile, input, skips, at);
+      at += tile.count * taps_.count;
+    }
+    bool skipped = false;
+    for (int64_t tap = 0; skips && tap < taps_.count; ++tap) {
+      size_t missing = 0;
+      at = table;
+      for (const PositionTile& tile : tiles) {
+        missing += at[tap * tile.count] == nullptr;
+        at += tile.count * taps_.count;
+      }
+      skipped |= missing > 0;
+      const int64_t last = tiles.back().count;
+      if (missing == tiles.size()) std::fill_n(at - (taps_.count - tap) * last, last, zeros_.data());
+    }
+    return skipped;
+  }
+
+  // table[tap][v]: the features of that tap at the v-th position of the tile. Where all are outside, the first is null
+  // if it `skips` such taps.
+  void FillTable(int64_t m0, const PositionTile& tile, const T* input, bool skips, const T** table) const {
+    if (FillTableOfRow(m0, tile, input, skips, table)) return;
     const int64_t count = tile.count;
     Panel panel;
     Describe(m0 + tile.first, count, panel, tile.step != 1);
@@ -493,13 +543,13 @@ class GemmConv final : public Conv {
         }
       }
     }
-    if (!all_reach_out) return;
+    if (!all_reach_out || !skips) return;
     for (int64_t tap = 0; tap < taps_.count; ++tap, table += count)
       if (std::all_of(table, table + count, [&](const T* at) { return at == zeros_.data(); })) *table = nullptr;
   }
 
   // The same of positions in a row that each find the same of its taps, at one distance; false if they are not.
-  bool FillTableOfRow(int64_t m0, const PositionTile& tile, const T* input, const T** table) const {
+  bool FillTableOfRow(int64_t m0, const PositionTile& tile, const T* input, bool skips, const T** table) const {
     if (tile.step != 1 || rank_ == 0 || dims_.back().slot != rank_) return false;
     const ConvSpatialDim& s = p_.spatial.back();
     if (s.base_dilation != 1 || s.kernel > kMostRowTaps) return false;
@@ -518,8 +568,10 @@ class GemmConv final : public Conv {
       int64_t row = at[0] * p_.input_batch_stride;
       for (int d = 0; d + 1 < rank_; ++d) row += offsets_[d].At(at[d + 1], taps_.index[tap * rank_ + d]);
       for (int64_t w = 0; w < s.kernel; ++w, table += tile.count) {
-        *table = nullptr;
-        if (row + along[w] < 0) continue;
+        if (row + along[w] < 0) {
+          std::fill_n(table, tile.count, skips ? nullptr : zeros_.data());
+          continue;
+        }
         const T* from = input + row + along[w];
         for (int64_t v = 0; v < tile.count; ++v, from += distance) table[v] = from;
       }
@@ -795,6 +847,7 @@ class GemmConv final : public Conv {
   int64_t groups_ = 1, features_ = 1, outer_ = 1, positions_ = 1, k_ = 0, tap_k_ = 1, down_ = 1, across_ = 1;
   int64_t row_taps_ = 1, rows_bytes_ = 0;
   int64_t block_rows_ = 0;                    // of a task by columns
+  int64_t flags_at_ = 0;                      // in the shared memory, behind the panels
   int64_t fetched_ = 0, fetch_distance_ = 0;  // elements of the input: for each position; ahead of it
   struct Inside {
     int64_t begin, end;  // positions whose windows lie inside

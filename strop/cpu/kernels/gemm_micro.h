@@ -126,6 +126,7 @@ struct MicroTable {
   TapsKernel<T> taps = nullptr;
   void (*multiply_add)(int64_t n, const T* x, const T* y, T* sums) = nullptr;  // sums[i] += x[i] * y[i]
   void (*scale_add)(int64_t n, const T* x, T factor, T* sums) = nullptr;       // sums[i] += x[i] * factor
+  bool (*all_finite)(int64_t n, const T* x) = nullptr;                         // of floats only
 };
 
 struct GemmIsa {
