@@ -52,7 +52,11 @@ class InputFetcher {
       return;
     elements_ = elements * p.batch / positions_;
     const int64_t mr = product.micro().mr, panel = elements_ * mr * static_cast<int64_t>(sizeof(T));
-    if (panel > 0) distance_ = std::clamp<int64_t>(kFetchedBytes / panel, 1, kFetchedPanels) * elements_ * mr;
+    if (panel == 0) return;
+    distance_ = std::clamp<int64_t>(kFetchedBytes / panel, 1, kFetchedPanels) * elements_ * mr;
+    // The last tap of a window is what reads first.
+    for (const ConvSpatialDim& s : p.spatial)
+      distance_ += std::max<int64_t>((s.kernel - 1) * s.window_dilation - s.pad_low, 0) * s.input_stride;
   }
 
   // The `part`th of `parts` of what positions [begin, end) will read and those before did not.
