@@ -123,6 +123,7 @@ Result<std::shared_ptr<const Conv>> Conv::Create(const ConvProblem& p, const Gem
     return MakeDepthwiseConv(p, isa);
   }
   if (std::shared_ptr<const Conv> conv = MakeRunsConv(p, isa)) return conv;
+  if (std::shared_ptr<const Conv> conv = MakeGroupsConv(p, isa)) return conv;
   if (SumsOverImages(p)) return MakeKernelGradientConv(p, isa);
   if (std::shared_ptr<const Conv> conv = MakePlanarSums(p, isa)) return conv;
   if (std::shared_ptr<const Conv> conv = MakeGradientPanels(p, isa)) return conv;

@@ -7,7 +7,8 @@
 // remainder of the output position, without holes. The kernel is packed once for all tasks (gemm_panels.h). Where a
 // group has few output features the roles are swapped and positions run along the vectors. Depthwise convolutions (one
 // input feature a group) have no sum over features to block for: they go through a direct loop over channels or over a
-// row of positions. Convolutions of few features, and the gradients of their kernels, are computed on planar copies
+// row of positions. Many groups of few features side by side are multiplied in turn at each tile of positions
+// (conv_groups.cc). Convolutions of few features, and the gradients of their kernels, are computed on planar copies
 // (conv_planar.cc, conv_planar_sums.cc).
 //
 // Infinity times the zeros of padding is NaN, at all positions alike, in the implicit product and on planar copies. The

@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "strop/cpu/kernels/conv_fetch.h"
 #include "strop/cpu/kernels/conv_patch_tables.h"
 #include "strop/cpu/kernels/gemm_blocks.h"
 
@@ -15,12 +16,10 @@ namespace {
 constexpr int64_t kSumElements = 256;   // summed in registers before they are added to what was before
 constexpr int64_t kLeastFeatures = 12;  // of a tap
 constexpr int64_t kFewPositions = 200;
-constexpr int64_t kSmallKernel = 1 << 17;    // elements
-constexpr int64_t kCachedBytes = 1 << 20;    // that may still lie in the second-level cache
-constexpr int64_t kFetchedBytes = 48 << 10;  // of the input, ahead; and panels, at most
-constexpr int64_t kFetchedPanels = 4;
-constexpr int64_t kColumnPanels = 9;    // of positions, a task
-constexpr int64_t kEnoughColumns = 16;  // tasks, without cutting positions
+constexpr int64_t kSmallKernel = 1 << 17;  // elements
+constexpr int64_t kCachedBytes = 1 << 20;  // that may still lie in the second-level cache
+constexpr int64_t kColumnPanels = 9;       // of positions, a task
+constexpr int64_t kEnoughColumns = 16;     // tasks, without cutting positions
 
 int64_t TapsAtOnce(const ConvProblem& p) { return std::max<int64_t>(kSumElements / p.in_features, 1); }
 
@@ -38,57 +37,6 @@ StoreTarget TargetOfTile(const StoreTarget& c, int64_t m0, const PositionTile& t
   return target;
 }
 
-// Asks for the input ahead of time. Images follow each other as positions do, so that each position takes as much of
-// the input as any.
-template <class T>
-class InputFetcher {
- public:
-  explicit InputFetcher(const ConvProduct<T>& product) : positions_(product.count()) {
-    const ConvProblem& p = product.problem();
-    int64_t elements = p.in_features;
-    for (const ConvSpatialDim& s : p.spatial) elements *= s.input;
-    const bool in_order = p.batch == 1 || (product.positions().dims()[0].slot == 0 && p.input_batch_stride == elements);
-    if (product.groups() > 1 || !in_order || elements * p.batch * static_cast<int64_t>(sizeof(T)) <= kCachedBytes)
-      return;
-    elements_ = elements * p.batch / positions_;
-    const int64_t mr = product.micro().mr, panel = elements_ * mr * static_cast<int64_t>(sizeof(T));
-    if (panel == 0) return;
-    distance_ = std::clamp<int64_t>(kFetchedBytes / panel, 1, kFetchedPanels) * elements_ * mr;
-    // The last tap of a window is what reads first.
-    for (const ConvSpatialDim& s : p.spatial)
-      distance_ += std::max<int64_t>((s.kernel - 1) * s.window_dilation - s.pad_low, 0) * s.input_stride;
-  }
-
-  // The `part`th of `parts` of what positions [begin, end) will read and those before did not.
-  void Fetch(const T* input, int64_t begin, int64_t end, int64_t part, int64_t parts) const {
-    const int64_t elements = elements_ * (end - begin);
-    const int64_t first = begin * elements_ + distance_ + elements * part / parts;
-    const int64_t last = std::min(first + elements / parts, positions_ * elements_);
-    if (first < last) FetchRows<false>(input + first, 0, 1, last - first);
-  }
-
- private:
-  int64_t positions_ = 1;
-  int64_t elements_ = 0, distance_ = 0;  // of the input: for each position; ahead of it
-};
-
-// Deals the positions of a task to its tiles along rows, which come first and in order.
-class Dealer {
- public:
-  Dealer(int64_t m0, int64_t rows, std::span<const PositionTile> tiles) : m0_(m0), rows_(rows) {
-    for (const PositionTile& tile : tiles) all_ += tile.step == 1 ? tile.count : 0;
-  }
-  std::pair<int64_t, int64_t> Next(const PositionTile& tile) {
-    if (tile.step != 1) return {0, 0};
-    const int64_t begin = done_;
-    done_ += tile.count;
-    return {m0_ + begin * rows_ / all_, m0_ + done_ * rows_ / all_};
-  }
-
- private:
-  int64_t m0_, rows_, all_ = 0, done_ = 0;
-};
-
 PanelProblem IndirectProblem(PanelProblem problem, const ConvSpatialDim* row) {
   problem.whole_k = true;
   problem.row = row ? row->output : 1;
@@ -105,7 +53,7 @@ class IndirectConv final : public Conv {
         micro_(product_->micro()),
         panels_(IndirectProblem(product_->ForPanels(), product_->positions().ReachingRow()), micro_),
         tables_(p_, product_->positions(), micro_.mr, panels_.per_task()),
-        fetcher_(*product_),
+        fetcher_(p_, product_->positions(), product_->count(), micro_.mr, p_.in_features),
         taps_(product_->taps().count) {
     const int64_t elements = product_->count() * product_->features() * product_->groups();
     fetches_c_ = elements * static_cast<int64_t>(sizeof(T)) > kCachedBytes;

@@ -13,6 +13,7 @@ namespace {
 
 struct Case {
   int64_t batch, height, width, in, out, taps, pad, dilation;
+  int64_t groups = 1;
 };
 
 enum class KernelOrder { HWIO, HWOI, OIHW };
@@ -21,10 +22,12 @@ enum class KernelOrder { HWIO, HWOI, OIHW };
 ConvProblem ProblemOf(const Case& t, KernelOrder order, ElementType type) {
   ConvProblem p;
   p.input_type = p.kernel_type = p.output_type = type;
-  p.batch = t.batch, p.in_features = t.in, p.out_features = t.out;
-  const int64_t all_taps = t.taps * t.taps, tap = order == KernelOrder::OIHW ? 1 : t.in * t.out;
+  p.batch = t.batch, p.in_features = t.in / t.groups, p.out_features = t.out, p.feature_groups = t.groups;
+  const int64_t all_taps = t.taps * t.taps, tap = order == KernelOrder::OIHW ? 1 : p.in_features * t.out;
   p.kernel_in_stride = order == KernelOrder::HWIO ? t.out : order == KernelOrder::HWOI ? 1 : all_taps;
-  p.kernel_out_stride = order == KernelOrder::HWIO ? 1 : order == KernelOrder::HWOI ? t.in : t.in * all_taps;
+  p.kernel_out_stride = order == KernelOrder::HWIO   ? 1
+                        : order == KernelOrder::HWOI ? p.in_features
+                                                     : p.in_features * all_taps;
   p.input_feature_stride = p.output_feature_stride = 1;
   int64_t in = t.in, out = t.out;
   p.spatial.resize(2);
@@ -39,6 +42,8 @@ ConvProblem ProblemOf(const Case& t, KernelOrder order, ElementType type) {
   p.input_batch_stride = in, p.output_batch_stride = out;
   return p;
 }
+
+int64_t GroupOf(const ConvProblem& p, int64_t feature) { return feature / (p.out_features / p.feature_groups); }
 
 template <class T>
 std::vector<T> Reference(const ConvProblem& p, const std::vector<T>& input, const std::vector<T>& kernel) {
@@ -57,7 +62,8 @@ std::vector<T> Reference(const ConvProblem& p, const std::vector<T>& input, cons
           const T* weights = kernel.data() + v * down.kernel_stride + w * row.kernel_stride;
           for (int64_t c = 0; c < p.in_features; ++c)
             for (int64_t f = 0; f < p.out_features; ++f)
-              sums[f] += (inside ? input[from + c] : T(0)) * weights[c * p.kernel_in_stride + f * p.kernel_out_stride];
+              sums[f] += (inside ? input[from + GroupOf(p, f) * p.in_features + c] : T(0)) *
+                         weights[c * p.kernel_in_stride + f * p.kernel_out_stride];
         }
       }
   return output;
@@ -80,7 +86,7 @@ template <class T>
 void Check(const Case& t, KernelOrder order) {
   const ConvProblem p = ProblemOf(t, order, ElementTypeOf<T>());
   std::mt19937 rng(5);
-  std::vector<T> input(p.batch * p.input_batch_stride), kernel(t.taps * t.taps * t.in * t.out);
+  std::vector<T> input(p.batch * p.input_batch_stride), kernel(t.taps * t.taps * p.in_features * t.out);
   for (T& x : input) x = static_cast<T>(static_cast<int>(rng() % 5) - 2);
   for (T& x : kernel) x = static_cast<T>(static_cast<int>(rng() % 5) - 2);
   const auto weight = [&](int64_t tap, int64_t in, int64_t out) -> T& {
@@ -93,7 +99,7 @@ void Check(const Case& t, KernelOrder order) {
   for (int64_t tap = -1; tap < t.taps * t.taps; ++tap) {
     const std::vector<T> finite = kernel;
     if (tap >= 0) {
-      weight(tap, t.in - 1, 0) = -kInfinity;
+      weight(tap, p.in_features - 1, 0) = -kInfinity;
       weight(tap, 0, t.out - 1) = kInfinity;
       weight(tap, 1, t.out / 2) = kNan;
     }
@@ -122,6 +128,13 @@ TEST(ConvPadding, InfiniteWeightsOfPanels) {
 
 // Of a kernel that is gone through panel by panel.
 TEST(ConvPadding, InfiniteWeightsOfLargeKernels) { Check<float>({3, 9, 8, 61, 240, 3, 1, 1}, KernelOrder::HWIO); }
+
+TEST(ConvPadding, InfiniteWeightsOfGroups) {
+  for (KernelOrder order : {KernelOrder::HWIO, KernelOrder::HWOI, KernelOrder::OIHW}) {
+    Check<float>({2, 13, 16, 128, 128, 3, 1, 1, 16}, order);
+    Check<double>({2, 18, 17, 64, 128, 3, 2, 2, 16}, order);
+  }
+}
 
 // In the last ones some taps meet no position at all.
 TEST(ConvPadding, InfiniteWeightsByColumns) {

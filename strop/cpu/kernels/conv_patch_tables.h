@@ -15,9 +15,9 @@ namespace strop::cpu {
 template <class T>
 class PatchTables {
  public:
-  // Of tasks of about `per_task` positions. Refers to both.
+  // Of tasks of about `per_task` positions. Refers to both. What is outside has zeros for the features of all groups.
   PatchTables(const ConvProblem& p, const ConvPositions& positions, int rows, int64_t per_task)
-      : p_(p), positions_(positions), zeros_(static_cast<size_t>(p.in_features)) {
+      : p_(p), positions_(positions), zeros_(static_cast<size_t>(p.in_features * p.feature_groups)) {
     const auto& dims = positions.dims();
     const ConvSpatialDim* row = positions.ReachingRow();
     const int64_t height = HeightAt(positions.StepOf(dims.back()), rows);

@@ -102,6 +102,9 @@ std::shared_ptr<const Conv> MakeChannelsLastConv(const ConvProblem& problem, con
 // Few features side by side, by rows of the window (conv_runs.cc): null where that does not suit.
 std::shared_ptr<const Conv> MakeRunsConv(const ConvProblem& problem, const GemmIsa& isa);
 
+// Many groups of few features side by side (conv_groups.cc): null where that does not suit.
+std::shared_ptr<const Conv> MakeGroupsConv(const ConvProblem& problem, const GemmIsa& isa);
+
 // Convolutions of few features, on planar copies (conv_planes.h): null where they do not suit.
 std::shared_ptr<const Conv> MakePlanarConv(const ConvProblem& problem, const GemmIsa& isa);
 // The same for windows that are larger than the output, as in the gradient of the kernel.
