@@ -80,6 +80,16 @@ void ConvPositions::Describe(int64_t first, int64_t count, Panel& panel, bool do
   }
 }
 
+void ConvPositions::OutputOffsets(int64_t first, int64_t count, int64_t* offsets) const {
+  const Dim& row = dims_.back();
+  for (int64_t done = 0; done < count;) {
+    int64_t rest = (first + done) / row.size, offset = 0;
+    for (size_t d = dims_.size() - 1; d-- > 0; rest /= dims_[d].size) offset += rest % dims_[d].size * dims_[d].stride;
+    for (int64_t at = (first + done) % row.size; at < row.size && done < count; ++at)
+      offsets[done++] = offset + at * row.stride;
+  }
+}
+
 const ConvSpatialDim* ConvPositions::ReachingRow() const {
   bool reaches_out = false;
   for (int d = 1; d <= rank_; ++d) reaches_out |= inside_[d].begin > 0 || inside_[d].end < spatial_[d - 1].output;

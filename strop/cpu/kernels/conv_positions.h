@@ -50,14 +50,8 @@ class ConvPositions {
   const Taps& taps() const { return taps_; }
   const std::vector<Dim>& dims() const { return dims_; }  // in the order of memory, those of one element first
 
-  int64_t OutputOffset(int64_t position) const {
-    int64_t offset = 0;
-    for (size_t d = dims_.size(); d-- > 0;) {
-      offset += position % dims_[d].size * dims_[d].stride;
-      position /= dims_[d].size;
-    }
-    return offset;
-  }
+  // Of positions [first, first + count), in the output.
+  void OutputOffsets(int64_t first, int64_t count, int64_t* offsets) const;
   void Decode(int64_t position, Position& at) const {
     for (size_t d = dims_.size(); d-- > 0;) {
       at[dims_[d].slot] = position % dims_[d].size;

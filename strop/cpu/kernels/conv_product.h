@@ -137,7 +137,7 @@ StoreTarget ConvProduct<T>::Target(uint8_t* output, int64_t product, int64_t fir
     return target;
   }
   if (even_) return target;
-  for (int64_t r = 0; r < rows; ++r) offsets[r] = positions_.OutputOffset(first_row + r);
+  positions_.OutputOffsets(first_row, rows, offsets);
   target.rows = offsets;
   target.first_row = first_row;
   return target;
