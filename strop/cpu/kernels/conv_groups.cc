@@ -25,7 +25,7 @@ constexpr int64_t kTaskProducts = 1 << 20;   // of a task, at least
 constexpr int64_t kEnoughTasks = 32;
 constexpr int64_t kLeastFeatures = 4;  // of a tap
 constexpr int64_t kManyGroups = 16;
-constexpr int64_t kLeastProducts = 1 << 21;
+constexpr int64_t kLeastProducts = 1 << 19;
 
 template <class T>
 class GroupsConv final : public Conv {

@@ -62,8 +62,9 @@ class PatchPacker {
 
   // `length` elements from (tap, feature) on, of all positions. Where these lie at one distance, straight from the
   // input; else from a copy, with zeros for what is outside.
-  void PackTap(PackPanel<T> pack, const uint8_t* input, int64_t base, const ConvPositions::Panel& panel, int64_t tap,
-               int64_t feature, int64_t length, int64_t width, T* to) const {
+  [[gnu::always_inline]] void PackTap(PackPanel<T> pack, const uint8_t* input, int64_t base,
+                                      const ConvPositions::Panel& panel, int64_t tap, int64_t feature, int64_t length,
+                                      int64_t width, T* to) const {
     const int64_t size = Bytes(p_.input_type), stride = p_.input_feature_stride, count = panel.count;
     const int64_t last = tap + (feature + length - 1) / p_.in_features;
     const uint8_t* elements = input + (base + feature * stride) * size;
@@ -118,8 +119,9 @@ class PatchPacker {
   }
 
   // `length` contiguous elements of one position from (tap, feature) on; more than one tap only along a row of taps.
-  void CopyTaps(const uint8_t* input, int64_t base, const ConvPositions::Panel& panel, int64_t v, int64_t from,
-                int64_t tap, int64_t last, int64_t feature, int64_t length, uint8_t* copy) const {
+  [[gnu::always_inline]] void CopyTaps(const uint8_t* input, int64_t base, const ConvPositions::Panel& panel, int64_t v,
+                                       int64_t from, int64_t tap, int64_t last, int64_t feature, int64_t length,
+                                       uint8_t* copy) const {
     const int64_t size = Bytes(p_.input_type);
     for (int64_t c = 0; c < length; ++tap, feature = 0) {
       const int64_t n = tap == last ? length - c : std::min(length - c, p_.in_features - feature);

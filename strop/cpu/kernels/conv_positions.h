@@ -64,7 +64,11 @@ class ConvPositions {
   // Where position v finds a tap in the input; negative outside.
   int64_t Offset(const Panel& panel, int64_t v, int64_t tap) const {
     if (panel.origin[v] >= 0) return panel.origin[v] + tap_offsets_[tap];
-    return RowOffset(panel.at[v], tap) + (rank_ > 0 ? AlongRow(panel.at[v], taps_.index[(tap + 1) * rank_ - 1]) : 0);
+    const Position& at = panel.at[v];
+    int64_t offset = at[0] * batch_stride_;
+    const int64_t* w = taps_.index.data() + tap * rank_;
+    for (int d = 0; d < rank_; ++d) offset += offsets_[d].At(at[d + 1], w[d]);
+    return offset;
   }
   // The parts of it: of the outer dimensions, and of tap w of a row of the window.
   int64_t RowOffset(const Position& at, int64_t tap) const {
