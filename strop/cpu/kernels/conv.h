@@ -3,12 +3,17 @@
 // Patches are never laid out in memory: they are gathered while GEMM packs its panels (gemm.h), so padding, strides,
 // window dilations, reversal and any dimension order cost nothing but index arithmetic in the packing. Where features
 // lie side by side they are read where they lie, and taps that a tile of positions finds only in padding are left out
-// (conv_tiles.h): the sums are the same, but whether an infinite weight makes NaN of a zero there is not said. A
-// dilated input is taken apart into one convolution for each remainder of the output position, without holes. The
-// kernel is packed once for all tasks (gemm_panels.h). Where a group has few output features the roles are swapped and
-// positions run along the vectors. Depthwise convolutions (one input feature a group) have no sum over features to
-// block for: they go through a direct loop over channels or over a row of positions. Convolutions of few features, and
-// the gradients of their kernels, are computed on planar copies (conv_planar.cc, conv_planar_sums.cc).
+// (conv_tiles.h) as long as all weights are finite. A dilated input is taken apart into one convolution for each
+// remainder of the output position, without holes. The kernel is packed once for all tasks (gemm_panels.h). Where a
+// group has few output features the roles are swapped and positions run along the vectors. Depthwise convolutions (one
+// input feature a group) have no sum over features to block for: they go through a direct loop over channels or over a
+// row of positions. Many groups of few features side by side are multiplied in turn at each tile of positions
+// (conv_groups.cc). Convolutions of few features, and the gradients of their kernels, are computed on planar copies
+// (conv_planar.cc, conv_planar_sums.cc).
+//
+// Infinity times the zeros of padding is NaN, at all positions alike, in the implicit product and on planar copies. The
+// direct loops leave padding out, at all positions alike: depthwise ones (conv_depthwise.cc, conv_depthwise_rows.cc)
+// and those of kernel gradients (conv_kernel_gradient.cc; conv_gradient_panels.cc, but along rows that it pads).
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -57,8 +57,8 @@ class PlanarConv final : public Conv {
     Lay();
     chunks_ = CeilDiv(out0, rows_);
     num_tasks_ = tasks();
-    // In the order in which the implicit product adds (conv.cc): taps, and features within. Of many features in pieces,
-    // whose lines stay in the cache from tap to tap.
+    // In the order in which the implicit product adds (conv_indirect.cc): taps, and features within. Of many features
+    // in pieces, whose lines stay in the cache from tap to tap.
     for (int64_t piece = 0; piece < p.in_features; piece += kPieceFeatures)
       for (int64_t tap = 0; tap < taps_.count; ++tap)
         for (int64_t f = piece; f < std::min(p.in_features, piece + kPieceFeatures); ++f) terms_.push_back({tap, f});

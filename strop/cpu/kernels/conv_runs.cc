@@ -1,6 +1,7 @@
 // Convolutions of few features that lie side by side (NHWC): what a row of the window covers is one run of memory, all
 // features of one position after those of the other, and so are the weights that it is multiplied with (HWIO). The run
-// is taken for the features of a window of one column, which the implicit product (conv.cc) reads where they lie.
+// is taken for the features of a window of one column, which the implicit product (conv_indirect.cc) reads where they
+// lie.
 //
 // Taken as such, the first layer of an image network has three features a tap: too few to read them by, and copies in
 // planes (conv_planar.cc) cost as much as they save where windows overlap little: 8x224x224x3 by 16x16 in steps of 16

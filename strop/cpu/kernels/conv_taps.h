@@ -92,8 +92,8 @@ Result<std::shared_ptr<const Conv>> MakeDepthwiseRowsConv(const ConvProblem& pro
 bool IsDepthwiseGradient(const ConvProblem& problem);
 Result<std::shared_ptr<const Conv>> MakeDepthwiseGradientConv(const ConvProblem& problem, const GemmIsa& isa);
 
-// The implicit product of f32 (conv.cc), whose Prepare reads the kernel and not the input if features lie side by side;
-// of a dilated input, in parts.
+// The implicit product of f32 (conv_product.h), whose Prepare reads the kernel and not the input if features lie side
+// by side; of a dilated input, in parts.
 Result<std::shared_ptr<const Conv>> MakeProductConv(const ConvProblem& problem, const GemmIsa& isa);
 // Windows of one element over planes (conv_points.cc): null where that does not suit.
 std::shared_ptr<const Conv> MakePointsConv(const ConvProblem& problem, const GemmIsa& isa);
@@ -101,6 +101,9 @@ std::shared_ptr<const Conv> MakePointsConv(const ConvProblem& problem, const Gem
 std::shared_ptr<const Conv> MakeChannelsLastConv(const ConvProblem& problem, const GemmIsa& isa);
 // Few features side by side, by rows of the window (conv_runs.cc): null where that does not suit.
 std::shared_ptr<const Conv> MakeRunsConv(const ConvProblem& problem, const GemmIsa& isa);
+
+// Many groups of few features side by side (conv_groups.cc): null where that does not suit.
+std::shared_ptr<const Conv> MakeGroupsConv(const ConvProblem& problem, const GemmIsa& isa);
 
 // Convolutions of few features, on planar copies (conv_planes.h): null where they do not suit.
 std::shared_ptr<const Conv> MakePlanarConv(const ConvProblem& problem, const GemmIsa& isa);

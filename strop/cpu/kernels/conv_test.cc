@@ -276,6 +276,23 @@ TEST(Conv, CopiesToPlanes) {
     }
 }
 
+// Many groups of few features side by side: half vectors, whole ones and several, an odd number of groups, windows that
+// find nothing but padding, sums in several pieces, more weights than a task holds.
+TEST(Conv, GroupsOfFewFeatures) {
+  using enum ElementType;
+  for (Case c : std::vector<Case>{{2, 72, 72, 9, 1, {{14, 3, 1, 1, 1}, {15, 3, 1, 1, 1}}},
+                                  {1, 100, 80, 5, 1, {{33, 3, 2, 1, 1}, {40, 3, 1, 2, 2, 1, 2}}},
+                                  {2, 96, 288, 6, 1, {{9, 3, 1, 4, 4, 1, 4}, {12, 3, 1, 1, 1, 1, 1, true}}},
+                                  {3, 64, 128, 4, 1, {{30, 5, 1, 2, 2}, {4, 1}}},
+                                  {1, 512, 512, 16, 1, {{4, 3, 1, 1, 1}, {5, 3, 1, 1, 1}}},
+                                  {2, 128, 128, 16, 1, {{5, 3}, {4, 2, 1, 1, 1}, {9, 3, 1, 1, 1}}},
+                                  {1, 128, 128, 16, 1, {{46, 3, 1, 1, 1}, {46, 3, 1, 1, 1}}}})
+    for (ElementType type : {F32, F64}) {
+      c.type = c.result = type;
+      for (Order order : {Order::ChannelsLast, Order::InputGradient}) Check(c, order);
+    }
+}
+
 // Depthwise with contiguous channels, and the gradient of its kernel in several parts.
 TEST(Conv, DepthwiseChannels) {
   for (ElementType type : {ElementType::F32, ElementType::F64}) {

@@ -55,6 +55,13 @@ template <class T>
 using IndirectKernel = void (*)(int64_t parts, int64_t k, const T* const* rows, const T* b, int64_t b_stride, T* c,
                                 int64_t c_stride, bool accumulate);
 
+// As IndirectKernel, of few rows and columns: row r of part t follows rows[t * height + r] + offset. Or of two products
+// at once, the second of which finds its rows k further, its columns b_distance further, and writes behind the first.
+template <class T>
+using GroupKernel = void (*)(int64_t parts, int64_t k, const T* const* rows, int64_t offset, const T* b,
+                             int64_t b_distance, T* c, int64_t c_stride, bool accumulate);
+inline constexpr int kGroupRows = 8, kGroupWidths = 3;
+
 // c[r][j] = (accumulate ? c[r][j] : 0) + sum over the runs, and over their `length` steps, of a[r] * b[j], for `cols`
 // columns: a and b are where a run says, a_step and b_step further at each step. For products of columns by rows, both
 // of them where they lie.
@@ -110,6 +117,10 @@ struct MicroTable {
   SeededKernel<T> seeded[16] = {};      // as kernel; null: there is no bias
   IndirectKernel<T> indirect[16] = {};  // null: not of this type, as the next
   IndirectKernel<T> narrow_indirect[16] = {};
+  // By rows, less one, and by columns: half a vector (null but of the widest ones), one, two. b is that wide. Of half
+  // vectors for two products, too.
+  GroupKernel<T> group_indirect[kGroupRows][kGroupWidths] = {};
+  GroupKernel<T> group_pairs[kGroupRows] = {};
   // By rows and by vectors, less one; by x and by y, less one. Null: too many for the registers, or not of this type.
   PlanarKernel<T> planar[kPlanarRows][kPlanarVectors] = {};
   PlanarSumsKernel<T> planar_sums[kPlanarSums][kPlanarSums] = {};
@@ -126,6 +137,7 @@ struct MicroTable {
   TapsKernel<T> taps = nullptr;
   void (*multiply_add)(int64_t n, const T* x, const T* y, T* sums) = nullptr;  // sums[i] += x[i] * y[i]
   void (*scale_add)(int64_t n, const T* x, T factor, T* sums) = nullptr;       // sums[i] += x[i] * factor
+  bool (*all_finite)(int64_t n, const T* x) = nullptr;                         // of floats only
 };
 
 struct GemmIsa {
