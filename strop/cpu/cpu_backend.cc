@@ -59,6 +59,7 @@ void CpuBackend::AddPasses(Phase phase, PassPipeline& pipeline) const {
   pipeline.Add(PassId::Contraction);              // last: it asks who uses a product
   pipeline.Add(PassId::ReductionSplitter);        // of what the algebra would put together again
   pipeline.Add(PassId::ScatterSplitter);
+  pipeline.Add(PassId::Cse);          // of the constants that several began with
   pipeline.Add(PassId::LoopKernels);  // of loops that no pass knows once they are fused
   pipeline.Add(PassId::Dce);
 }
