@@ -133,4 +133,23 @@ std::optional<int64_t> RecordedTripCount(const Instruction& loop) {
   return ParseNumber<int64_t>(std::string_view(config).substr(begin, end - begin));
 }
 
+namespace {
+constexpr const char* kIndependent = "strop_independent_trips";
+}
+
+void MarkIndependentTrips(Instruction* loop, int64_t trips) {
+  loop->set_frontend_attribute(kIndependent, StrCat(trips));
+}
+
+void ForgetIndependentTrips(Instruction* loop) {
+  FrontendAttributes attributes = loop->frontend_attributes();
+  if (attributes.erase(kIndependent) > 0) loop->set_frontend_attributes(std::move(attributes));
+}
+
+int64_t IndependentTrips(const Instruction& loop) {
+  const FrontendAttributes& attributes = loop.frontend_attributes();
+  const auto mark = attributes.find(kIndependent);
+  return mark == attributes.end() ? 0 : ParseNumber<int64_t>(mark->second).value_or(0);
+}
+
 }  // namespace strop

@@ -21,4 +21,11 @@ void RecordTripCount(Instruction* loop, int64_t trips);
 // What RecordTripCount or XLA wrote; nullopt if nothing.
 std::optional<int64_t> RecordedTripCount(const Instruction& loop);
 
+// Marks a loop over parts: element 0 of its state counts from 0 to `trips`, and trips read nothing that others write,
+// so that they may run in any order, or at once.
+void MarkIndependentTrips(Instruction* loop, int64_t trips);
+void ForgetIndependentTrips(Instruction* loop);
+// How many; 0: the loop is not marked.
+int64_t IndependentTrips(const Instruction& loop);
+
 }  // namespace strop

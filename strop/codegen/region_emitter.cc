@@ -39,16 +39,14 @@ Status RegionEmitter::Emit(const std::string& name) {
   function_ = CreateFunction(b_, llvm::FunctionType::get(b_.Int(1), {b_.Ptr(), b_.Ptr()}, false), name);
   function_->addRetAttr(llvm::Attribute::ZExt);
   ir.SetInsertPoint(llvm::BasicBlock::Create(b_.context(), "entry", function_));
-  V context = function_->getArg(1);
-  cancelled_ = ir.CreateLoad(
-      b_.Ptr(), ir.CreateConstInBoundsGEP1_64(b_.Int(8), context, offsetof(RegionContext, cancelled)), "cancelled");
+  cancelled_ = ir.CreateLoad(b_.Ptr(), FieldOfContext(offsetof(RegionContext, cancelled)), "cancelled");
   trips_ = Alloca(8);
   ir.CreateStore(b_.I64(0), trips_);
   PlaceBuffers();
   PlaceCalls();
   copies_ = Copies();
   give_up_ = llvm::BasicBlock::Create(b_.context(), "give_up", function_);
-  STROP_TRY(EmitProgram(0));
+  STROP_TRY(region_.tasks > 1 ? EmitTask() : EmitProgram(0));
   for (size_t k = 0; k < places_.size(); ++k)
     if (places_[k].outside && region_.buffers[k].stored)
       Copy(places_[k].outside, places_[k].pointer, region_.buffers[k].size);
@@ -56,6 +54,17 @@ Status RegionEmitter::Emit(const std::string& name) {
   ir.SetInsertPoint(give_up_);
   Leave(false);
   return OkStatus();
+}
+
+// One trip of the loop over parts.
+Status RegionEmitter::EmitTask() {
+  V number = b_.ir().CreateLoad(b_.Int(32), FieldOfContext(offsetof(RegionContext, task)), "task");
+  b_.ir().CreateStore(number, places_[region_.number].pointer);
+  return EmitProgram(region_.programs[0][0].programs[1]);
+}
+
+V RegionEmitter::FieldOfContext(uint64_t offset) {
+  return b_.ir().CreateConstInBoundsGEP1_64(b_.Int(8), function_->getArg(1), offset);
 }
 
 // Small arrays are best in registers, which positions that are known allow: the less code a region has, the more often
@@ -70,8 +79,7 @@ int64_t RegionEmitter::Copies() const {
 }
 
 void RegionEmitter::Leave(bool ended) {
-  V trips = b_.ir().CreateConstInBoundsGEP1_64(b_.Int(8), function_->getArg(1), offsetof(RegionContext, trips));
-  b_.ir().CreateStore(b_.ir().CreateLoad(b_.Int(64), trips_), trips);
+  b_.ir().CreateStore(b_.ir().CreateLoad(b_.Int(64), trips_), FieldOfContext(offsetof(RegionContext, trips)));
   b_.ir().CreateRet(b_.ir().getInt1(ended));
 }
 
@@ -131,10 +139,17 @@ void RegionEmitter::PlaceBuffers() {
   int64_t shadow_bytes = 0;
   places_.resize(region_.buffers.size());
   FindTypes();
+  V locals = nullptr;
+  if (region_.local_bytes > 0)
+    locals = ir.CreateLoad(b_.Ptr(), FieldOfContext(offsetof(RegionContext, locals)), "locals");
   for (size_t k = 0; k < places_.size(); ++k) {
     const RegionBuffer& buffer = region_.buffers[k];
     Place& place = places_[k];
-    if (buffer.arg < 0) {
+    if (buffer.local >= 0) {
+      place.pointer = ir.CreateConstInBoundsGEP1_64(b_.Int(8), locals, static_cast<uint64_t>(buffer.local));
+      continue;
+    }
+    if (buffer.arg < 0 || static_cast<int32_t>(k) == region_.number) {
       place.pointer = Own(k);
       continue;
     }
@@ -146,7 +161,9 @@ void RegionEmitter::PlaceBuffers() {
                            llvm::MDNode::get(b_.context(), llvm::ConstantAsMetadata::get(
                                                                ir.getInt64(static_cast<uint64_t>(buffer.size)))));
     place.pointer = pointer;
-    if (!buffer.written || buffer.size > kMaxShadowBytes || shadow_bytes + buffer.size > kMaxAllShadowBytes) continue;
+    if (!buffer.written || buffer.in_parts || buffer.size > kMaxShadowBytes ||
+        shadow_bytes + buffer.size > kMaxAllShadowBytes)
+      continue;
     shadow_bytes += buffer.size;
     place.outside = pointer;
     place.pointer = Own(k);

@@ -4,6 +4,8 @@
 // Buffers that the region alone sees are allocas, and so are small ones that it rewrites, with a copy where the region
 // begins and ends. The optimizer's promotion of memory turns those into registers that a whole scalar or vector is
 // stored in: the carries of loops over scalars and short arrays never touch memory.
+//
+// Of a region of tasks the function is one task.
 #pragma once
 #include <functional>
 #include <string>
@@ -41,6 +43,8 @@ class RegionEmitter {
   // Memory for a buffer, with room for vectors that reach beyond its end.
   V Own(size_t buffer);
   void Copy(V to, V from, int64_t bytes);
+  V FieldOfContext(uint64_t offset);
+  Status EmitTask();
   Status EmitProgram(int32_t program);
   Status EmitNode(const RegionNode& node);
   Status EmitOneKernel(const RegionNode& node);

@@ -24,6 +24,7 @@ CpuBackend::CpuBackend(const Isa& isa) : code_key_(isa.key), compiler_(std::make
   target_.vector_bytes = isa.vector_bytes;
   target_.supports = [this](const Instruction& i) { return Supports(i); };
   target_.joins_region = &JoinsRegion;
+  target_.joins_task = &JoinsTask;
   target_.writes_in_layout = &WritesInLayout;
   target_.joins_band = [bytes = isa.vector_bytes](const Instruction& kernel, int64_t elements) {
     return JoinsBand(kernel, elements, bytes);
@@ -59,6 +60,7 @@ void CpuBackend::AddPasses(Phase phase, PassPipeline& pipeline) const {
   pipeline.Add(PassId::Contraction);              // last: it asks who uses a product
   pipeline.Add(PassId::ReductionSplitter);        // of what the algebra would put together again
   pipeline.Add(PassId::ScatterSplitter);
+  pipeline.Add(PassId::LoopSplitter);
   pipeline.Add(PassId::Cse);          // of the constants that several began with
   pipeline.Add(PassId::LoopKernels);  // of loops that no pass knows once they are fused
   pipeline.Add(PassId::Dce);

@@ -40,7 +40,8 @@ Result<std::string> RecipeOf(const KernelSpec& spec, const KernelFamily* family,
                              const CodeRef& function) {
   if (spec.region) {
     STROP_ASSIGN(std::vector<std::string> calls, CallsOfRegion(*spec.region));
-    return RecipeOf(kRegionRecipe, RegionProblem{function, std::move(calls)});
+    return RecipeOf(kRegionRecipe,
+                    RegionProblem{function, std::move(calls), spec.region->tasks, spec.region->local_bytes});
   }
   if (family->recipe) return family->recipe(spec, function);
   return RecipeOf(kKernelRecipe, KernelProblem{function, emitted.num_tasks, emitted.scratch_bytes});

@@ -66,6 +66,8 @@ Decision LoopIsCutEvery(const Instruction& kernel, int64_t elements, int vector_
 Decision WritesInLayout(const Instruction& dot);
 // May the kernel's code be part of a region: emitted in place, and too small to be cut into tasks?
 Decision JoinsRegion(const Instruction& kernel);
+// The same in a task of a region, where other threads have their own.
+Decision JoinsTask(const Instruction& kernel);
 Result<EmittedKernel> EmitRegion(const KernelSpec& spec, EmitContext& context);
 // Recipes of the library kernels that the region's code calls.
 Result<std::vector<std::string>> CallsOfRegion(const Region& region);

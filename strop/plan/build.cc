@@ -457,6 +457,7 @@ class PlanBuilder {
         continue;
       }
       carry[k] = g_.NewValue(shapes[k].byte_size(), &i, position_, loop);
+      g_.loops[loop].carries.push_back(carry[k]);
       AddCopy(program, &i, init[k], carry[k], CopyFor::kLoopStart);
       g_.loop_wishes.push_back({init[k], carry[k]});
     }

@@ -2,11 +2,16 @@
 //
 // A step may join if the target can emit its code inside another function and it is too small to be spread over
 // threads (a step that is not would lose them). A region's code is bounded, so that compile time stays linear.
+//
+// A loop over parts (passes/loop_splitter.cc) becomes a region of tasks, a trip each, whatever the size of its steps:
+// what a trip writes must be its own, or a part of a result that is updated in place.
 #include "strop/plan/region.h"
 
 #include <algorithm>
 #include <map>
+#include <set>
 
+#include "strop/analysis/trip_count.h"
 #include "strop/plan/values.h"
 
 namespace strop {
@@ -24,12 +29,20 @@ std::string Region::ToString() const {
   for (size_t k = 0; k < buffers.size(); ++k) {
     const RegionBuffer& b = buffers[k];
     StrAppend(out, k == 0 ? "  buffers" : ",", " b", k, " ", b.size, " B");
-    if (b.arg < 0)
+    if (b.local >= 0)
+      StrAppend(out, " local at ", b.local);
+    else if (b.arg < 0)
       StrAppend(out, " local");
     else
-      StrAppend(out, " arg ", b.arg, b.loaded && b.stored ? " in out" : b.loaded ? " in" : b.stored ? " out" : "");
+      StrAppend(out, " arg ", b.arg,
+                b.loaded && b.stored ? " in out"
+                : b.loaded           ? " in"
+                : b.stored           ? " out"
+                                     : "",
+                b.in_parts ? " in parts" : "");
   }
   if (!out.empty()) out += '\n';
+  if (tasks > 1) StrAppend(out, "  ", tasks, " tasks, whose number is in b", number, "\n");
   for (size_t p = 0; p < programs.size(); ++p) {
     for (const RegionNode& node : programs[p]) {
       StrAppend(out, "  ", p, ": ");
@@ -58,6 +71,7 @@ constexpr int64_t kFunctionCodeSize = 10;        // of exp and its like
 constexpr int64_t kMaxCopyBytes = 256 << 10;     // larger copies are spread over threads
 constexpr int64_t kMaxLocalBytes = 2 << 10;      // larger values stay in the arena
 constexpr int64_t kMaxAllLocalBytes = 32 << 10;  // of the stack
+constexpr int64_t kMaxTaskBytes = 64 << 20;      // of a task
 
 int64_t CodeSize(const Instruction& i) {
   if (i.op() != Op::Fusion) return Is(i.op(), kFloatMath) ? kFunctionCodeSize : 1;
@@ -87,11 +101,14 @@ class RegionFormer {
   }
 
  private:
+  using Args = std::vector<std::pair<int32_t, Access>>;
+
   void Search(int32_t program) {
     for (size_t s : steps_of_[program]) {
       if (std::holds_alternative<WhileStep>(g_.steps[s].body)) {
+        if (FormTasks(s)) continue;
         int64_t size = 0;
-        if (Joins(g_.steps[s], size)) {
+        if (Joins(g_.steps[s], size, target_.joins_region)) {
           Form(s);
           continue;
         }
@@ -106,11 +123,13 @@ class RegionFormer {
     return {};
   }
 
-  bool Joins(const ProtoStep& step, int64_t& size) const {
+  using MayJoin = std::function<Decision(const Instruction& kernel)>;
+
+  bool Joins(const ProtoStep& step, int64_t& size, const MayJoin& may_join) const {
     if (step.is_kernel) {
       const Instruction& i = *step.instruction;
       size += CodeSize(i);
-      return size <= kMaxCodeSize && static_cast<bool>(target_.joins_region(i));
+      return size <= kMaxCodeSize && static_cast<bool>(may_join(i));
     }
     if (std::holds_alternative<CopyStep>(step.body)) {
       const Value& from = g_.values[step.args[0].first];
@@ -118,20 +137,46 @@ class RegionFormer {
     }
     const std::vector<int32_t> called = Called(step);
     return !called.empty() && std::all_of(called.begin(), called.end(), [&](int32_t p) {
-      return std::all_of(steps_of_[p].begin(), steps_of_[p].end(), [&](size_t s) { return Joins(g_.steps[s], size); });
+      return std::all_of(steps_of_[p].begin(), steps_of_[p].end(),
+                         [&](size_t s) { return Joins(g_.steps[s], size, may_join); });
     });
   }
 
   void Form(size_t root) {
+    Begin(root);
+    Finish(root, Describe(root));
+  }
+
+  // False: the loop is not one over parts, or not all that a trip writes is its own.
+  bool FormTasks(size_t root) {
+    const int64_t tasks = IndependentTrips(*g_.steps[root].instruction);
+    int64_t size = 0;
+    if (tasks <= 1 || !Joins(g_.steps[root], size, target_.joins_task)) return false;
+    const std::vector<bool> gone = gone_;
+    Begin(root);
+    region_->tasks = tasks;
+    std::optional<Args> args = DescribeTasks(root);
+    if (!args) {
+      gone_ = gone;
+      return false;
+    }
+    Finish(root, std::move(*args));
+    return true;
+  }
+
+  void Begin(size_t root) {
     region_ = std::make_shared<Region>();
     buffers_.clear();
+    values_of_buffers_.clear();
     region_->programs.emplace_back();
     AddNode(root, 0);
+  }
+
+  void Finish(size_t root, Args args) {
     ProtoStep& step = g_.steps[root];
     gone_[root] = false;
     step.body = RegionStep{};
-    step.args.clear();
-    Describe(step);
+    step.args = std::move(args);
     step.num_operands = 0;
     step.region = std::move(region_);
   }
@@ -178,28 +223,106 @@ class RegionFormer {
     return at->second;
   }
 
+  // Does the outside see the buffer before the region, and after it?
+  struct Seen {
+    bool before = false, after = false;
+  };
+  Seen SeenOutside(size_t buffer, const ProtoStep& step) const {
+    const Group& group = GroupOf(buffer);
+    Seen seen{.before = group.base == Base::Parameter || group.base == Base::Constant};
+    for (int32_t v : group.values) {
+      seen.before |= g_.values[v].begin < step.first_position;
+      seen.after |= g_.values[v].end > step.position;
+    }
+    return seen;
+  }
+  Group& GroupOf(size_t buffer) const { return g_.groups[g_.values[values_of_buffers_[buffer]].group]; }
+
+  void AddArg(size_t k, Args& args) {
+    RegionBuffer& buffer = region_->buffers[k];
+    buffer.arg = static_cast<int32_t>(args.size());
+    args.push_back({values_of_buffers_[k], buffer.written ? Access::kReadWrite : Access::kRead});
+  }
+
   // What each buffer is to the outside, and so the step's arguments.
-  void Describe(ProtoStep& step) {
+  Args Describe(size_t root) {
+    const ProtoStep& step = g_.steps[root];
+    Args args;
     int64_t local_bytes = 0;
     for (size_t k = 0; k < region_->buffers.size(); ++k) {
       RegionBuffer& buffer = region_->buffers[k];
-      Group& group = g_.groups[g_.values[values_of_buffers_[k]].group];
-      bool before = group.base == Base::Parameter || group.base == Base::Constant, after = false;
-      for (int32_t v : group.values) {
-        before |= g_.values[v].begin < step.first_position;
-        after |= g_.values[v].end > step.position;
-      }
+      const auto [before, after] = SeenOutside(k, step);
       buffer.loaded = before;
       buffer.stored = after && buffer.written;
-      if (!before && !after && group.base == Base::None && buffer.size <= kMaxLocalBytes &&
+      if (!before && !after && GroupOf(k).base == Base::None && buffer.size <= kMaxLocalBytes &&
           local_bytes + buffer.size <= kMaxAllLocalBytes) {
         local_bytes += buffer.size;
-        group.in_region = true;
+        GroupOf(k).in_region = true;
         continue;
       }
-      buffer.arg = static_cast<int32_t>(step.args.size());
-      step.args.push_back({values_of_buffers_[k], buffer.written ? Access::kReadWrite : Access::kRead});
+      AddArg(k, args);
     }
+    return args;
+  }
+
+  // The same for tasks that run at once. Nothing of the plan is changed where they cannot.
+  std::optional<Args> DescribeTasks(size_t root) {
+    const ProtoStep& step = g_.steps[root];
+    const auto loop = std::find_if(g_.loops.begin(), g_.loops.end(),
+                                   [&](const Loop& l) { return l.begin + 1 == step.first_position; });
+    if (loop == g_.loops.end() || loop->carries.empty()) return std::nullopt;
+    std::set<int32_t> carried;  // groups
+    for (int32_t v : loop->carries) carried.insert(g_.values[v].group);
+    const int32_t counted = g_.values[loop->carries[0]].group;
+    Args args;
+    std::vector<size_t> own;
+    int64_t local_bytes = 0;
+    for (size_t k = 0; k < region_->buffers.size(); ++k) {
+      RegionBuffer& buffer = region_->buffers[k];
+      const int32_t group = g_.values[values_of_buffers_[k]].group;
+      const auto [before, after] = SeenOutside(k, step);
+      buffer.loaded = before;
+      if (group == counted) {
+        region_->number = static_cast<int32_t>(k);
+      } else if (carried.contains(group)) {
+        buffer.in_parts = true;
+        buffer.stored = buffer.written;
+      } else if (buffer.written) {
+        if (before || after || GroupOf(k).base != Base::None) return std::nullopt;
+        own.push_back(k);
+        if (buffer.size <= kMaxLocalBytes && local_bytes + buffer.size <= kMaxAllLocalBytes) {
+          local_bytes += buffer.size;
+        } else {
+          buffer.local = region_->local_bytes;
+          region_->local_bytes += (buffer.size + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+        }
+        continue;
+      }
+      AddArg(k, args);
+    }
+    if (region_->number < 0 || region_->local_bytes > kMaxTaskBytes || !WritesPartsInPlace()) return std::nullopt;
+    for (size_t k : own) GroupOf(k).in_region = true;
+    return args;
+  }
+
+  // Is what tasks share updated in place, and never copied?
+  bool WritesPartsInPlace() const {
+    for (const std::vector<RegionNode>& program : region_->programs) {
+      for (const RegionNode& node : program) {
+        const auto in_parts = [&](int32_t buffer) { return region_->buffers[buffer].in_parts; };
+        if (node.kind == RegionNodeKind::kCopy && in_parts(node.args[1])) return false;
+        if (node.kind != RegionNodeKind::kKernel) continue;
+        const size_t operands = node.args.size() - node.in_place.size();
+        for (size_t r = 0; r < node.in_place.size(); ++r)
+          if (in_parts(node.args[operands + r]) && !Updates(*node.instruction, r)) return false;
+      }
+    }
+    return true;
+  }
+  static bool Updates(const Instruction& kernel, size_t result) {
+    const Instruction* root = kernel.op() == Op::Fusion ? kernel.called(0)->root() : &kernel;
+    if (root->op() == Op::Tuple) root = root->operand(static_cast<int64_t>(result));
+    return root->op() == Op::DynamicUpdateSlice;
   }
 
   Graph& g_;

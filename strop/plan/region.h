@@ -21,10 +21,12 @@ namespace strop {
 // Memory that nodes read and write: a group of values that the plan put in one place.
 struct RegionBuffer {
   int64_t size = 0;
-  int32_t arg = -1;      // of the region's step; -1: nobody outside sees it
-  bool loaded = false;   // has a value when the region begins
-  bool stored = false;   // a node writes it, and its value is wanted when the region has ended
-  bool written = false;  // by a node
+  int32_t arg = -1;       // of the region's step; -1: nobody outside sees it
+  bool loaded = false;    // has a value when the region begins
+  bool stored = false;    // a node writes it, and its value is wanted when the region has ended
+  bool written = false;   // by a node
+  bool in_parts = false;  // each task of the region writes a part: it is never copied
+  int64_t local = -1;     // large memory of a task's own: where it begins in that
 };
 
 enum class RegionNodeKind : uint8_t { kKernel, kCopy, kWhile, kConditional };
@@ -42,6 +44,11 @@ struct RegionNode {
 struct Region {
   std::vector<RegionBuffer> buffers;
   std::vector<std::vector<RegionNode>> programs;  // the first is the region
+  // More than one: its only node is a loop over parts (analysis/trip_count.h), whose trips are tasks. Each begins with
+  // its number, an s32, in this buffer.
+  int64_t tasks = 1;
+  int32_t number = -1;
+  int64_t local_bytes = 0;  // of a task's large memory
   int64_t num_kernels() const;
   std::string ToString() const;
 };

@@ -32,6 +32,8 @@ struct TargetInfo {
   std::function<Decision(const Instruction& dot)> writes_in_layout;
   // May this kernel become part of a region: a loop of small steps in one function? Null: there are no regions.
   std::function<Decision(const Instruction& kernel)> joins_region;
+  // The same where other threads have tasks of their own, so that its size does not matter.
+  std::function<Decision(const Instruction& kernel)> joins_task;
   // May this kernel become part of a band (plan/band.h), in tasks of `elements` of its result each, in order (0: not
   // known yet)? Null: there are no bands.
   std::function<Decision(const Instruction& kernel, int64_t elements)> joins_band;

@@ -43,7 +43,8 @@ struct Loop {
   int32_t parent = -1;
   int64_t begin = 0;
   int64_t end = 0;
-  int32_t branch = -1;  // that contains it
+  int32_t branch = -1;                // that contains it
+  std::vector<int32_t> carries = {};  // values that the body rewrites
 };
 
 // Of a conditional; branches of one exclude each other.

@@ -68,6 +68,14 @@ void Executable::Flatten() {
           flat.shared_bytes = std::max(flat.shared_bytes, Aligned(call.shared_bytes));
           flat.scratch_bytes = std::max(flat.scratch_bytes, Aligned(call.scratch_bytes));
         }
+        flat.num_tasks = region->num_tasks;
+        flat.participants = region->num_tasks;
+        if (region->num_tasks > 1) {  // kernels that a task calls are its own
+          flat.calls_share_at = Aligned(region->local_bytes);
+          flat.calls_scratch_at = flat.calls_share_at + flat.shared_bytes;
+          flat.scratch_bytes += flat.calls_scratch_at;
+          flat.shared_bytes = 0;
+        }
       }
       if (flat.shared_bytes + flat.scratch_bytes > 0) {
         PlaceScratch(flat);

@@ -95,14 +95,19 @@ struct RegionContext {
   const KernelStep* calls = nullptr;             // library kernels that it calls, by number
   void* scratch = nullptr;                       // for those
   void* shared = nullptr;
+  int32_t task = 0;
+  void* locals = nullptr;  // memory of the task's own, 64-byte aligned
 };
 // The function by whose name such code calls them: (context, number of the call, its arguments).
 inline constexpr const char* kRegionCallSymbol = "strop_region_call";
-// Machine code for loops and branches of small steps as a whole, on this thread; false: it saw that it was cancelled.
+// Machine code for loops and branches of small steps as a whole, or one of the tasks of such a region, on this thread;
+// false: it saw that it was cancelled.
 using RegionFn = bool (*)(void* const* args, RegionContext* context);
 struct RegionStep {
   RegionFn fn = nullptr;
   std::vector<KernelStep> calls = {};
+  int64_t num_tasks = 1;    // > 1: spread over the thread pool, in any order
+  int64_t local_bytes = 0;  // of each
 };
 
 // args[1] = args[0], same size. A copy onto itself is free and not counted.
@@ -389,6 +394,8 @@ class Executable {
     bool prepares = false;  // a library kernel in rounds
     // Of kernels and regions, in the arena: what participants share, then what each of them has. Multiples of a line.
     int64_t shared_bytes = 0, scratch_bytes = 0, participants = 1;  // of those, at most
+    // Where in a participant's memory the kernels have theirs that a region's tasks call; in front of it is the task's.
+    int64_t calls_share_at = 0, calls_scratch_at = 0;
     ScratchRoom room;
     int64_t ScratchBytes(int threads) const;
     int64_t ScratchAt(int threads) const { return ScratchBytes(threads) <= room.gap_bytes ? room.gap_at : room.behind; }

@@ -204,6 +204,49 @@ TEST_F(ExecutableTest, RegionsAreCancelled) {
   EXPECT_EQ(x[0], 3);
 }
 
+// A task as a backend would compile it: squares its eighth of args[0], by way of memory of its own, in two trips.
+bool SquareAPart(void* const* args, RegionContext* context) {
+  context->trips = 0;
+  if (context->cancelled->load()) return false;
+  int32_t* part = static_cast<int32_t*>(args[0]) + context->task * (kLength / 8);
+  auto* own = static_cast<int32_t*>(context->locals);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(own) % 64, 0u);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(context->scratch) % 64, 0u);
+  EXPECT_GE(static_cast<char*>(context->shared) - static_cast<char*>(context->locals), 64);
+  EXPECT_GE(static_cast<char*>(context->scratch) - static_cast<char*>(context->shared), 128);
+  for (int64_t i = 0; i < kLength / 8; ++i) own[i] = part[i];
+  for (int64_t i = 0; i < kLength / 8; ++i) part[i] = own[i] * own[i];
+  std::memset(context->shared, context->task, 128);  // as kernels that it calls would
+  std::memset(context->scratch, context->task, 64);
+  context->trips = 2;
+  return true;
+}
+
+TEST_F(ExecutableTest, TasksOfARegionHaveMemoryOfTheirOwn) {
+  ExecutableSpec spec = LoopSpec();
+  RegionStep region{.fn = SquareAPart, .num_tasks = 8, .local_bytes = kLength / 8 * 4};
+  region.calls.push_back({.scratch_bytes = 64, .library = std::make_shared<Square>(), .shared_bytes = 128});
+  spec.programs = {{"main", {Step{region, {InOut(2)}, {.name = "region"}}}}};
+  for (ThreadPool* pool : {static_cast<ThreadPool*>(nullptr), &pool_}) {
+    args_.pool = pool;
+    stats_ = {};
+    std::vector<int32_t> x = Iota();
+    ASSERT_TRUE(Run(spec, {x.data()}, {x.data()}).ok());
+    for (int32_t i = 0; i < kLength; ++i) EXPECT_EQ(x[static_cast<size_t>(i)], i * i);
+    EXPECT_EQ(stats_.trips, 16);
+  }
+  const std::atomic<bool> cancelled{true};
+  RunArgs args = args_;
+  std::vector<int32_t> x = Iota();
+  std::vector<void*> buffers = {x.data()};
+  args.inputs = args.outputs = buffers;
+  args.device = &devices_.device(0);
+  args.cancelled = &cancelled;
+  EXPECT_EQ((*Executable::Create(spec))->Run(args).code(), StatusCode::kCancelled);
+  std::get<RegionStep>(spec.programs[0].steps[0].body).num_tasks = 0;
+  EXPECT_NE(Refusal(spec).find("bad task count"), std::string::npos);
+}
+
 TEST_F(ExecutableTest, RegionsNeedCode) {
   ExecutableSpec spec = RegionSpec();
   std::get<RegionStep>(spec.programs[0].steps[0].body).calls[0].library = nullptr;

@@ -347,13 +347,41 @@ class Runner {
 
   Status RunRegion(const Executable::FlatStep& flat, const RegionStep& step, std::span<void* const> args) {
     static constexpr std::atomic<bool> kNever{false};
-    RegionContext context{.cancelled = a_.cancelled ? a_.cancelled : &kNever,
-                          .calls = step.calls.data(),
-                          .scratch = ScratchOf(flat, 0),
-                          .shared = SharedBy(flat)};
-    const bool ended = step.fn(args.data(), &context);
+    RegionContext context{.cancelled = a_.cancelled ? a_.cancelled : &kNever, .calls = step.calls.data()};
+    bool ended = true;
+    if (step.num_tasks > 1) {
+      ended = RunRegionTasks(flat, step, args.data(), context);
+    } else {
+      context.scratch = ScratchOf(flat, 0);
+      context.shared = SharedBy(flat);
+      ended = step.fn(args.data(), &context);
+    }
     if (a_.stats) a_.stats->trips += context.trips;
     return ended ? OkStatus() : MakeError(StatusCode::kCancelled, e_.name(), " was cancelled");
+  }
+
+  // `all` gets the trips of all tasks.
+  bool RunRegionTasks(const Executable::FlatStep& flat, const RegionStep& step, void* const* args, RegionContext& all) {
+    std::atomic<bool> ended{true};
+    std::atomic<int64_t> trips{0};
+    const auto run = [&](int64_t begin, int64_t end, int participant) {
+      RegionContext context = all;
+      char* own = ScratchOf(flat, participant);
+      context.locals = own;
+      context.shared = own + flat.calls_share_at;
+      context.scratch = own + flat.calls_scratch_at;
+      for (int64_t task = begin; task < end; ++task) {
+        context.task = static_cast<int32_t>(task);
+        if (!step.fn(args, &context)) ended.store(false, std::memory_order_relaxed);
+        trips.fetch_add(context.trips, std::memory_order_relaxed);
+      }
+    };
+    if (a_.pool)
+      a_.pool->ParallelForRuns(step.num_tasks, run);
+    else
+      run(0, step.num_tasks, 0);
+    all.trips = trips.load(std::memory_order_relaxed);
+    return ended.load(std::memory_order_relaxed);
   }
 
   Status RunConditional(const ConditionalStep& step, std::span<void* const> args) {

@@ -199,6 +199,8 @@ class Validator {
             [&](const ViewStep& s) { return CheckView(step, s); },
             [&](const RegionStep& s) {
               for (const KernelStep& call : s.calls) STROP_TRY(CheckKernel(call));
+              if (s.num_tasks < 1 || s.num_tasks > 1 << 20 || s.local_bytes < 0 || s.local_bytes > int64_t{1} << 40)
+                return InvalidArgument("bad task count or size of a task's memory");
               return s.fn ? OkStatus() : InvalidArgument("region without code");
             },
         },

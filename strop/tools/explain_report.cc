@@ -100,6 +100,7 @@ class Reporter {
     k.flops = step.info.flops;
     k.bytes = step.info.bytes;
     if (const auto* kernel = std::get_if<KernelStep>(&step.body)) k.tasks = kernel->num_tasks;
+    if (const auto* region = std::get_if<RegionStep>(&step.body)) k.tasks = region->num_tasks;
     const auto* host = std::get_if<HostStep>(&step.body);
     if (note) {
       k.family = note->family;

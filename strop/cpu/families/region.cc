@@ -43,9 +43,10 @@ Decision WritesInLayout(const Instruction& dot) {
   return IsCall(dot) ? Decision::Yes() : Decision::No("in a region code is generated for it");
 }
 
+Decision JoinsTask(const Instruction& kernel) { return IsCall(kernel) ? Decision::Yes() : IsEmitted(kernel); }
+
 Decision JoinsRegion(const Instruction& kernel) {
-  if (!IsCall(kernel))
-    if (Decision d = IsEmitted(kernel); !d) return d;
+  if (Decision d = JoinsTask(kernel); !d) return d;
   if (IsSingleTask(kernel) || KernelFrame::WantedTasks(CostOf(KernelBody::Of(kernel))) <= kMostTasks)
     return Decision::Yes();
   return Decision::No("it is worth several tasks");

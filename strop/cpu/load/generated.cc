@@ -16,7 +16,7 @@ Result<MadeStep> MakeKernel(ByteReader& fields, const LoadContext& context) {
 Result<MadeStep> MakeRegion(ByteReader& fields, const LoadContext& context) {
   STROP_ASSIGN(const RegionProblem p, ReadProblem<RegionProblem>(fields, kRegionRecipe));
   STROP_ASSIGN(void* const code, context.Find(p.code));
-  RegionStep step{reinterpret_cast<RegionFn>(code)};
+  RegionStep step{.fn = reinterpret_cast<RegionFn>(code), .num_tasks = p.num_tasks, .local_bytes = p.local_bytes};
   for (const std::string& call : p.calls) {
     // A region in a region would let bytes ask for any depth.
     if (ProblemOfRecipe<RegionProblem>(call, kRegionRecipe).ok())

@@ -64,10 +64,11 @@ void Fields(Archive& a, KernelProblem& p) {
 struct RegionProblem {
   CodeRef code;
   std::vector<std::string> calls;  // recipes of library kernels
+  int64_t num_tasks = 1, local_bytes = 0;
 };
 template <class Archive>
 void Fields(Archive& a, RegionProblem& p) {
-  a(p.code, p.calls);
+  a(p.code, p.calls, p.num_tasks, p.local_bytes);
 }
 
 // ---- products
