@@ -1,10 +1,12 @@
 // The copy loop walks dimensions in the order of the destination's strides, so that writes are as dense as they can be;
 // dimensions that are contiguous on both sides are merged first, and the innermost one is a memcpy where both are
-// dense.
+// dense. Where the source is dense along another dimension (an array that lies transposed), these two are copied
+// square by square, turned in registers, so that what a cache line holds is used while it is there.
 #include "strop/pjrt/strided_copy.h"
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace strop::pjrt {
 namespace {
@@ -54,6 +56,92 @@ void CopyRows(const std::vector<Dim>& dims, const char* from, char* to, int64_t 
       from -= dims[d].size * dims[d].from;
       to -= dims[d].size * dims[d].to;
       index[d] = 0;
+    }
+  }
+}
+
+// ---- arrays that lie transposed
+
+constexpr int64_t kSquareBytes = 16;  // a side of a square
+constexpr int64_t kRowsAtOnce = 32;   // of the source: their lines stay in the cache, whatever their distance
+constexpr int64_t kUnitBytes = 64;    // of the source's dense dimension: what is shared out
+
+template <class T>
+struct Square {
+  static constexpr int kSide = kSquareBytes / sizeof(T);
+  typedef T Row __attribute__((vector_size(kSquareBytes)));
+
+  template <int... kLanes>
+  static Row Interleave(Row a, Row b, int first, std::integer_sequence<int, kLanes...>) {
+    return first == 0 ? __builtin_shufflevector(a, b, (kLanes / 2 + (kLanes % 2) * kSide)...)
+                      : __builtin_shufflevector(a, b, (kSide / 2 + kLanes / 2 + (kLanes % 2) * kSide)...);
+  }
+
+  // to[j][i] = from[i][j]; distances in bytes.
+  static void Copy(const char* from, int64_t from_row, char* to, int64_t to_row) {
+    Row rows[kSide], turned[kSide];
+    for (int i = 0; i < kSide; ++i) std::memcpy(&rows[i], from + i * from_row, kSquareBytes);
+    for (int width = 1; width < kSide; width *= 2) {  // as a deck that is shuffled log2(kSide) times
+      constexpr auto kAll = std::make_integer_sequence<int, kSide>();
+      for (int i = 0; i < kSide / 2; ++i) {
+        turned[2 * i] = Interleave(rows[i], rows[i + kSide / 2], 0, kAll);
+        turned[2 * i + 1] = Interleave(rows[i], rows[i + kSide / 2], 1, kAll);
+      }
+      std::copy(turned, turned + kSide, rows);
+    }
+    for (int j = 0; j < kSide; ++j) std::memcpy(to + j * to_row, &rows[j], kSquareBytes);
+  }
+};
+
+// Elements [begin, end) of `dense`, along which the source is, and all of `last`, along which the destination is.
+template <class T>
+void CopyTurned(const char* from, char* to, const Dim& dense, const Dim& last, int64_t begin, int64_t end) {
+  constexpr int64_t kSide = Square<T>::kSide, kSize = sizeof(T);
+  for (int64_t first = 0; first < last.size; first += kRowsAtOnce) {
+    const int64_t limit = std::min(first + kRowsAtOnce, last.size);
+    for (int64_t j = begin; j < end; j += kSide) {
+      int64_t i = first;
+      if (j + kSide <= end)
+        for (; i + kSide <= limit; i += kSide)
+          Square<T>::Copy(from + i * last.from + j * kSize, last.from, to + j * dense.to + i * kSize, dense.to);
+      for (; i < limit; ++i)
+        for (int64_t k = j; k < std::min(j + kSide, end); ++k)
+          std::memcpy(to + k * dense.to + i * kSize, from + i * last.from + k * kSize, kSize);
+    }
+  }
+}
+
+// Puts the dimension along which the source is dense before the last, along which the destination is; false: there is
+// none, or no element of that size in a register.
+bool FindTurned(std::vector<Dim>& dims, int64_t element) {
+  if (element > kSquareBytes / 2 || dims.back().to != element || dims.back().from == element) return false;
+  for (size_t d = 0; d + 1 < dims.size(); ++d) {
+    if (dims[d].from != element) continue;
+    std::rotate(dims.begin() + static_cast<int64_t>(d), dims.begin() + static_cast<int64_t>(d) + 1, dims.end() - 1);
+    return true;
+  }
+  return false;
+}
+
+// Units [begin, end): pieces of the last dimension but one, for each index of those before.
+void CopyUnits(const std::vector<Dim>& dims, const char* from, char* to, int64_t begin, int64_t end, int64_t element) {
+  const Dim &dense = dims[dims.size() - 2], &last = dims.back();
+  const int64_t unit = kUnitBytes / element, pieces = (dense.size + unit - 1) / unit;
+  for (int64_t n = begin; n < end; ++n) {
+    const char* source = from;
+    char* target = to;
+    int64_t rest = n / pieces;
+    for (size_t d = dims.size() - 2; d-- > 0;) {
+      source += rest % dims[d].size * dims[d].from;
+      target += rest % dims[d].size * dims[d].to;
+      rest /= dims[d].size;
+    }
+    const int64_t first = n % pieces * unit, limit = std::min(first + unit, dense.size);
+    switch (element) {
+      case 1: CopyTurned<uint8_t>(source, target, dense, last, first, limit); break;
+      case 2: CopyTurned<uint16_t>(source, target, dense, last, first, limit); break;
+      case 4: CopyTurned<uint32_t>(source, target, dense, last, first, limit); break;
+      default: CopyTurned<uint64_t>(source, target, dense, last, first, limit); break;
     }
   }
 }
@@ -113,15 +201,20 @@ void StridedCopy(const Shape& shape, const void* from, std::span<const int64_t> 
   if (dims.empty()) dims.push_back({1, element, element});
   if (dims.size() == 1 && dims[0].from == element && dims[0].to == element)
     return DenseCopy(from, to, count * element, pool);
-  const int64_t rows = count / dims.back().size;
-  const auto* source = static_cast<const char*>(from);
-  auto* target = static_cast<char*>(to);
-  if (count * element < 2 * kParallelBytes || rows == 1) return CopyRows(dims, source, target, 0, rows, element);
-  const int64_t rows_a_task = std::max<int64_t>(1, kParallelBytes / (dims.back().size * element));
-  pool.ParallelFor((rows + rows_a_task - 1) / rows_a_task, [&](int64_t task) {
-    const int64_t begin = task * rows_a_task;
-    CopyRows(dims, source, target, begin, std::min(begin + rows_a_task, rows), element);
-  });
+  const bool turned = FindTurned(dims, element);
+  // Rows of the last dimension, or units of as many as the source has in a line.
+  int64_t items = count / dims.back().size;
+  if (turned) {
+    const int64_t dense = dims[dims.size() - 2].size, unit = kUnitBytes / element;
+    items = items / dense * ((dense + unit - 1) / unit);
+  }
+  const auto copy = [&](int64_t begin, int64_t end) {
+    const auto run = turned ? &CopyUnits : &CopyRows;
+    run(dims, static_cast<const char*>(from), static_cast<char*>(to), begin, end, element);
+  };
+  const int64_t tasks = std::min(items, count * element / kParallelBytes);
+  if (tasks < 2) return copy(0, items);
+  pool.ParallelFor(tasks, [&](int64_t task) { copy(items * task / tasks, items * (task + 1) / tasks); });
 }
 
 void NormalizeSubByte(ElementType type, void* data, int64_t count) {
