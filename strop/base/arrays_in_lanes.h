@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "strop/base/lane_shuffle.h"
+
 namespace strop {
 
 template <class T>
@@ -59,8 +61,8 @@ struct ArraysInLanes {
     for (int stage = 1; stage < kLanes; stage *= 2) {
       Vec zipped[kLanes];
       for (int i = 0; i < kHalf; ++i) {
-        zipped[2 * i] = __builtin_shuffle(v[i], v[i + kHalf], low);
-        zipped[2 * i + 1] = __builtin_shuffle(v[i], v[i + kHalf], high);
+        zipped[2 * i] = ShuffleLanes(v[i], v[i + kHalf], low);
+        zipped[2 * i + 1] = ShuffleLanes(v[i], v[i + kHalf], high);
       }
       for (int i = 0; i < kLanes; ++i) v[i] = zipped[i];
     }
