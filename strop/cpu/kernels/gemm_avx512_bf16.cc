@@ -12,6 +12,7 @@ const GemmIsa& GemmAvx512Bf16() {
     GemmIsa isa = GemmAvx512Vnni();
     isa.name = "avx512_bf16";
     isa.bf16 = avx512_bf16::Bf16Pairs();
+    isa.store_bf16 = &avx512_bf16::StoreBf16;
     return isa;
   }();
   return kIsa;

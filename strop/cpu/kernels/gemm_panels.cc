@@ -12,6 +12,7 @@ constexpr int64_t kLeastProducts = int64_t{1} << 22;  // below, waiting for each
 constexpr int64_t kTaskProducts = int64_t{1} << 18;   // of a task, at least
 constexpr int64_t kTasks = 32;                        // enough to be even among threads
 constexpr int64_t kEvenTasks = 8;
+constexpr int64_t kOwnPanels = 2;  // of columns, of a task at least, where nothing is packed for all
 constexpr int64_t kFewTasks = 12;
 constexpr int64_t kRunsOfTask = 4;      // of PanelProblem::row
 constexpr int64_t kPieces = 16;         // of what is packed for all, at least where it is large
@@ -21,7 +22,7 @@ constexpr int64_t kFetchedUnits = 256;  // along k, of what is fetched ahead
 constexpr int64_t kMostRows = 16;       // of registers
 constexpr int64_t kFewRows = 128;
 constexpr int64_t kFewRowsUnits = 128;     // along k, of columns that are fetched ahead for them
-constexpr int64_t kCachedBytes = 1 << 20;  // of C, that may still lie in the second-level cache
+constexpr int64_t kCachedBytes = 1 << 20;  // of A or C, that may still lie in the second-level cache
 constexpr int64_t kOwnBytes = 3 << 18;     // a task's panels: most of the second-level cache
 
 // sums += seeds; integers wrap.
@@ -51,9 +52,13 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   const int64_t a_panels = CeilDiv(p_.m, micro.mr), b_panels = CeilDiv(p_.n, micro.nr);
   // Rows are dealt out if there are enough of them. Columns go by four panels, a long enough piece of a row of memory.
   // (128 by 3072 by 768 took 1.3 times as long where the columns were packed for all.)
-  shares_a_ =
-      p_.shared == SharedOperand::A || (p_.shared == SharedOperand::Either && a_panels < 32 && a_panels <= b_panels);
-  in_place_ = p_.a_in_place && !shares_a_;
+  // Where A is read as it lies and the second-level cache holds it, columns are dealt out if there are enough: nothing
+  // is packed for all then, and no line goes from the core that packed it to another.
+  const bool columns =
+      p_.a_in_place && b_panels >= kOwnPanels * kEvenTasks && p_.m * CeilDiv(p_.k, group) * bytes <= kCachedBytes;
+  shares_a_ = p_.shared == SharedOperand::A ||
+              (p_.shared == SharedOperand::Either && (columns || (a_panels < 32 && a_panels <= b_panels)));
+  in_place_ = p_.a_in_place && (columns || !shares_a_);
   // Columns that few rows are multiplied with are mostly waited for, as are pieces of rows that lie across: the next
   // ones are fetched meanwhile.
   const bool few = shares_a_ && p_.m <= kFewRows;
@@ -72,16 +77,23 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
 
   const int64_t vector_bytes = k_units_ * bytes;
   chunk_ = shared;
-  if (shared * vector_bytes > kSharedBytes)
+  if (packs_shared() && shared * vector_bytes > kSharedBytes)
     chunk_ = std::max<int64_t>(kSharedBytes / vector_bytes / (16 * shared_width_), 1) * 16 * shared_width_;
   chunk_ = std::min(chunk_, shared);
   chunks_ = CeilDiv(shared, chunk_);
-  if (chunks_ == 1) batches_ = std::clamp<int64_t>(kSharedBytes / (shared * vector_bytes), 1, p_.batch);
+  if (!packs_shared())
+    batches_ = p_.batch;
+  else if (chunks_ == 1)
+    batches_ = std::clamp<int64_t>(kSharedBytes / (shared * vector_bytes), 1, p_.batch);
   batch_rounds_ = CeilDiv(p_.batch, batches_);
 
   const bool own_across = shares_a_ ? p_.b_across : p_.a_across;
   const int64_t panels = CeilDiv(own_, own_width_);
-  const int64_t least = !own_across ? 1 : few && panels >= 4 * kTasks ? 8 : shares_a_ ? 4 : 2;
+  const int64_t least = !own_across                   ? 1
+                        : few && panels >= 4 * kTasks ? 8
+                        : !packs_shared()             ? kOwnPanels
+                        : shares_a_                   ? 4
+                                                      : 2;
   const int64_t worth = CeilDiv(kTaskProducts, own_width_ * chunk_ * p_.k);
   const int64_t held = std::max<int64_t>(kOwnBytes / (own_width_ * CeilDiv(kb_, group) * bytes), 1);
   const int64_t even = CeilDiv(panels * batches_ * p_.outer, kTasks);
@@ -107,13 +119,14 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
 
 template <class T>
 int64_t Panels<T>::shared_bytes() const {
+  if (!packs_shared()) return kCarverSlack;
   const int64_t seeds = p_.bias != 0 && !shares_a_ ? k_blocks_ * RoundUp(chunk_, micro_.nr) : 0;
   return batches_ * (SharedAt(chunk_, 0) + seeds) * static_cast<int64_t>(sizeof(T)) + kCarverSlack;
 }
 
 template <class T>
 int64_t Panels<T>::scratch_bytes() const {
-  const int64_t own = in_place_ ? 0 : OwnAt(per_task_, CeilDiv(kb_, micro_.group)), tile = micro_.mr * micro_.nr;
+  const int64_t own = packs_own() ? OwnAt(per_task_, CeilDiv(kb_, micro_.group)) : 0, tile = micro_.mr * micro_.nr;
   const int64_t sums = keeps_sums_ ? RoundUp(per_task_, micro_.nr) * RoundUp(chunk_, micro_.nr) : 0;
   const int64_t seeds = p_.bias != 0 ? RoundUp(per_task_, micro_.nr) : 0;
   return (own + tile + sums + seeds) * static_cast<int64_t>(sizeof(T)) +
@@ -123,7 +136,7 @@ int64_t Panels<T>::scratch_bytes() const {
 template <class T>
 std::string Panels<T>::ToString() const {
   const char *shared = shares_a_ ? "lhs" : "rhs", *own = shares_a_ ? "columns" : "rows";
-  std::string text = StrCat(shared, " packed for all, ", per_task_, " ", own, " a task");
+  std::string text = StrCat(packs_shared() ? StrCat(shared, " packed for all, ") : "", per_task_, " ", own, " a task");
   if (kb_ < p_.k) StrAppend(text, ", k by ", kb_);
   if (rounds() > 1) StrAppend(text, ", ", rounds(), " rounds");
   if (in_place_) text += ", lhs where it lies";
@@ -136,7 +149,7 @@ template <class T>
 typename Panels<T>::Memory Panels<T>::Carve(void* scratch) const {
   Carver carver(scratch);
   Memory memory;
-  memory.own = carver.Take<T>(in_place_ ? 0 : OwnAt(per_task_, CeilDiv(kb_, micro_.group)));
+  memory.own = carver.Take<T>(packs_own() ? OwnAt(per_task_, CeilDiv(kb_, micro_.group)) : 0);
   memory.tile = carver.Take<T>(micro_.mr * micro_.nr);
   memory.sums = carver.Take<T>(keeps_sums_ ? RoundUp(per_task_, micro_.nr) * RoundUp(chunk_, micro_.nr) : 0);
   memory.seeds = carver.Take<T>(p_.bias != 0 ? RoundUp(per_task_, micro_.nr) : 0);
@@ -274,7 +287,7 @@ void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, const 
   const auto [a_rows, a_stride] = in_place_ ? operands.RowsOfA(product) : std::pair<const T*, int64_t>();
   for (int64_t k0 = 0; k0 < p_.k; k0 += kb_) {
     const int64_t kc = std::min(kb_, p_.k - k0), units = CeilDiv(kc, group);
-    if (!in_place_)
+    if (packs_own())
       Pack(operands, !shares_a_, product, shares_a_ ? n0 : m0, shares_a_ ? cols : rows, k0, kc, memory.own,
            [&](int64_t v) { return OwnAt(v, units); });
     const T* seeds = shares_a_ ? memory.seeds : shared_seeds + k0 / kb_ * RoundUp(chunk_, nr);

@@ -3,7 +3,8 @@
 // One operand, the shared one, is packed into panels as a whole before anything is multiplied. The vectors of the other
 // one are dealt out: a task packs its own and multiplies them with every shared panel. So no element is packed twice,
 // however fine the tasks, and packing stays a few per cent of the work (in gemm.cc's blocks it is about a sixth). What
-// does not fit into kSharedBytes goes in rounds: parts of the shared operand, or of the batch.
+// does not fit into kSharedBytes goes in rounds: parts of the shared operand, or of the batch. Where A is read as it
+// lies and stays in the cache, it is the shared operand, and nothing is packed for all.
 //
 // The sum over k runs in the same order whatever the rounds and tasks: blocks of k depend on k alone.
 #pragma once
@@ -60,7 +61,7 @@ class Panels {
 
   Panels(const PanelProblem& problem, const MicroTable<T>& micro);
   int64_t rounds() const { return batch_rounds_ * chunks_; }
-  int64_t prepare_tasks() const { return batches_ * pieces_ * k_blocks_; }
+  int64_t prepare_tasks() const { return packs_shared() ? batches_ * pieces_ * k_blocks_ : 0; }
   int64_t num_tasks() const { return batches_ * p_.outer * blocks_; }
   int64_t shared_bytes() const;
   int64_t scratch_bytes() const;  // per thread, 64-byte aligned
@@ -89,6 +90,8 @@ class Panels {
     int64_t batch, batches, begin, end;
   };
   Round RoundOf(int64_t round) const;
+  bool packs_shared() const { return !(in_place_ && shares_a_); }
+  bool packs_own() const { return !in_place_ || shares_a_; }
   struct Memory {
     T* own;
     T* tile;

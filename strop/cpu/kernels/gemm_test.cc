@@ -258,6 +258,9 @@ TEST(Gemm, SharedPanels) {
   Check({1, 150, 64, 4602, BF16, BF16, BF16, false, false, false});
   Check({2, 165, 163, 158, BF16, BF16, F32, false, true, false});
   Check({1, 400, 70, 1030, BF16, BF16, BF16, false, false, true});
+  // With columns dealt out, none of them packed for all.
+  Check({2, 77, 530, 158, BF16, BF16, BF16, false, false, false});
+  Check({1, 29, 520, 4602, BF16, BF16, F32, false, true, false});
   Check({1, 20, 64, 9000, S8, S8, S32, false, true, false});
   Check({1, 64, 20, 9000, S8, S8, F32, true, false, false});
   Check({2, 14, 2200, 2100, F32, F32, F32, false, true, false});  // a batch is a round
@@ -265,6 +268,21 @@ TEST(Gemm, SharedPanels) {
 }
 
 // Strides with gaps in both directions: nothing is contiguous.
+// Packing takes longer on two cores than on one where they write what the other has read.
+TEST(Gemm, PairsOfBf16PackNothingForAll) {
+  GemmProblem p;
+  p.m = p.n = p.k = 512;
+  p.a = p.b = p.c = {ElementType::BF16, 512, 1};
+  for (const GemmIsa* isa : AllIsas()) {
+    if (isa->bf16.mr == 0) continue;
+    EXPECT_EQ((*Gemm::Create(p, *isa))->tiles(),
+              "bf16, 64 columns a task, lhs where it lies, 12x32 in registers, 2 products an instruction");
+    p.n = 256;  // too few columns for even tasks
+    EXPECT_NE((*Gemm::Create(p, *isa))->tiles().find("packed for all"), std::string::npos);
+    p.n = 512;
+  }
+}
+
 TEST(Gemm, NothingContiguous) {
   for (ElementType type : {ElementType::F32, ElementType::S8, ElementType::BF16}) {
     std::mt19937 rng(3);
