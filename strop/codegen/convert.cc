@@ -42,11 +42,21 @@ Val ScalarEmitter::Convert(const Val& x, ElementType type) {
     return Rounded(to_float(VectorBuilder::Like(exact ? b_.F32() : b_.F64(), x.re)), type);
   }
   if (from_float) {  // towards zero, saturating; NaN gives 0
-    const auto id = IsSigned(type) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
-    if (Bits(type) >= 32) return Real(ir.CreateIntrinsic(id, {to, x.re->getType()}, {x.re}), type);
+    const bool is_signed = IsSigned(type);
+    if (Bits(type) >= 32) {
+      // The highest integer may be no float: what reaches beyond it is replaced. (LLVM's saturating conversions take
+      // vectors apart.)
+      const V lowest = b_.F(is_signed ? -std::ldexp(1.0, Bits(type) - 1) : 0.0, x.re);
+      const V beyond = b_.F(std::ldexp(1.0, is_signed ? Bits(type) - 1 : Bits(type)), x.re);
+      V v = b_.Select(b_.FGt(x.re, lowest), x.re, lowest);
+      v = is_signed ? ir.CreateFPToSI(v, to) : ir.CreateFPToUI(v, to);
+      const int64_t highest = is_signed ? INT64_MAX >> (64 - Bits(type)) : -1;
+      v = b_.Select(ir.CreateFCmpOGE(x.re, beyond), b_.I(highest, v), v);
+      return Real(is_signed ? b_.Select(b_.IsNan(x.re), b_.Zero(v), v) : v, type);
+    }
     // Narrow targets: clamp while it is a float, then convert to 32 bits, which vectors can.
-    const double lowest = IsSigned(type) ? -std::ldexp(1.0, Bits(type) - 1) : 0.0;
-    const double highest = std::ldexp(1.0, IsSigned(type) ? Bits(type) - 1 : Bits(type)) - 1;
+    const double lowest = is_signed ? -std::ldexp(1.0, Bits(type) - 1) : 0.0;
+    const double highest = std::ldexp(1.0, is_signed ? Bits(type) - 1 : Bits(type)) - 1;
     V v = b_.Select(b_.IsNan(x.re), b_.Zero(x.re), x.re);
     v = b_.Select(b_.FLt(v, b_.F(lowest, v)), b_.F(lowest, v), v);
     v = b_.Select(b_.FGt(v, b_.F(highest, v)), b_.F(highest, v), v);

@@ -259,6 +259,22 @@ std::pair<LaneIndex, LaneIndex> IndexBuilder::DivMod(const LaneIndex& a, int64_t
       DivFacts(a, divisor, quotient, rest);
       return {quotient, rest};
     }
+    // The divisor ends inside a digit, which is divided instead: what is in front of it needs no division.
+    if (const int64_t size = first > 0 ? digits->sizes[first] : 0; size > 0 && behind > divisor) {
+      const int64_t after = behind / size, own = divisor / after;
+      if (divisor % after == 0 && size % own == 0) {
+        ArrayIndex parts = *digits;  // the digits that are noted move when others are
+        const auto [high, low] = DivMod(parts.digits[first], own, size);
+        parts.digits[first] = high;
+        parts.sizes[first] = size / own;
+        LaneIndex quotient = Combine(parts, 0, first + 1);
+        parts.digits[first] = low;
+        parts.sizes[first] = own;
+        LaneIndex rest = Combine(parts, first, parts.sizes.size() - first);
+        DivFacts(a, divisor, quotient, rest);
+        return {quotient, rest};
+      }
+    }
   }
   const bool narrow = bound <= int64_t{1} << 31;
   V d = narrow ? b_.I32(static_cast<int32_t>(divisor)) : b_.I64(divisor);
@@ -320,17 +336,18 @@ void IndexBuilder::Note(const LaneIndex& sum, const ArrayIndex& digits) {
 
 LaneIndex IndexBuilder::Combine(const ArrayIndex& index, size_t first, size_t count) {
   if (count == 0) return Constant(0);
-  LaneIndex sum;
-  int terms = 0;
+  SmallVector<LaneIndex, 4> parts;
   int64_t weight = 1;
   for (size_t i = first + count; i-- > first;) {
-    if (index.sizes[i] != 1) {
-      const LaneIndex term = Mul(index.digits[i], weight);
-      sum = terms > 0 ? Add(term, sum) : term;
-      ++terms;
-    }
+    if (index.sizes[i] != 1) parts.push_back(Mul(index.digits[i], weight));
     weight *= index.sizes[i];
   }
+  // What outer loops know is added there.
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const LaneIndex& a, const LaneIndex& b) { return a.level < b.level; });
+  LaneIndex sum;
+  const size_t terms = parts.size();
+  for (size_t i = 0; i < terms; ++i) sum = i > 0 ? Add(parts[i], sum) : parts[i];
   if (terms > 1 && !DigitsOf(sum)) {
     ArrayIndex digits;
     for (size_t i = first; i < first + count; ++i) {

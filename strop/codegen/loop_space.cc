@@ -57,6 +57,18 @@ void AddReducedCuts(const Instruction& reduce, const Cuts& operand_cuts, Cuts& c
   }
 }
 
+// Cuts of an operand of a concatenation, where they do not fall into the dimension that grows.
+void AddPartCuts(const Instruction& concatenate, const Shape& part, const Cuts& part_cuts, Cuts& cuts) {
+  const int64_t dimension = concatenate.dimensions()[0];
+  int64_t behind = 1;
+  for (int64_t d = dimension + 1; d < part.rank(); ++d) behind *= part.dim(d);
+  const int64_t from = part.dim(dimension) * behind, to = concatenate.shape().dim(dimension) * behind;
+  for (int64_t cut : part_cuts) {
+    if (cut < behind) cuts.insert(cut);
+    if (from > 0 && cut % from == 0) cuts.insert(cut / from * to);
+  }
+}
+
 Cuts CutsOf(const Instruction& i, const std::map<const Instruction*, Cuts>& known) {
   Cuts cuts;
   const auto of = [&](const Instruction* operand) -> const Cuts& {
@@ -101,6 +113,9 @@ Cuts CutsOf(const Instruction& i, const std::map<const Instruction*, Cuts>& know
       AddOperandCuts(groups, order, sizes, of(i.operand(0)), cuts);
       break;
     }
+    case Op::Concatenate:
+      for (int64_t k = 0; k < i.operand_count(); ++k) AddPartCuts(i, i.operand(k)->shape(), of(i.operand(k)), cuts);
+      break;
     default: break;
   }
   return cuts;
@@ -250,13 +265,31 @@ bool ReadsAtDistances(const KernelBody& body, int64_t last, bool* conditions) {
   });
 }
 
+// Is the last factor made of parts of one element each, which are computed rather than moved? In a period all lanes
+// would compute every part.
+bool StacksComputed(const KernelBody& body, const Int64Vector& sizes) {
+  const int64_t last = sizes.back();
+  const std::vector<const Instruction*> computed = body.Computed();
+  const auto stacks = [&](const Instruction* i) {
+    return i->op() == Op::Concatenate && i->operand_count() == last && i->dimensions()[0] == i->shape().rank() - 1 &&
+           i->shape().dim(i->dimensions()[0]) == last;
+  };
+  const auto stack = std::find_if(computed.begin(), computed.end(), stacks);
+  if (stack == computed.end() || sizes[sizes.size() - 2] < kMinInterleavedLanes) return false;
+  std::vector<const Instruction*> parts;
+  for (const Instruction* i : computed)
+    if (IsElementwise(i->op()) && i->shape().num_elements() == (*stack)->operand(0)->shape().num_elements())
+      parts.push_back(i);
+  return CodeOf(parts) >= 2 * last;
+}
+
 // As Interleave, of kernels where each lane can be read at its place: vectors along the last factor and the one before,
 // as many as bring the lanes back to where they were; or one a row where that is mostly full.
 void SetPeriod(const KernelBody& body, int vector_bytes, LoopSpace& space, Int64Vector& sizes) {
   constexpr int64_t kFewVectors = 3, kMostVectors = 7, kLeastLanes = 8, kLeastRows = 16;
   bool conditions = false;
   if (sizes.size() < 2 || space.lanes < kLeastLanes || sizes.back() >= space.lanes) return;
-  if (!ReadsAtDistances(body, sizes.back(), &conditions)) return;
+  if (!ReadsAtDistances(body, sizes.back(), &conditions) || StacksComputed(body, sizes)) return;
   const int64_t last = sizes.back(), period = std::lcm<int64_t>(last, space.lanes), vectors = period / space.lanes;
   const int64_t at_a_time = VectorsAtATime(body, vector_bytes);
   int64_t rows = 1;
