@@ -46,13 +46,15 @@ Val ScalarEmitter::Convert(const Val& x, ElementType type) {
     if (Bits(type) >= 32) {
       // The highest integer may be no float: what reaches beyond it is replaced. (LLVM's saturating conversions take
       // vectors apart.)
-      const V lowest = b_.F(is_signed ? -std::ldexp(1.0, Bits(type) - 1) : 0.0, x.re);
-      const V beyond = b_.F(std::ldexp(1.0, is_signed ? Bits(type) - 1 : Bits(type)), x.re);
-      V v = b_.Select(b_.FGt(x.re, lowest), x.re, lowest);
+      const bool half = x.re->getType()->getScalarType()->isHalfTy();  // which knows no 2^31
+      const V re = half ? ir.CreateFPExt(x.re, VectorBuilder::Like(b_.F32(), x.re)) : x.re;
+      const V lowest = b_.F(is_signed ? -std::ldexp(1.0, Bits(type) - 1) : 0.0, re);
+      const V beyond = b_.F(std::ldexp(1.0, is_signed ? Bits(type) - 1 : Bits(type)), re);
+      V v = b_.Select(b_.FGt(re, lowest), re, lowest);
       v = is_signed ? ir.CreateFPToSI(v, to) : ir.CreateFPToUI(v, to);
       const int64_t highest = is_signed ? INT64_MAX >> (64 - Bits(type)) : -1;
-      v = b_.Select(ir.CreateFCmpOGE(x.re, beyond), b_.I(highest, v), v);
-      return Real(is_signed ? b_.Select(b_.IsNan(x.re), b_.Zero(v), v) : v, type);
+      v = b_.Select(ir.CreateFCmpOGE(re, beyond), b_.I(highest, v), v);
+      return Real(is_signed ? b_.Select(b_.IsNan(re), b_.Zero(v), v) : v, type);
     }
     // Narrow targets: clamp while it is a float, then convert to 32 bits, which vectors can.
     const double lowest = is_signed ? -std::ldexp(1.0, Bits(type) - 1) : 0.0;
