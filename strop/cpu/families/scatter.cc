@@ -25,7 +25,8 @@ constexpr int64_t kMaxPieces = 16;                     // of a window: each walk
 constexpr int64_t kFetchedOperand = int64_t{1} << 20;  // bytes that the near caches do not hold
 constexpr int64_t kTargetsAhead = 16, kUpdatesAhead = 8;  // memory answers within that many
 
-constexpr int64_t kTurns = 4;  // an addition to memory takes about as long as so many that do not wait
+constexpr int64_t kTurns = 4;      // an addition to memory takes about as long as so many that do not wait
+constexpr int64_t kShortRow = 64;  // elements of a window
 constexpr int64_t kFewPlaces = 1024, kShortWindow = 256;  // bytes
 constexpr int64_t kLeastUpdates = 64;
 
@@ -279,10 +280,25 @@ Result<EmittedKernel> Emit(const KernelSpec& spec, KernelFrame& frame) {
       if (fetches)
         FetchAhead(uniform, frame, scatter, g, scopes.current(), u, window_begin, by_update ? g.window : piece);
       const Target target = EmitTarget(uniform, scatter, g, update);
+      const auto along = [&](int of, V begin, V end, bool whole) {
+        frame.AlongRow(of, begin, end, whole, of, [&](ElementalEmitter& e, const LaneIndex& at) {
+          EmitUpdate(e, results, scatter, g, target, update, at);
+        });
+      };
       const auto combine = [&]() -> std::vector<V> {
-        frame.AlongRow(
-            lanes, window_begin, window_end, g.window % lanes == 0, lanes,
-            [&](ElementalEmitter& e, const LaneIndex& at) { EmitUpdate(e, results, scatter, g, target, update, at); });
+        const bool all = by_update || emitted.num_tasks == 1;
+        if (!all || g.window % lanes == 0 || g.window > kShortRow) {
+          along(lanes, window_begin, window_end, g.window % lanes == 0);
+          return {};
+        }
+        // Vectors that are shorter and shorter rather than a mask: the next update of the same place waits for what
+        // this one stores, and what is stored under a mask goes by way of the cache.
+        int64_t at = 0;
+        for (int of = lanes; of > 0; of /= 2) {
+          const int64_t end = at + (g.window - at) / of * of;
+          if (end > at) along(of, b.I64(at), b.I64(end), true);
+          at = end;
+        }
         return {};
       };
       if (target.fits.value)
