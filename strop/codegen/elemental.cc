@@ -308,7 +308,7 @@ Val ElementalEmitter::Load(const ElementBuilder::Memory& memory, ElementType typ
   ArrayIndex first = digits ? *digits : index;
   if (const int64_t phase = PhaseOf(first, at); phase >= 0 && !mask_.value) {
     first.digits.back() = indices_.Constant(0);
-    const LaneIndex group = indices_.Linear(first);
+    const LaneIndex group = indices_.AffineIfEven(indices_.Linear(first));  // of a vector inside a period, too
     return elements_.Load(memory, type, group.base, at.stride, lanes(), nullptr, group.multiple, phase);
   }
   if (fetch_ahead_ && at.stride == 1)

@@ -14,15 +14,20 @@ using V = llvm::Value*;
 
 namespace {
 
-// Has the position a boundary between digits with `suffix` elements behind it?
-bool HasCut(const ArrayIndex& index, int64_t suffix) {
-  int64_t behind = 1;
-  for (size_t d = index.sizes.size(); d > 0 && behind < suffix; --d) behind *= index.sizes[d - 1];
-  return behind == suffix;
+// The most of `size` elements that a boundary between digits of the position has behind it, and that divide them.
+int64_t LargestCut(const ArrayIndex& index, int64_t size) {
+  int64_t behind = 1, cut = 1;
+  for (size_t d = index.sizes.size(); d > 0 && behind <= size; --d) {
+    if (behind > 0 && size % behind == 0) cut = behind;
+    behind *= index.sizes[d - 1];
+  }
+  return cut;
 }
 
-// Groups cut behind their first dimension where the position is: conditions on that dimension are then conditions on
-// one digit.
+bool HasCut(const ArrayIndex& index, int64_t suffix) { return LargestCut(index, suffix) == suffix; }
+
+// Groups cut behind the first of their dimensions where the position is: conditions on the dimension in front are then
+// conditions on one digit.
 std::vector<DimGroup> CutAsIn(const ArrayIndex& index, const Instruction& i) {
   const std::vector<DimGroup> groups = ResultGroups(i);
   std::vector<DimGroup> cut;
@@ -31,10 +36,15 @@ std::vector<DimGroup> CutAsIn(const ArrayIndex& index, const Instruction& i) {
     DimGroup first = groups[g];
     const int64_t behind = suffix;
     suffix *= first.size;
-    if (first.inner > 1 && first.inner < first.size && HasCut(index, behind * first.inner)) {
-      cut.push_back(
-          DimGroup{first.first + 1, first.last, first.inner, first.inner / i.shape().dim(first.first + 1), -1});
-      first = DimGroup{first.first, first.first + 1, first.size / first.inner, 1, -1};
+    int64_t inner = first.inner < first.size ? first.inner : 1;
+    for (int64_t d = first.first + 1; d < first.last && inner > 1; ++d) {
+      const int64_t next = inner / i.shape().dim(d);
+      if (HasCut(index, behind * inner)) {
+        cut.push_back(DimGroup{d, first.last, inner, next, -1});
+        first = DimGroup{first.first, d, first.size / inner, first.inner / inner, -1};
+        break;
+      }
+      inner = next;
     }
     cut.push_back(first);
   }
@@ -136,8 +146,8 @@ Vals ElementalEmitter::Concatenate(const Instruction& i, const ArrayIndex& index
   int64_t outer = 1, inner = 1;
   for (int64_t d = 0; d < i.shape().rank(); ++d)
     if (d != dimension) (d < dimension ? outer : inner) *= i.shape().dim(d);
-  // The dimension by itself if the position has it so, else together with what is behind it.
-  const int64_t behind = HasCut(index, inner) ? inner : 1;
+  // The dimension by itself if the position has it so, else together with what is behind it, up to a boundary.
+  const int64_t behind = inner > 0 ? LargestCut(index, inner) : 1;
   inner /= behind;
   std::vector<int64_t> offsets{0};
   for (int64_t k = 0; k < i.operand_count(); ++k)
