@@ -138,6 +138,7 @@ constexpr const char* kIndependent = "strop_independent_trips";
 }
 
 void MarkIndependentTrips(Instruction* loop, int64_t trips) {
+  RecordTripCount(loop, trips);
   loop->set_frontend_attribute(kIndependent, StrCat(trips));
 }
 

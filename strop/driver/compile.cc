@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "strop/analysis/trip_count.h"
 #include "strop/base/host_limits.h"
 #include "strop/base/log.h"
 #include "strop/driver/bind.h"
@@ -48,6 +49,13 @@ Status RefuseUnbounded(const Module& module) {
   return OkStatus();
 }
 
+// What a program that comes in says of its loops is not to be trusted.
+void ForgetIndependentTrips(Module& module) {
+  for (Computation* computation : module.computations())
+    for (Instruction* i : computation->instructions())
+      if (i->op() == Op::While) ForgetIndependentTrips(i);
+}
+
 Result<Plan> PlanFor(Module& module, const TargetInfo& target, const CompileSettings& options,
                      Explanation& explanation) {
   if (options.memory_limit.empty()) return BuildPlan(module, target, options.explain);
@@ -75,6 +83,8 @@ Result<std::shared_ptr<const CompiledProgram>> RunPhases(std::unique_ptr<Module>
   STROP_TRY(dump.Module("imported", *module));
   STROP_TRY(xla_dump.BeforeOptimizations(*module));
   STROP_ASSIGN(program->snapshots, xla_dump.MakeSnapshots(*module, backend.name()));
+
+  ForgetIndependentTrips(*module);
 
   // ---- optimise: the same program, in fewer and simpler instructions
   PassOptions pass_options;

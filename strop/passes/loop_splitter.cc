@@ -687,12 +687,14 @@ struct LoopSplitter final : Pass {
     int64_t cut = 0;
     const std::vector<int32_t> callers = CallerCounts(module);
     std::vector<Instruction*> loops;
+    std::unordered_set<const Computation*> parts;  // bodies of loops that were made by this pass
+    for (const Computation* c : module.computations())
+      for (const Instruction* i : c->instructions())
+        if (i->op() == Op::While && IndependentTrips(*i) > 0) parts.insert(i->body());
     for (Computation* c : module.PostOrder()) {
-      for (Instruction* i : c->instructions()) {
-        if (i->op() != Op::While) continue;
-        ForgetIndependentTrips(i);  // what a program says of itself is not to be trusted
-        if (IsFit(*i, callers, context)) loops.push_back(i);
-      }
+      if (parts.contains(c)) continue;
+      for (Instruction* i : c->instructions())
+        if (i->op() == Op::While && !parts.contains(i->body()) && IsFit(*i, callers, context)) loops.push_back(i);
     }
     for (Instruction* loop : loops) {
       const std::optional<Counter> counter = FindCounter(*loop);
