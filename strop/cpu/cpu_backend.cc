@@ -58,7 +58,7 @@ void CpuBackend::AddPasses(Phase phase, PassPipeline& pipeline) const {
   pipeline.Add(PassId::SmallProducts);
   pipeline.Add(PassId::Simplify);
   pipeline.Add(PassId::Cse);
-  pipeline.Add(PassId::ReducedProducts);  // its sums of pairs would be products again by the algebra
+  pipeline.Add(PassId::ReducedProducts);          // its sums of pairs would be products again by the algebra
   pipeline.Add(PassId::LoopInvariantCodeMotion);  // of what is transposed for them
   pipeline.Add(PassId::Contraction);              // last: it asks who uses a product
   pipeline.Add(PassId::ReductionSplitter);        // of what the algebra would put together again
