@@ -64,7 +64,7 @@ bool IsKnown(const Instruction& i) {
     case Op::Transpose:
     case Op::Reduce: return true;
     case Op::Dot: return i.operand_count() == 2 && !IsComplex(i.shape().type());
-    default: return IsElementwise(i.op()) && !IsComplex(i.shape().type()) && Bits(i.shape().type()) >= 1;
+    default: return IsElementwise(i.op()) && !IsComplex(i.shape().type());
   }
 }
 
@@ -191,6 +191,7 @@ class LoopCutter {
   bool Place(Instruction* i, int64_t d) {
     if (const auto known = place_.find(i); known != place_.end())
       return known->second == d || No("%", i->name(), " would have it in two places");
+    if (sums_.contains(i)) return No("%", i->name(), " would sum over it and have it");
     if (!CanPlace(*i, d)) return No("%", i->name(), " (", Name(i->op()), ") does not keep its members apart");
     place_.emplace(i, d);
     found_.push_back(i);
@@ -269,6 +270,7 @@ class LoopCutter {
   // reads: the parts' sums are added up behind the loop.
   bool AddSum(Instruction* sum) {
     if (!sums_.insert(sum).second) return true;
+    if (Has(sum)) return No("%", sum->name(), " would sum over it and have it");
     const auto mixes = [&] { return No("%", sum->name(), " (", Name(sum->op()), ") mixes its members"); };
     if (sum->op() == Op::Dot || sum->op() == Op::Reduce)
       for (int64_t k = 0; k < sum->operand_count(); ++k)
@@ -496,8 +498,7 @@ class LoopCutter {
       use.user->ReplaceAllUsesWith(value);
     }
     for (const Use& use : uses) loop_->parent()->Remove(use.user);
-    Computation* parent = loop_->parent();
-    parent->Remove(loop_);
+    loop_->parent()->Remove(loop_);
   }
 
   Computation* Adder(ElementType type) const {
@@ -580,19 +581,16 @@ class LoopCutter {
     Computation* c = loop_->module()->AddComputation(body_->name());
     Builder b(c);
     std::unordered_map<const Instruction*, Instruction*> made;
-    Instruction* at = nullptr;
+    Instruction* parameter = made[body_->parameter(0)] = c->AddParameter(0, state);
+    Instruction* at = b.GetTupleElement(parameter, state.tuple_size() - 1);
     for (const Instruction* i : body_->PostOrder()) {
-      if (i == next_) continue;
+      if (i == next_ || i->IsParameter()) continue;
       made[i] = Has(i)              ? Part(b, *i, made, at)
                 : sums_.contains(i) ? PartOfSum(b, *i, made, at)
                                     : Clone(*c, *i, state, made);
-      if (i->IsParameter()) at = b.GetTupleElement(made[i], state.tuple_size() - 1);
     }
     std::vector<Instruction*> next;
-    for (int64_t k = 0; k < next_->operand_count(); ++k) {
-      Instruction* value = made.at(next_->operand(k));
-      next.push_back(value);
-    }
+    for (int64_t k = 0; k < next_->operand_count(); ++k) next.push_back(made.at(next_->operand(k)));
     next.push_back(at);
     Instruction* root = b.Tuple(next);
     root->CopyExtrasFrom(*next_);
