@@ -40,11 +40,6 @@ bool IsPlain(const Instruction& i) {
          i.control_successors().empty() && !i.sharding();
 }
 
-bool ReadsElementsOnly(const Instruction& tuple) {
-  return !tuple.IsRoot() && std::all_of(tuple.uses().begin(), tuple.uses().end(),
-                                        [](const Use& u) { return u.user->op() == Op::GetTupleElement; });
-}
-
 // The batch's dimension in the operands, if that of the result is `d`, and a product is one of small matrices.
 std::optional<Dims> BatchOf(const Instruction& i, int64_t d) {
   std::optional<Dims> dims = BatchDimsOfOperands(i, d);
@@ -356,15 +351,8 @@ class Turner {
   std::vector<std::pair<std::pair<Instruction*, int64_t>, Instruction*>> moved_;  // transposes
 };
 
-// Is everything about the loop's state explicit, and the loop's alone?
 bool IsFit(const Instruction& loop, const std::vector<int32_t>& callers) {
-  if (!loop.control_predecessors().empty() || !loop.control_successors().empty() || loop.sharding()) return false;
-  for (const Computation* c : {loop.condition(), loop.body()})
-    if (callers[static_cast<size_t>(c->id())] != 1 || !c->parameter(0)->shape().IsTuple() ||
-        !ReadsElementsOnly(*c->parameter(0)))
-      return false;
-  if (loop.operand(0)->op() != Op::Tuple || loop.body()->root()->op() != Op::Tuple || !ReadsElementsOnly(loop))
-    return false;
+  if (!HasExplicitState(loop, callers)) return false;
   const std::optional<Counter> counter = FindCounter(loop);
   return !counter || counter->trips >= kFewestTrips;
 }

@@ -1,5 +1,6 @@
 #include "strop/passes/inline.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "strop/passes/layouts_of_uses.h"
@@ -80,6 +81,22 @@ std::vector<int32_t> CallerCounts(const Module& module) {
   for (const Computation* c : module.computations())
     for (const Instruction* i : c->instructions()) CountCallers(*i, counts);
   return counts;
+}
+
+namespace {
+bool ReadsElementsOnly(const Instruction& tuple) {
+  return !tuple.IsRoot() && std::all_of(tuple.uses().begin(), tuple.uses().end(),
+                                        [](const Use& u) { return u.user->op() == Op::GetTupleElement; });
+}
+}  // namespace
+
+bool HasExplicitState(const Instruction& loop, const std::vector<int32_t>& callers) {
+  if (!loop.control_predecessors().empty() || !loop.control_successors().empty() || loop.sharding()) return false;
+  for (const Computation* c : {loop.condition(), loop.body()})
+    if (callers[static_cast<size_t>(c->id())] != 1 || !c->parameter(0)->shape().IsTuple() ||
+        !ReadsElementsOnly(*c->parameter(0)))
+      return false;
+  return loop.operand(0)->op() == Op::Tuple && loop.body()->root()->op() == Op::Tuple && ReadsElementsOnly(loop);
 }
 
 void OwnCallee(Instruction* caller, int64_t k, std::vector<int32_t>& callers, Effects& effects) {

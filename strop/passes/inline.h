@@ -18,6 +18,11 @@ void InlineInPlaceOf(Instruction* caller, const Computation& callee, std::span<I
 // How many instructions call each computation, by Computation::id().
 std::vector<int32_t> CallerCounts(const Module& module);
 
+// Is everything about a while loop's state explicit, and the loop's alone? It begins and goes on as a tuple of which
+// only elements are read, its computations have no other caller (`callers` as from CallerCounts), and nothing else
+// holds it: control edges, a sharding.
+bool HasExplicitState(const Instruction& loop, const std::vector<int32_t>& callers);
+
 // Makes `caller` the only one that calls its k-th callee, by a copy if need be, so that the callee can be changed.
 // Callees of the callee are shared with the copy; `callers` is kept up to date.
 void OwnCallee(Instruction* caller, int64_t k, std::vector<int32_t>& callers, Effects& effects);

@@ -68,11 +68,6 @@ bool IsKnown(const Instruction& i) {
   }
 }
 
-bool ReadsElementsOnly(const Instruction& tuple) {
-  return !tuple.IsRoot() && std::all_of(tuple.uses().begin(), tuple.uses().end(),
-                                        [](const Use& u) { return u.user->op() == Op::GetTupleElement; });
-}
-
 // The factor that is all of dimension `d`, if its members are kept apart; -1: none.
 int FactorAt(const spmd::Rule& rule, const spmd::TensorFactors& dims, int64_t d) {
   if (d >= static_cast<int64_t>(dims.size()) || dims[static_cast<size_t>(d)].size() != 1) return -1;
@@ -664,20 +659,18 @@ class LoopCutter {
   std::vector<bool> summed_;                     // by element of the state: sums are added to it
 };
 
-// Is everything about the loop's state explicit, the loop's alone, and such that a region can compute it?
+// Can a region compute all of the loop, and is its state the loop's alone?
 bool IsFit(const Instruction& loop, const std::vector<int32_t>& callers, PassContext& context) {
-  if (!loop.control_predecessors().empty() || !loop.control_successors().empty() || loop.sharding()) return false;
+  if (!HasExplicitState(loop, callers)) return false;
   for (const Computation* c : {loop.condition(), loop.body()}) {
-    if (callers[static_cast<size_t>(c->id())] != 1 || !c->parameter(0)->shape().IsTuple() ||
-        !ReadsElementsOnly(*c->parameter(0)) || c->instruction_count() > kMostInstructions)
-      return false;
+    if (c->instruction_count() > kMostInstructions) return false;
     for (const Instruction* i : c->instructions()) {
       if (IsKnown(*i)) continue;
       context.Decide(loop, "not cut: %", i->name(), " (", Name(i->op()), ") may not be code of a region");
       return false;
     }
   }
-  return loop.operand(0)->op() == Op::Tuple && loop.body()->root()->op() == Op::Tuple && ReadsElementsOnly(loop);
+  return true;
 }
 
 struct LoopSplitter final : Pass {
