@@ -100,11 +100,11 @@ Result<Launched> LaunchOn(const PJRT_LoadedExecutable& executable, const Target&
   launch.actual_sizes = executable.client->options.synchronous;
   // Interpreted steps read the module, which may be given up before the run ends: all of the program is kept until
   // then.
-  const std::shared_ptr<const Executable> kept(program.compiled, program.compiled->executable.get());
+  std::shared_ptr<const Executable> kept(program.compiled, program.compiled->executable.get());
   // Programs on several devices wait for each other, so that none can be waited for here.
-  if (!program.compiled->snapshots || collectives) return Launch(kept, launch);
+  if (!program.compiled->snapshots || collectives) return Launch(std::move(kept), std::move(launch));
   const Result<std::vector<Literal>> given = ReadBuffers(launch.inputs);
-  STROP_ASSIGN(Launched launched, Launch(kept, launch));
+  STROP_ASSIGN(Launched launched, Launch(std::move(kept), std::move(launch)));
   WriteSnapshot(program, given, {launched.outputs.data(), launched.outputs.size()});
   return launched;
 }

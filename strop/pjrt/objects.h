@@ -8,6 +8,7 @@
 
 #include "strop/backend/backend.h"
 #include "strop/base/options.h"
+#include "strop/base/recycled.h"
 #include "strop/pjrt/c_api.h"
 #include "strop/pjrt/named_values.h"
 #include "strop/pjrt/separate_launches.h"
@@ -95,7 +96,7 @@ struct PJRT_Client {
   bool Owns(const PJRT_Memory* memory) const;
 };
 
-struct PJRT_Buffer {
+struct PJRT_Buffer final : strop::Recycled<PJRT_Buffer> {
   std::shared_ptr<strop::DeviceSet> device_set;  // first in, last out: owns the allocator of `buffer`
   strop::Buffer buffer;
   PJRT_Memory* memory = nullptr;

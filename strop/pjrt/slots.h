@@ -96,7 +96,8 @@ PJRT_Error* Entry(Args* args) noexcept {
       if (!FirstHandle(*args)) [[unlikely]]
         return MakeError(NullHandle(kSlot.text));
     }
-    return MakeError(kFunction(*args));
+    const Status status = kFunction(*args);
+    return status.ok() ? nullptr : MakeError(status);
   } catch (const std::bad_alloc&) {
     return MakeError(ResourceExhausted(kSlot.text, ": out of memory"));
   } catch (const std::exception& e) {

@@ -1,4 +1,6 @@
 // Element types, shapes and create options, from C and back.
+#include <array>
+
 #include "strop/base/log.h"
 #include "strop/pjrt/objects.h"
 
@@ -81,9 +83,12 @@ Result<ElementType> ElementTypeFrom(PJRT_Buffer_Type type) {
 }
 
 PJRT_Buffer_Type BufferTypeOf(ElementType type) {
-  for (const TypePair& pair : kTypes)
-    if (pair.type == type) return pair.pjrt;
-  return PJRT_Buffer_Type_INVALID;
+  static constexpr auto kOfElement = [] {
+    std::array<PJRT_Buffer_Type, kNumElementTypes> types{};  // PJRT_Buffer_Type_INVALID is 0
+    for (const TypePair& pair : kTypes) types[static_cast<size_t>(pair.type)] = pair.pjrt;
+    return types;
+  }();
+  return kOfElement[static_cast<size_t>(type)];
 }
 
 Result<Shape> ShapeFrom(PJRT_Buffer_Type type, const int64_t* dims, size_t num_dims) {

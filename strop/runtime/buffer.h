@@ -8,6 +8,7 @@
 #include <functional>
 #include <vector>
 
+#include "strop/base/recycled.h"
 #include "strop/base/ref.h"
 #include "strop/base/spin_lock.h"
 #include "strop/base/status.h"
@@ -21,7 +22,7 @@ enum class MemoryKind : uint8_t { kDevice = 0, kPinnedHost = 1, kUnpinnedHost = 
 inline constexpr int kNumMemoryKinds = 3;
 std::string_view Name(MemoryKind kind);  // "device", "pinned_host", "unpinned_host"
 
-class Storage : public RefCounted<Storage> {
+class Storage final : public RefCounted<Storage>, public Recycled<Storage> {
  public:
   // From the allocator, which must outlive the storage.
   static Result<Ref<Storage>> Allocate(Allocator& allocator, int64_t bytes);

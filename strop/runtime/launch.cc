@@ -98,9 +98,9 @@ class EarlyEvents final : public EarlyResultsObserver {
 // One execution: holds everything that it needs until it has ended.
 class Execution {
  public:
-  Execution(std::shared_ptr<const Executable> executable, const LaunchArgs& args)
+  Execution(std::shared_ptr<const Executable> executable, LaunchArgs args)
       : executable_(std::move(executable)),
-        args_(args),
+        args_(std::move(args)),
         inputs_(executable_->spec().parameters.size()),
         outputs_(executable_->spec().outputs.size()) {}
 
@@ -122,6 +122,7 @@ class Execution {
   // Of the memory that was asked for the results.
   int64_t output_bytes() const { return output_bytes_; }
   LaunchHabit& habit() const { return executable_->launch_habit(); }
+  const LaunchArgs& args() const { return args_; }
 
   // From here on early results have events of their own.
   void TellOfEarlyResults() {
@@ -346,10 +347,11 @@ class Execution {
   bool dynamic_ = false;
 };
 
-Launched LaunchAsync(Execution prepared, const LaunchArgs& args) {
+Launched LaunchAsync(Execution prepared) {
   EventRef done = Make<Event>();
   // Shared because std::function wants copyable closures.
   std::shared_ptr<Execution> execution = std::make_shared<Execution>(std::move(prepared));
+  const LaunchArgs& args = execution->args();
   execution->TellOfEarlyResults();
   Launched launched{execution->MakeOutputs(done), done};
   execution->RegisterUses(done);
@@ -387,13 +389,14 @@ Launched Failed(const Execution& execution, Status status) {
   return {execution.MakeErrors(status), std::move(done)};
 }
 
-Result<Launched> Start(std::shared_ptr<const Executable> executable, const LaunchArgs& args) {
+Result<Launched> Start(std::shared_ptr<const Executable> executable, LaunchArgs&& given) {
   // Users who ask for one thread get one: nothing runs elsewhere unless it has to wait for others.
-  const bool always = executable->spec().run_inline || args.devices->pool().num_threads() == 1;
-  const bool alone = !args.assignment || args.assignment->devices.size() == 1;  // others would start only afterwards
+  const bool always = executable->spec().run_inline || given.devices->pool().num_threads() == 1;
+  const bool alone = !given.assignment || given.assignment->devices.size() == 1;  // others would start only afterwards
   LaunchHabit& habit = executable->launch_habit();
   const bool on_this_thread = !executable->may_block() && (always || (alone && habit.TakeInline()));
-  Execution execution(std::move(executable), args);
+  Execution execution(std::move(executable), std::move(given));
+  const LaunchArgs& args = execution.args();
   STROP_TRY(execution.Prepare());
   if (!execution.poison().ok()) {
     if (args.collectives) args.collectives->Abort(execution.poison());
@@ -404,7 +407,7 @@ Result<Launched> Start(std::shared_ptr<const Executable> executable, const Launc
     // Whoever waits for this one at once waits for what it needs as well.
     if (on_this_thread)
       for (const EventRef& dependency : execution.dependencies()) dependency->NoteAwaited();
-    return LaunchAsync(std::move(execution), args);
+    return LaunchAsync(std::move(execution));
   }
   if (!ready) {
     Status status = Event::WhenAll(execution.dependencies())->Await();
@@ -420,11 +423,12 @@ Result<Launched> Start(std::shared_ptr<const Executable> executable, const Launc
 
 }  // namespace
 
-Result<Launched> Launch(std::shared_ptr<const Executable> executable, const LaunchArgs& args) {
+Result<Launched> Launch(std::shared_ptr<const Executable> executable, LaunchArgs args) {
   if (!executable || !args.devices || !args.device) return InvalidArgument("launch without an executable or a device");
-  Result<Launched> launched = Start(std::move(executable), args);
+  const std::shared_ptr<Collectives> collectives = args.collectives;
+  Result<Launched> launched = Start(std::move(executable), std::move(args));
   // The other devices of this execution would wait for ever.
-  if (!launched.ok() && args.collectives) args.collectives->Abort(launched.status());
+  if (!launched.ok() && collectives) collectives->Abort(launched.status());
   return launched;
 }
 

@@ -41,6 +41,6 @@ struct Launched {
   EventRef done;  // after the last output is defined; never null
 };
 
-Result<Launched> Launch(std::shared_ptr<const Executable> executable, const LaunchArgs& args);
+Result<Launched> Launch(std::shared_ptr<const Executable> executable, LaunchArgs args);
 
 }  // namespace strop
