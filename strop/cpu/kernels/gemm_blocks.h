@@ -103,6 +103,51 @@ void PackStrided(const MicroTable<T>& micro, ElementType type, const uint8_t* da
     }
 }
 
+// Products of bf16 pairs flush subnormal numbers, of the operands, the products and the sums. There are none if the
+// least exponents of both operands together are large enough: each element of A is a multiple of 2^(a - 134), where a
+// is its exponent field, and so is B's; every product and sum is a multiple of 2^(a + b - 268), and so zero or at least
+// 2^-126 if a + b >= 142.
+inline bool NoSubnormals(int a, int b) { return a >= 1 && b >= 1 && a + b >= 142; }
+
+// Looks for the least exponent field of a matrix of bf16, piece by piece: a piece is some of its longer, contiguous
+// lines.
+struct ExponentScan {
+  using LeastExponent = int (*)(int64_t n, const uint16_t* codes);  // GemmIsa::least_exponent
+
+  ExponentScan(const StridedMatrix& m, int64_t rows, int64_t cols) {
+    const bool by_rows = m.col_stride == 1 || m.row_stride != 1;
+    lines = by_rows ? rows : cols;
+    length = by_rows ? cols : rows;
+    line_stride = by_rows ? m.row_stride : m.col_stride;
+    stride = by_rows ? m.col_stride : m.row_stride;
+    lines_a_piece = std::max<int64_t>(kPiece / length, 1);
+    pieces = CeilDiv(lines, lines_a_piece);
+  }
+  // Of the matrix that begins at `codes`.
+  int LeastOfPiece(LeastExponent least_exponent, const uint16_t* codes, int64_t piece) const {
+    const int64_t first = piece * lines_a_piece, end = std::min(first + lines_a_piece, lines);
+    int least = 255;
+    for (int64_t line = first; line < end; ++line) {
+      const uint16_t* at = codes + line * line_stride;
+      if (stride == 1) {
+        least = std::min(least, least_exponent(length, at));
+      } else {
+        for (int64_t i = 0; i < length; ++i) least = std::min(least, least_exponent(1, at + i * stride));
+      }
+    }
+    return least;
+  }
+  int Least(LeastExponent least_exponent, const uint16_t* codes) const {
+    int least = 255;
+    for (int64_t piece = 0; piece < pieces; ++piece)
+      least = std::min(least, LeastOfPiece(least_exponent, codes, piece));
+    return least;
+  }
+
+  static constexpr int64_t kPiece = 1 << 16;  // elements
+  int64_t lines, length, line_stride, stride, lines_a_piece, pieces;
+};
+
 // The product by way of panels that all tasks share (gemm_panels.h); null if that does not pay. No dimension is zero.
 template <class T>
 std::shared_ptr<const Gemm> MakePanelGemm(const GemmProblem& problem, const GemmIsa& isa);

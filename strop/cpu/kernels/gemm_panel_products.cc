@@ -1,7 +1,6 @@
 // Strided matrices multiplied by way of shared panels (gemm_panels.h), with the instruction that suits their types:
 // four bytes at once where A is s8 or u8 and B is s8, pairs of bf16 where no subnormal number can come of it.
 #include <algorithm>
-#include <climits>
 
 #include "strop/cpu/kernels/gemm_blocks.h"
 #include "strop/cpu/kernels/gemm_panels.h"
@@ -106,11 +105,8 @@ class PanelGemm final : public Gemm {
   Panels<T> panels_;
 };
 
-// Products of bf16 pairs flush subnormal numbers, of the operands, the products and the sums. There are none if the
-// least exponents of both operands together are large enough: each element of A is a multiple of 2^(a - 134), where a
-// is its exponent field, and so is B's; every product and sum is a multiple of 2^(a + b - 268), and so zero or at least
-// 2^-126 if a + b >= 142. The first round finds the exponents while it packs. Where they are too small, tasks multiply
-// in f32 instead.
+// The first round finds the exponents (NoSubnormals) while it packs. Where they are too small, tasks multiply in f32
+// instead.
 class Bf16Gemm final : public Gemm {
  public:
   Bf16Gemm(const GemmProblem& p, const GemmIsa& isa)
@@ -143,48 +139,23 @@ class Bf16Gemm final : public Gemm {
     const int64_t of_a = p_.batch * scan_a_.pieces;
     const int a = *std::min_element(exponents, exponents + of_a);
     const int b = *std::min_element(exponents + of_a, exponents + scans_);
-    if (a >= 1 && b >= 1 && a + b >= 142)
+    if (NoSubnormals(a, b))
       panels_.Run(Operands<float>(p_, isa_.bf16, call), call.round, begin, end, Panel(call), scratch);
     else
       for (; begin < end; ++begin) RunInF32(call, panels_.PartOf(call.round, begin), scratch);
   }
 
  private:
-  // How the elements of a matrix are looked through: a piece is some of its longer, contiguous lines.
-  struct Scanned {
-    static constexpr int64_t kPiece = 1 << 16;  // elements
-    Scanned(const StridedMatrix& m, int64_t rows, int64_t cols) {
-      const bool by_rows = m.col_stride == 1 || m.row_stride != 1;
-      lines = by_rows ? rows : cols;
-      length = by_rows ? cols : rows;
-      line_stride = by_rows ? m.row_stride : m.col_stride;
-      stride = by_rows ? m.col_stride : m.row_stride;
-      lines_a_piece = std::max<int64_t>(kPiece / length, 1);
-      pieces = CeilDiv(lines, lines_a_piece);
-    }
-    int64_t lines, length, line_stride, stride, lines_a_piece, pieces;
-  };
-
   int64_t ExponentBytes() const { return RoundUp(scans_ * static_cast<int64_t>(sizeof(int)), 64); }
   void* Panel(const GemmCall& call) const { return static_cast<uint8_t*>(call.shared) + ExponentBytes(); }
 
   int Scan(const GemmCall& call, int64_t task) const {
     const bool of_b = task >= p_.batch * scan_a_.pieces;
     if (of_b) task -= p_.batch * scan_a_.pieces;
-    const Scanned& s = of_b ? scan_b_ : scan_a_;
+    const ExponentScan& s = of_b ? scan_b_ : scan_a_;
     const uint16_t* codes =
         static_cast<const uint16_t*>(of_b ? call.b : call.a) + p_.Offset(of_b ? p_.b : p_.a, task / s.pieces);
-    const int64_t first = task % s.pieces * s.lines_a_piece, end = std::min(first + s.lines_a_piece, s.lines);
-    int least = INT_MAX;
-    for (int64_t line = first; line < end; ++line) {
-      const uint16_t* at = codes + line * s.line_stride;
-      if (s.stride == 1) {
-        least = std::min(least, isa_.least_exponent(s.length, at));
-      } else {
-        for (int64_t i = 0; i < s.length; ++i) least = std::min(least, isa_.least_exponent(1, at + i * s.stride));
-      }
-    }
-    return least;
+    return s.LeastOfPiece(isa_.least_exponent, codes, task % s.pieces);
   }
 
   void RunInF32(const GemmCall& call, const Panels<float>::Part& part, void* scratch) const {
@@ -205,7 +176,7 @@ class Bf16Gemm final : public Gemm {
   GemmProblem p_;
   const GemmIsa& isa_;
   Panels<float> panels_;
-  Scanned scan_a_, scan_b_;
+  ExponentScan scan_a_, scan_b_;
   int64_t scans_ = 0;  // the first tasks of Prepare
   BlockShape block_;   // of f32
 };

@@ -9,52 +9,55 @@ namespace {
 
 constexpr int64_t kBlockBytes = 1024;  // along k, of a column of B: a panel of it stays in the first-level cache
 
+// Panels hold units of T (gemm_micro.h): elements, or pairs of bf16.
 template <class T>
 class RealRowGemm final : public RowGemm {
  public:
-  RealRowGemm(const GemmProblem& p, int64_t rows, const GemmIsa& isa)
-      : p_(p), rows_(rows), micro_(MicroOf<T>(isa, p.a.type, p.b.type)) {
+  RealRowGemm(const GemmProblem& p, int64_t rows, const MicroTable<T>& micro)
+      : p_(p), rows_(rows), micro_(micro), units_(CeilDiv(p.k, micro.group)) {
     const int64_t mr = micro_.mr, nr = micro_.nr;
-    kb_ = std::min<int64_t>(p.k, kBlockBytes / static_cast<int64_t>(sizeof(T)));
+    kb_ = std::min<int64_t>(units_, kBlockBytes / static_cast<int64_t>(sizeof(T)));
     cols_ = RoundUp(p.n, nr);
     panels_ = CeilDiv(rows, mr);
-    reads_a_ = micro_.indirect[0] != nullptr && p.a.type == ElementTypeOf<T>() && p.a.col_stride == 1;
+    const ElementType unit = micro_.group == 1 ? ElementTypeOf<T>() : ElementType::BF16;
+    reads_a_ = micro_.indirect[0] && p.a.type == unit && p.a.col_stride == 1 && p.k % micro_.group == 0;
     // Dense rows of whole panels.
-    reads_b_ = p.b.type == ElementTypeOf<T>() && p.b.col_stride == 1 && p.b.row_stride < 2 * p.n && p.n % nr == 0;
+    reads_b_ =
+        micro_.group == 1 && p.b.type == unit && p.b.col_stride == 1 && p.b.row_stride < 2 * p.n && p.n % nr == 0;
     direct_ = HoldsSums<T>(p.c.type) && p.c.col_stride == 1;
     const int64_t bytes = sizeof(T);
-    if (!reads_b_) packed_bytes_ = cols_ * p.k * bytes + kCarverSlack;
+    if (!reads_b_) packed_bytes_ = cols_ * units_ * bytes + kCarverSlack;
     scratch_bytes_ = (reads_a_ ? 0 : rows * kb_ * bytes) + mr * nr * bytes + (KeepsSums() ? rows * cols_ * bytes : 0) +
                      3 * kCarverSlack;
     tiles_ = StrCat(rows, "x", p.n, reads_b_ ? " by rhs where it lies" : " by packed rhs", ", ", CeilDiv(rows, panels_),
-                    "x", nr, " in registers");
+                    "x", nr, " in registers", micro_.group == 1 ? "" : ", 2 products an instruction");
   }
 
   void Pack(const void* b, void* packed) const override {
-    T* to = Carver(packed).Take<T>(cols_ * p_.k);
+    T* to = Carver(packed).Take<T>(cols_ * units_);
     // As memory lies: rows of B are read whole where its columns are neighbours.
     const int64_t piece = p_.b.col_stride == 1 ? kStrip : kb_;
-    for (int64_t k0 = 0; k0 < p_.k; k0 += kb_) {
-      const int64_t kc = std::min(kb_, p_.k - k0);
-      for (int64_t p = 0; p < kc; p += piece)
+    for (int64_t k0 = 0; k0 < units_; k0 += kb_) {
+      const int64_t kc = std::min(kb_, units_ - k0);
+      for (int64_t u = 0; u < kc; u += piece)
         for (int64_t j = 0; j < p_.n; j += micro_.nr)
           PackStrided<T>(micro_, p_.b.type, static_cast<const uint8_t*>(b),
-                         j * p_.b.col_stride + (k0 + p) * p_.b.row_stride, p_.b.col_stride, p_.b.row_stride,
-                         std::min<int64_t>(micro_.nr, p_.n - j), std::min(piece, kc - p), micro_.nr,
-                         to + k0 * cols_ + j * kc + p * micro_.nr);
+                         j * p_.b.col_stride + Element(k0 + u) * p_.b.row_stride, p_.b.col_stride, p_.b.row_stride,
+                         std::min<int64_t>(micro_.nr, p_.n - j), Elements(k0 + u, std::min(piece, kc - u)), micro_.nr,
+                         to + k0 * cols_ + j * kc + u * micro_.nr);
     }
   }
 
-  void Run(const void* a, const void* b, const void* packed, void* c, void* scratch) const override {
+  void Run(const void* a, const void* b, void* packed, void* c, void* scratch) const override {
     const int64_t nr = micro_.nr;
     Carver carver(scratch);
     T* a_panels = reads_a_ ? nullptr : carver.Take<T>(rows_ * kb_);
     T* tile = carver.Take<T>(micro_.mr * nr);
     T* sums = KeepsSums() ? carver.Take<T>(rows_ * cols_) : nullptr;
-    const T* from = reads_b_ ? static_cast<const T*>(b) : Carver(const_cast<void*>(packed)).template Take<T>(0);
+    const T* from = reads_b_ ? static_cast<const T*>(b) : Carver(packed).template Take<T>(0);
     const StoreTarget target{p_.c.type, static_cast<uint8_t*>(c), p_.c.row_stride, p_.c.col_stride};
-    for (int64_t k0 = 0; k0 < p_.k; k0 += kb_) {
-      const int64_t kc = std::min(kb_, p_.k - k0);
+    for (int64_t k0 = 0; k0 < units_; k0 += kb_) {
+      const int64_t kc = std::min(kb_, units_ - k0);
       if (!reads_a_) PackA(a, k0, kc, a_panels);
       for (int64_t j = 0; j < p_.n; j += nr) {
         const T* panel = reads_b_ ? from + k0 * p_.b.row_stride + j : from + k0 * cols_ + j * kc;
@@ -79,18 +82,22 @@ class RealRowGemm final : public RowGemm {
   }
 
  private:
-  static constexpr int64_t kStrip = 8;  // rows of B that the cache holds at distances of pages
+  static constexpr int64_t kStrip = 8;  // units of B along k that the cache holds at distances of pages
 
   // Partial sums that C cannot hold.
-  bool KeepsSums() const { return !HoldsSums<T>(p_.c.type) && p_.k > kb_; }
+  bool KeepsSums() const { return !HoldsSums<T>(p_.c.type) && units_ > kb_; }
   // Of a panel; they are as even as they can be.
   int64_t FirstRow(int64_t panel) const { return rows_ * panel / panels_; }
+  int64_t Element(int64_t unit) const { return unit * micro_.group; }
+  // How many elements `count` units hold from `unit` on: the last one may be short.
+  int64_t Elements(int64_t unit, int64_t count) const { return std::min(Element(count), p_.k - Element(unit)); }
 
   void PackA(const void* a, int64_t k0, int64_t kc, T* to) const {
     for (int64_t n = 0; n < panels_; ++n) {
       const int64_t i = FirstRow(n), height = FirstRow(n + 1) - i;
-      PackStrided<T>(micro_, p_.a.type, static_cast<const uint8_t*>(a), i * p_.a.row_stride + k0 * p_.a.col_stride,
-                     p_.a.row_stride, p_.a.col_stride, height, kc, height, to + i * kc);
+      PackStrided<T>(micro_, p_.a.type, static_cast<const uint8_t*>(a),
+                     i * p_.a.row_stride + Element(k0) * p_.a.col_stride, p_.a.row_stride, p_.a.col_stride, height,
+                     Elements(k0, kc), height, to + i * kc, true);
     }
   }
 
@@ -101,24 +108,78 @@ class RealRowGemm final : public RowGemm {
       return;
     }
     const T* rows[16];
-    for (int64_t r = 0; r < height; ++r) rows[r] = static_cast<const T*>(a) + (i + r) * p_.a.row_stride + k0;
+    const uint8_t* const bytes = static_cast<const uint8_t*>(a);
+    for (int64_t r = 0; r < height; ++r)
+      rows[r] = reinterpret_cast<const T*>(bytes + ((i + r) * p_.a.row_stride + Element(k0)) * Bytes(p_.a.type));
     micro_.indirect[height - 1](1, kc, rows, b, b_stride, c, c_stride, accumulate);
   }
 
   const GemmProblem p_;
   const int64_t rows_;
   const MicroTable<T>& micro_;
+  const int64_t units_;  // along k
   int64_t kb_ = 0, cols_ = 0, panels_ = 0;
   bool reads_a_ = false, reads_b_ = false;  // where they lie
   bool direct_ = false;                     // inner kernels write to C
+};
+
+// Pairs of bf16 where no subnormal number can come of the rows (NoSubnormals), f32 where one can. Each block of rows
+// decides for itself; what B needs in f32 is packed when the first block asks for it.
+class Bf16RowGemm final : public RowGemm {
+ public:
+  Bf16RowGemm(const GemmProblem& p, int64_t rows, const GemmIsa& isa)
+      : least_(isa.least_exponent),
+        scan_a_(p.a, rows, p.k),
+        scan_b_(p.b, p.k, p.n),
+        pairs_(p, rows, isa.bf16),
+        singles_(p, rows, isa.f32) {
+    singles_at_ = kHead + RoundUp(pairs_.packed_bytes(), 64);
+    packed_bytes_ = singles_at_ + singles_.packed_bytes();
+    scratch_bytes_ = std::max(pairs_.scratch_bytes(), singles_.scratch_bytes());
+    tiles_ = pairs_.tiles();
+  }
+
+  void Pack(const void* b, void* packed) const override {
+    *static_cast<Head*>(packed) = {scan_b_.Least(least_, static_cast<const uint16_t*>(b)), false};
+    pairs_.Pack(b, At(packed, kHead));
+  }
+
+  void Run(const void* a, const void* b, void* packed, void* c, void* scratch) const override {
+    Head& head = *static_cast<Head*>(packed);
+    if (NoSubnormals(scan_a_.Least(least_, static_cast<const uint16_t*>(a)), head.least)) {
+      pairs_.Run(a, b, At(packed, kHead), c, scratch);
+      return;
+    }
+    void* const singles = At(packed, singles_at_);
+    if (!head.has_singles && singles_.packed_bytes() > 0) singles_.Pack(b, singles);
+    head.has_singles = true;
+    singles_.Run(a, b, singles, c, scratch);
+  }
+
+ private:
+  struct Head {
+    int least;         // exponent of B
+    bool has_singles;  // B is packed in f32, too
+  };
+  static constexpr int64_t kHead = 64;
+  static void* At(void* packed, int64_t offset) { return static_cast<uint8_t*>(packed) + offset; }
+
+  int (*const least_)(int64_t n, const uint16_t* codes);
+  const ExponentScan scan_a_, scan_b_;
+  const RealRowGemm<float> pairs_, singles_;
+  int64_t singles_at_ = 0;
 };
 
 }  // namespace
 
 Result<std::shared_ptr<const RowGemm>> RowGemm::Create(const GemmProblem& p, int64_t rows, const GemmIsa& isa) {
   switch (GemmAccumulator(p.a.type, p.b.type, p.c.type)) {
-    case ElementType::F32: return std::shared_ptr<const RowGemm>(std::make_shared<RealRowGemm<float>>(p, rows, isa));
-    case ElementType::F64: return std::shared_ptr<const RowGemm>(std::make_shared<RealRowGemm<double>>(p, rows, isa));
+    case ElementType::F32:
+      if (isa.bf16.mr > 0 && p.a.type == ElementType::BF16 && p.b.type == ElementType::BF16)
+        return std::shared_ptr<const RowGemm>(std::make_shared<Bf16RowGemm>(p, rows, isa));
+      return std::shared_ptr<const RowGemm>(std::make_shared<RealRowGemm<float>>(p, rows, isa.f32));
+    case ElementType::F64:
+      return std::shared_ptr<const RowGemm>(std::make_shared<RealRowGemm<double>>(p, rows, isa.f64));
     default: return Unimplemented("rows of a dot of ", Name(p.a.type), " and ", Name(p.b.type), " to ", Name(p.c.type));
   }
 }

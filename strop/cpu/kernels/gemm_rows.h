@@ -20,9 +20,10 @@ class RowGemm {
   int64_t scratch_bytes() const { return scratch_bytes_; }
   std::string tiles() const { return tiles_; }
 
-  // `b` is the matrix of a product of the batch; a and c are the first of the rows.
+  // `b` is the matrix of a product of the batch; a and c are the first of the rows. `packed` is what Pack filled, for
+  // this thread alone.
   virtual void Pack(const void* b, void* packed) const = 0;
-  virtual void Run(const void* a, const void* b, const void* packed, void* c, void* scratch) const = 0;
+  virtual void Run(const void* a, const void* b, void* packed, void* c, void* scratch) const = 0;
 
  protected:
   int64_t packed_bytes_ = 0, scratch_bytes_ = 0;

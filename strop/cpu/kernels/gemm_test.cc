@@ -365,6 +365,18 @@ TEST(Gemm, LargeProductsKeepSubnormals) {
       std::vector<uint8_t> scratch(gemm->scratch_bytes()), shared(gemm->shared_bytes());
       gemm->RunAll(a.data(), b.data(), c.data(), shared.data(), scratch.data());
       for (float v : c) ASSERT_EQ(v, wanted) << isa->name << " " << x << " " << y;
+      // Rows 15 at a time, of which the first and the last have nothing that is small.
+      std::vector<uint16_t> mixed(a);
+      for (int64_t i = 0; i < m; ++i)
+        if (i < 15 || i >= 150) std::fill_n(&mixed[i * k], k, bf16(0x1p60f));
+      auto rows = *RowGemm::Create(p, 15, *isa);
+      std::vector<uint8_t> packed(rows->packed_bytes()), row_scratch(rows->scratch_bytes());
+      if (!packed.empty()) rows->Pack(b.data(), packed.data());
+      for (int64_t i = 0; i < m; i += 15)
+        rows->Run(&mixed[i * k], b.data(), packed.data(), &c[i * n], row_scratch.data());
+      for (int64_t i = 0; i < m; ++i)
+        ASSERT_EQ(c[i * n + 7], i < 15 || i >= 150 ? static_cast<float>(157 * 0x1p60 * y) : wanted)
+            << isa->name << " row " << i << " " << x << " " << y;
     }
   }
 }
