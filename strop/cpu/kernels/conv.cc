@@ -5,6 +5,7 @@
 
 #include "strop/cpu/kernels/accumulator_type.h"
 #include "strop/cpu/kernels/conv_indirect.h"
+#include "strop/cpu/kernels/conv_panels.h"
 #include "strop/cpu/kernels/conv_product.h"
 #include "strop/cpu/kernels/conv_taps.h"
 #include "strop/cpu/kernels/gemm_blocks.h"
@@ -15,34 +16,35 @@ namespace {
 // The implicit product whose patches are gathered while panels are packed: with one operand packed for all tasks where
 // that pays, else by blocks, each of which packs what it multiplies.
 template <class T>
-class GemmConv final : public Conv {
+class GemmConv final : public PanelConv<T> {
  public:
   explicit GemmConv(std::shared_ptr<const ConvProduct<T>> product) : product_(std::move(product)) {
     const ConvProduct<T>& c = *product_;
     const MicroTable<T>& micro = c.micro();
-    tiles_ = c.ToString();
+    this->tiles_ = c.ToString();
     const PanelProblem problem = c.ForPanels();
     if (c.k() > 0 && Panels<T>::Suits(problem)) {
       panels_.emplace(problem, micro);
-      num_tasks_ = panels_->num_tasks();
-      scratch_bytes_ = panels_->scratch_bytes();
-      rounds_ = panels_->rounds();
-      prepare_tasks_ = panels_->prepare_tasks();
-      shared_bytes_ = panels_->shared_bytes();
-      tiles_ += panels_->ToString();
+      this->num_tasks_ = panels_->num_tasks();
+      this->scratch_bytes_ = panels_->scratch_bytes();
+      this->rounds_ = panels_->rounds();
+      this->prepare_tasks_ = panels_->prepare_tasks();
+      this->shared_bytes_ = panels_->shared_bytes();
+      this->tiles_ += panels_->ToString();
       return;
     }
     block_ = ChooseBlocks(c.m(), c.n(), c.k(), micro.mr, micro.nr, sizeof(T), c.groups() * c.outer());
     down_ = CeilDiv(c.m(), block_.mb);
     across_ = CeilDiv(c.n(), block_.nb);
-    num_tasks_ = c.groups() * c.outer() * down_ * across_;
+    this->num_tasks_ = c.groups() * c.outer() * down_ * across_;
     rows_bytes_ = c.swapped() ? 0 : RoundUp(block_.mb * static_cast<int64_t>(sizeof(int64_t)), 64);
-    scratch_bytes_ = rows_bytes_ + BlockScratchBytes(block_, micro.mr, micro.nr, sizeof(T));
-    StrAppend(tiles_, "blocks of ", block_.mb, "x", block_.nb, ", ", micro.mr, "x", micro.nr, " in registers");
+    this->scratch_bytes_ = rows_bytes_ + BlockScratchBytes(block_, micro.mr, micro.nr, sizeof(T));
+    StrAppend(this->tiles_, "blocks of ", block_.mb, "x", block_.nb, ", ", micro.mr, "x", micro.nr, " in registers");
   }
 
   // Can it do without the blocks, which know of no bias?
   bool has_panels() const { return panels_.has_value(); }
+  typename Panels<T>::Part PartOf(int64_t round, int64_t task) const override { return panels_->PartOf(round, task); }
 
   void Prepare(const ConvCall& call, int64_t begin, int64_t end) const override {
     if (panels_) panels_->Prepare(ConvOperands<T>(*product_, call), call.round, begin, end, call.shared);
@@ -104,6 +106,14 @@ std::shared_ptr<const Conv> Make(const ConvProblem& p, const GemmIsa& isa) {
 
 }  // namespace
 
+template <class T>
+std::shared_ptr<const PanelConv<T>> MakeGatheredPanels(std::shared_ptr<const ConvProduct<T>> product) {
+  auto conv = std::make_shared<GemmConv<T>>(std::move(product));
+  return conv->has_panels() ? conv : nullptr;
+}
+
+template std::shared_ptr<const PanelConv<float>> MakeGatheredPanels<float>(std::shared_ptr<const ConvProduct<float>>);
+
 Result<std::shared_ptr<const Conv>> MakeProductConv(const ConvProblem& p, const GemmIsa& isa) {
   if (const int dilated = DilatedDim(p); dilated >= 0) return MakePhasedConv(p, dilated, isa, &MakeProductConv);
   return Make<float>(p, isa);
@@ -125,6 +135,7 @@ Result<std::shared_ptr<const Conv>> Conv::Create(const ConvProblem& p, const Gem
   if (std::shared_ptr<const Conv> conv = MakeRunsConv(p, isa)) return conv;
   if (std::shared_ptr<const Conv> conv = MakeGroupsConv(p, isa)) return conv;
   if (SumsOverImages(p)) return MakeKernelGradientConv(p, isa);
+  if (std::shared_ptr<const Conv> conv = MakeBf16Conv(p, isa)) return conv;
   if (std::shared_ptr<const Conv> conv = MakePlanarSums(p, isa)) return conv;
   if (std::shared_ptr<const Conv> conv = MakeGradientPanels(p, isa)) return conv;
   if (std::shared_ptr<const Conv> conv = MakePlanarConv(p, isa)) return conv;

@@ -21,6 +21,21 @@ constexpr int64_t kCachedBytes = 1 << 20;  // that may still lie in the second-l
 constexpr int64_t kColumnPanels = 9;       // of positions, a task
 constexpr int64_t kEnoughColumns = 16;     // tasks, without cutting positions
 
+// Can features be read as whole units, pairs of bf16 for one?
+bool LieInUnits(const ConvProblem& p, int group) {
+  bool whole = p.in_features % group == 0 && p.input_batch_stride % group == 0;
+  for (const ConvSpatialDim& d : p.spatial) whole &= d.input_stride % group == 0;
+  return whole;
+}
+
+// The same convolution where an element of the input is a unit.
+ConvProblem InUnits(ConvProblem p, int group) {
+  p.in_features /= group;
+  p.input_batch_stride /= group;
+  for (ConvSpatialDim& d : p.spatial) d.input_stride /= group;
+  return p;
+}
+
 int64_t TapsAtOnce(const ConvProblem& p) { return std::max<int64_t>(kSumElements / p.in_features, 1); }
 
 // Where row r of a tile is written, its r-th position; `offsets` is memory for as many.
@@ -45,25 +60,26 @@ PanelProblem IndirectProblem(PanelProblem problem, const ConvSpatialDim* row) {
 
 // The kernel is packed once for all tasks, of which each owns some positions.
 template <class T>
-class IndirectConv final : public Conv {
+class IndirectConv final : public PanelConv<T> {
  public:
   explicit IndirectConv(std::shared_ptr<const ConvProduct<T>> product)
       : product_(std::move(product)),
-        p_(product_->problem()),
         micro_(product_->micro()),
+        p_(InUnits(product_->problem(), micro_.group)),
+        positions_(p_),
         panels_(IndirectProblem(product_->ForPanels(), product_->positions().ReachingRow()), micro_),
-        tables_(p_, product_->positions(), micro_.mr, panels_.per_task()),
-        fetcher_(p_, product_->positions(), product_->count(), micro_.mr, p_.in_features),
+        tables_(p_, positions_, micro_.mr, panels_.per_task()),
+        fetcher_(p_, positions_, product_->count(), micro_.mr, p_.in_features),
         taps_(product_->taps().count) {
     const int64_t elements = product_->count() * product_->features() * product_->groups();
     fetches_c_ = elements * static_cast<int64_t>(sizeof(T)) > kCachedBytes;
-    num_tasks_ = panels_.num_tasks();
-    scratch_bytes_ = panels_.scratch_bytes() + TableBytes();
-    rounds_ = panels_.rounds();
-    prepare_tasks_ = panels_.prepare_tasks();
+    this->num_tasks_ = panels_.num_tasks();
+    this->scratch_bytes_ = panels_.scratch_bytes() + TableBytes();
+    this->rounds_ = panels_.rounds();
+    this->prepare_tasks_ = panels_.prepare_tasks();
     flags_at_ = RoundUp(panels_.shared_bytes(), 64);
-    shared_bytes_ = flags_at_ + prepare_tasks_;
-    tiles_ = product_->ToString() + "patches where they lie, " + panels_.ToString();
+    this->shared_bytes_ = flags_at_ + this->prepare_tasks_;
+    this->tiles_ = product_->ToString() + "patches where they lie, " + panels_.ToString();
   }
 
   void Prepare(const ConvCall& call, int64_t begin, int64_t end) const override {
@@ -77,6 +93,8 @@ class IndirectConv final : public Conv {
   void Run(const ConvCall& call, int64_t begin, int64_t end, void* scratch) const override {
     for (; begin < end; ++begin) Task(call, begin, scratch);
   }
+
+  typename Panels<T>::Part PartOf(int64_t round, int64_t task) const override { return panels_.PartOf(round, task); }
 
  private:
   static constexpr int kMostRows = ConvPositions::kMostVectors;
@@ -99,10 +117,10 @@ class IndirectConv final : public Conv {
     const T** table = reinterpret_cast<const T**>(reinterpret_cast<uint8_t*>(sums) + TileBytes());
     PositionTile* tiles = reinterpret_cast<PositionTile*>(table + taps_ * panels_.per_task());
     const StoreTarget c = operands.Target(product, m0, rows, static_cast<uint8_t*>(scratch) + TableBytes());
-    const T* input = static_cast<const T*>(call.input) + product_->InputOffset(product);
+    const T* input = static_cast<const T*>(call.input) + product_->InputOffset(product) / micro_.group;
     const int64_t count = tables_.Cut(m0, rows, tiles);
     const uint8_t* flags = Flags(call);
-    const bool skips = std::all_of(flags, flags + prepare_tasks_, [](uint8_t finite) { return finite != 0; });
+    const bool skips = std::all_of(flags, flags + this->prepare_tasks_, [](uint8_t finite) { return finite != 0; });
     const auto block = [&](const PositionTile& tile, const T* const* patches, int64_t j) {
       const int64_t width = std::min(nr, cols - j);
       const bool narrow = width <= nr / 2;
@@ -156,8 +174,9 @@ class IndirectConv final : public Conv {
   }
 
   const std::shared_ptr<const ConvProduct<T>> product_;
-  const ConvProblem& p_;
   const MicroTable<T>& micro_;
+  const ConvProblem p_;  // in units
+  const ConvPositions positions_;
   const Panels<T> panels_;
   const PatchTables<T> tables_;
   const InputFetcher<T> fetcher_;
@@ -272,10 +291,20 @@ std::shared_ptr<const Conv> MakeIndirectConv(std::shared_ptr<const ConvProduct<T
     return nullptr;
   if (product->count() <= kFewPositions && product->n() >= 2 * product->micro().nr)
     return std::make_shared<ColumnsConv<T>>(std::move(product));
-  if (!Panels<T>::Suits(product->ForPanels())) return nullptr;
+  return MakeIndirectPanels<T>(std::move(product));
+}
+
+template <class T>
+std::shared_ptr<const PanelConv<T>> MakeIndirectPanels(std::shared_ptr<const ConvProduct<T>> product) {
+  const ConvProblem& p = product->problem();
+  if (product->swapped() || !product->micro().indirect[0] || p.input_feature_stride != 1 ||
+      p.in_features < kLeastFeatures || product->k() == 0 || !LieInUnits(p, product->micro().group) ||
+      !Panels<T>::Suits(product->ForPanels()))
+    return nullptr;
   return std::make_shared<IndirectConv<T>>(std::move(product));
 }
 
+template std::shared_ptr<const PanelConv<float>> MakeIndirectPanels<float>(std::shared_ptr<const ConvProduct<float>>);
 template std::shared_ptr<const Conv> MakeIndirectConv<float>(std::shared_ptr<const ConvProduct<float>>);
 template std::shared_ptr<const Conv> MakeIndirectConv<double>(std::shared_ptr<const ConvProduct<double>>);
 

@@ -3,7 +3,7 @@
 #pragma once
 #include <memory>
 
-#include "strop/cpu/kernels/conv_product.h"
+#include "strop/cpu/kernels/conv_panels.h"
 
 namespace strop::cpu {
 

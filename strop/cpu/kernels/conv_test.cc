@@ -209,7 +209,7 @@ TEST(Conv, ReadsPatchesWhereTheyLie) {
                                   {3, 24, 80, 1, 1, {{23, 4, 1, 2, 2, 2}, {21, 5, 1, 3, 3, 2}}},
                                   {1, 20, 64, 1, 1, {{12, 3, 1, 1, 1}, {10, 3, 1, 1, 1}, {9, 3, 1, 1, 1}}},
                                   {9, 40, 32, 1, 1, {{8, 3, 1, 1, 1, 1, 1, true}, {8, 3, 1, 1, 1, 1, 1, true}}}})
-    for (auto [type, result] : {std::pair{F32, F32}, {F64, F64}}) {
+    for (auto [type, result] : {std::pair{F32, F32}, {F64, F64}, {BF16, BF16}, {BF16, F32}}) {
       c.type = type, c.result = result;
       Check(c, Order::ChannelsLast);
     }
