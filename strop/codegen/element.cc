@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <set>
@@ -247,6 +248,26 @@ static std::vector<V> DealOut(VectorBuilder& b, const std::vector<V>& vectors) {
   return out;
 }
 
+// Quick code reads lanes at known distances by one instruction, where the processor has it, though that takes longer
+// than the vectors that they lie in and many shuffles. Null: by those.
+V ElementBuilder::QuickGather(const Memory& memory, llvm::Type* type, V offset, std::span<const int64_t> distances) {
+  constexpr int64_t kFar = int64_t{1} << 30;
+  const int64_t bytes = type->getScalarSizeInBits() / 8;
+  if (!b_.quick() || !b_.target().masked_memory || bytes < 4 || distances.size() < 4) return nullptr;
+  llvm::SmallVector<llvm::Constant*, 64> places, on;
+  for (int64_t d : distances) {
+    if (d != kOff && std::abs(d) > kFar) return nullptr;
+    places.push_back(llvm::cast<llvm::Constant>(b_.I32(d == kOff ? 0 : static_cast<int32_t>(d))));
+    on.push_back(llvm::cast<llvm::Constant>(d == kOff ? b_.False() : b_.True()));
+  }
+  IrBuilder& ir = b_.ir();
+  llvm::Type* vector = VectorBuilder::WithLanes(type, static_cast<int>(distances.size()));
+  V pointers = ir.CreateGEP(type, ElementPointer(memory, type, offset), llvm::ConstantVector::get(places));
+  return Annotate(ir.CreateMaskedGather(vector, pointers, AccessAlign(memory.alignment, 1, bytes),
+                                        llvm::ConstantVector::get(on), llvm::Constant::getNullValue(vector)),
+                  memory, true);
+}
+
 // Groups of `stride` neighbours, a group a lane, that nobody writes meanwhile: read once for all places in a group.
 V ElementBuilder::GroupedPart(const Memory& memory, llvm::Type* type, V offset, int64_t stride, int lanes,
                               int64_t phase) {
@@ -271,6 +292,12 @@ V ElementBuilder::GroupedPart(const Memory& memory, llvm::Type* type, V offset, 
 // them once.
 V ElementBuilder::StridedPart(const Memory& memory, llvm::Type* type, V offset, int64_t stride, int lanes,
                               int64_t phase) {
+  constexpr int64_t kFewShuffles = 2;
+  if (stride > kFewShuffles) {
+    std::vector<int64_t> distances;
+    for (int64_t l = 0; l < lanes; ++l) distances.push_back(l * stride + std::max<int64_t>(phase, 0));
+    if (V gathered = QuickGather(memory, type, offset, distances)) return gathered;
+  }
   if (phase >= 0 && memory.invariant) return GroupedPart(memory, type, offset, stride, lanes, phase);
   IrBuilder& ir = b_.ir();
   const int64_t bytes = type->getScalarSizeInBits() / 8;
@@ -475,6 +502,8 @@ V ElementBuilder::PickPart(const Memory& memory, llvm::Type* type, V offset, std
   for (int64_t place : places)
     if (vectors.empty() || place >= vectors.back() + length) vectors.push_back(std::min(place, end - length));
   if (vectors.size() > kMostPickedVectors) return nullptr;
+  if (vectors.size() > 1)
+    if (V gathered = QuickGather(memory, type, offset, distances)) return gathered;
   llvm::Type* vector = VectorBuilder::WithLanes(type, static_cast<int>(length));
   V picked = nullptr;
   for (int64_t first : vectors) {

@@ -159,8 +159,9 @@ LoopScopes::Key ElementalEmitter::KeyOf(const Instruction* i, const ArrayIndex& 
   if (mask_.value && !index.uniform()) key[2] = reinterpret_cast<uint64_t>(mask_.value);
   for (size_t d = 0; d < index.digits.size(); ++d) {
     const LaneIndex& digit = index.digits[d];
-    key.push_back(reinterpret_cast<uint64_t>(digit.lanes ? digit.lanes : digit.base));
-    key.push_back(digit.lanes ? ~uint64_t{0} : static_cast<uint64_t>(digit.stride));
+    key.push_back(reinterpret_cast<uint64_t>(digit.lanes));
+    key.push_back(reinterpret_cast<uint64_t>(digit.base));
+    key.push_back(static_cast<uint64_t>(digit.stride));
     key.push_back(static_cast<uint64_t>(index.sizes[d]));
   }
   return key;
@@ -295,7 +296,7 @@ Val ElementalEmitter::Load(const ElementBuilder::Memory& memory, ElementType typ
     if (const Val picked = elements_.Pick(memory, type, at.base, at.pattern, mask_.value); picked.re) return picked;
   }
   if (at.lanes) FetchNextRow(memory, type, index);
-  if (at.lanes) return elements_.Gather(memory, type, at.lanes, mask_.value, index.num_elements());
+  if (at.lanes) return elements_.Gather(memory, type, indices_.Materialize(at), mask_.value, index.num_elements());
   if (mask_.value && at.stride == 0 && !index.sizes.empty()) {
     // One element for all lanes cannot be masked; where no lane is on, its position may be anywhere.
     int64_t elements = 1;
@@ -311,8 +312,8 @@ Val ElementalEmitter::Load(const ElementBuilder::Memory& memory, ElementType typ
     const LaneIndex group = indices_.AffineIfEven(indices_.Linear(first));  // of a vector inside a period, too
     return elements_.Load(memory, type, group.base, at.stride, lanes(), nullptr, group.multiple, phase);
   }
-  if (fetch_ahead_ && at.stride == 1)
-    elements_.Fetch(memory, type, b_.Add(at.base, b_.I64(lanes())), lanes());
+  if (fetch_ahead_ > 0 && at.stride == 1)
+    elements_.Fetch(memory, type, b_.Add(at.base, b_.I64(fetch_ahead_)), lanes());
   else if (memory.far && at.stride == 1 && !mask_.value)
     elements_.Fetch(memory, type, at.base, lanes(), kFarAhead);
   return elements_.Load(Masked(memory), type, at.base, at.stride, at.stride == 0 ? 1 : lanes(), mask_.value,
@@ -322,7 +323,7 @@ Val ElementalEmitter::Load(const ElementBuilder::Memory& memory, ElementType typ
 void ElementalEmitter::Store(const ElementBuilder::Memory& memory, const Val& value, const ArrayIndex& index) {
   const LaneIndex at = indices_.AffineIfEven(indices_.Linear(index));
   if (at.lanes)
-    elements_.Scatter(memory, value, at.lanes, mask_.value);
+    elements_.Scatter(memory, value, indices_.Materialize(at), mask_.value);
   else
     elements_.Store(Masked(memory), value, at.base, at.stride, at.stride == 0 ? 1 : lanes(), mask_.value, at.multiple);
 }

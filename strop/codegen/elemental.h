@@ -45,6 +45,12 @@ class ElementalEmitter {
  public:
   using V = llvm::Value*;
 
+  struct Condition {
+    V value = nullptr;  // i1, one or per lane; null: always
+    int level = 0;
+    bool tail = false;  // the lanes that are off are those beyond the end of a row
+  };
+
   ElementalEmitter(VectorBuilder& b, LoopScopes& scopes, int lanes);
 
   VectorBuilder& b() { return b_; }
@@ -65,6 +71,24 @@ class ElementalEmitter {
   Vals EmitAll(const Instruction* instruction, const ArrayIndex& index);
   // The results of a reduce at several positions, none of which is uniform: one loop computes them all.
   Vals ReduceParts(const Instruction& reduce, std::span<const ArrayIndex> parts);
+
+  // ---- strips: vectors side by side (elemental_strips.cc)
+  // From now on reductions along rows accumulate so many vectors side by side.
+  void ReduceRowsInStrips(int strips) { row_strips_ = strips; }
+  // Until EndStrips there are as many strips, with what is on in each; `last`: the ones at the end of a row.
+  void BeginStrips(std::vector<Condition> inside, bool last) {
+    strip_masks_ = std::move(inside);
+    last_strips_ = last;
+  }
+  void EndStrips() { strip_masks_.clear(); }
+  size_t strips() const { return strip_masks_.size(); }
+  // Their positions along the last digit, the first of which is `at`.
+  std::vector<ArrayIndex> StripsAt(const ArrayIndex& at);
+  // Computes a reduce at the strips, in one loop: EmitStrip finds its results.
+  void ReduceStrips(const Instruction& reduce, std::span<const ArrayIndex> strips);
+  // EmitAll and Store at the strip of this number.
+  Vals EmitStrip(size_t strip, const Instruction* instruction, const ArrayIndex& at);
+  void StoreStrip(size_t strip, const ElementBuilder::Memory& memory, const Val& value, const ArrayIndex& at);
   // These are the values at a position, whoever computed them: what is emitted at it next will find them.
   void Provide(const Instruction* instruction, const ArrayIndex& index, const Vals& values);
   // Asks for the cache lines of the buffers that Emit would read there at a position of their own, through transposes
@@ -94,11 +118,6 @@ class ElementalEmitter {
   // Stores parts[d] at (index, d), for an array of parts.size() elements more a position: the lanes of all parts in
   // turns.
   void StoreInterleaved(const ElementBuilder::Memory& memory, const Vals& parts, const ArrayIndex& index);
-  struct Condition {
-    V value = nullptr;  // i1, one or per lane; null: always
-    int level = 0;
-    bool tail = false;  // the lanes that are off are those beyond the end of a row
-  };
   // f() with loads and stores limited to the lanes in `condition`.
   Vals WithMask(const Condition& condition, const std::function<Vals()>& f);
   Condition InRange(const LaneIndex& x, int64_t bound);  // 0 <= x < bound
@@ -177,6 +196,7 @@ class ElementalEmitter {
   Vals MultiplyAccumulate(const Vals& acc, const Val& lhs, const Val& rhs);
   // Pieces of reductions (elemental_reduce.cc).
   struct Accumulation;
+  Vals ReduceAt(const Instruction& i, std::span<const ArrayIndex> parts, bool in_strips);
   Vals AccumulateLoops(const Accumulation& a, size_t group, std::vector<ArrayIndex>& parts, Vals accumulators);
   Vals CombineParts(const Accumulation& a, const std::vector<ArrayIndex>& parts, const Vals& accumulators, V mask);
   Vals CombineAll(const Accumulation& a, const Vals& accumulators, const Vals& values, V mask, bool elements = false);
@@ -187,7 +207,11 @@ class ElementalEmitter {
                    const Accumulation* a = nullptr);
   Vals InlineByRegisters(const Computation& computation, const Vals& args, const Instruction* known);
   std::optional<Val> Identity(const LaneCombiner& combiner, ElementType type);
+  Vals AccumulateTail(const Accumulation& a, size_t group, int64_t first, int64_t size, std::vector<ArrayIndex>& parts,
+                      Vals accumulators);
+  Vals AcrossStrips(const LaneCombiner& combiner, Vals accumulators, size_t inputs, int64_t position);
   Vals AcrossLanes(const LaneCombiner& combiner, Vals accumulators, int64_t position);
+  Vals CombineHalves(const LaneCombiner& combiner, const Vals& low, const Vals& high, int64_t position);
   int64_t PositionInput(const Instruction& i, int64_t inputs) const;
   const Instruction* ComparisonOfPositions(const Instruction& i, int64_t inputs, int64_t position) const;
   Vals LoopOver(const char* name, V begin, V end, int64_t step, const Vals& init,
@@ -211,9 +235,13 @@ class ElementalEmitter {
   Condition mask_;                                           // lanes that are on
   Splits* splits_ = nullptr;
   const KeptValues* kept_ = nullptr;
-  bool fetch_ahead_ = false;  // what lies behind a vector that is loaded is going to be the next vector of its row
-  int depth_ = 0;             // of recursion
-  int64_t emitted_ = 0;       // instructions so far
+  // How far ahead of a vector that is loaded the next one of its row is going to be; 0: it is not known.
+  int fetch_ahead_ = 0;
+  int row_strips_ = 1;
+  std::vector<Condition> strip_masks_;
+  bool last_strips_ = false;
+  int depth_ = 0;        // of recursion
+  int64_t emitted_ = 0;  // instructions so far
   Status status_;
 };
 

@@ -160,6 +160,7 @@ struct ElementalEmitter::Accumulation {
   int64_t inputs = 1;
   std::vector<size_t> loops;           // groups of the operand that are reduced, outermost first
   bool across_lanes = false;           // the last of them by lanes
+  bool in_strips = false;              // parts are strips, with the masks of these
   bool first_vector_taken = false;     // the accumulators start as the first elements of the last (and only) loop
   std::optional<Val> partial;          // sums are cut into partial ones, which start as this
   bool contracted = false;             // a sum of products that are not rounded (ir/contraction.h)
@@ -216,26 +217,6 @@ Vals ElementalEmitter::InlineByRegisters(const Computation& computation, const V
   for (size_t k = 0; k < low.size(); ++k)
     low[k].re = b_.Concat(b_.Splat(low[k].re, lanes / 2), b_.Splat(high[k].re, lanes / 2));
   return low;
-}
-
-// Combines the lanes, halves against each other. A selection (argmax) that is not commutative, because of NaNs or ties,
-// is made so: both orders are tried, and the result whose position comes first counts.
-Vals ElementalEmitter::AcrossLanes(const LaneCombiner& combiner, Vals accumulators, int64_t position) {
-  for (int n = accumulators[0].lanes(); n > 1; n /= 2) {
-    Vals low, high;
-    for (const Val& v : accumulators) {
-      low.push_back(Val{b_.Slice(v.re, 0, n / 2), v.im ? b_.Slice(v.im, 0, n / 2) : nullptr, v.type});
-      high.push_back(Val{b_.Slice(v.re, n / 2, n / 2), v.im ? b_.Slice(v.im, n / 2, n / 2) : nullptr, v.type});
-    }
-    accumulators = CombineInto(combiner, low, high, nullptr);
-    if (position < 0) continue;
-    const Vals swapped = CombineInto(combiner, high, low, nullptr);
-    const size_t p = static_cast<size_t>(position);
-    V first = scalars_.Compare(CompareDirection::Le, CompareOrder::Default, accumulators[p], swapped[p]).re;
-    for (size_t k = 0; k < accumulators.size(); ++k)
-      accumulators[k] = elements_.Select(first, accumulators[k], swapped[k]);
-  }
-  return accumulators;
 }
 
 // The dimension of `from` that `dimension` of `to`, the same elements in other dimensions, is a part of; or -1.
@@ -348,8 +329,14 @@ Vals ElementalEmitter::LoopInBlocks(const Accumulation& a, V begin, V end, int64
 Vals ElementalEmitter::CombineParts(const Accumulation& a, const std::vector<ArrayIndex>& parts,
                                     const Vals& accumulators, V mask) {
   Vals values;
-  for (const ArrayIndex& position : parts)
-    for (int64_t k = 0; k < a.inputs; ++k) values.push_back(Emit(a.reduce->operand(k), position));
+  for (size_t p = 0; p < parts.size(); ++p) {
+    const Vals of_part = WithMask(a.in_strips ? strip_masks_[p] : Condition{}, [&] {
+      Vals emitted;
+      for (int64_t k = 0; k < a.inputs; ++k) emitted.push_back(Emit(a.reduce->operand(k), parts[p]));
+      return emitted;
+    });
+    values.insert(values.end(), of_part.begin(), of_part.end());
+  }
   return CombineAll(a, accumulators, values, mask, /*elements=*/true);
 }
 
@@ -372,14 +359,16 @@ Vals ElementalEmitter::AccumulateLoops(const Accumulation& a, size_t loop, std::
   const size_t group = a.loops[loop];
   const int64_t size = parts[0].sizes[group];
   const bool vector = a.across_lanes && loop + 1 == a.loops.size();
-  const int64_t step = vector ? lanes() : 1;
+  const int64_t step = vector ? lanes() * static_cast<int64_t>(parts.size()) : 1;
   int64_t inside = 1;  // elements that one trip adds
   for (size_t l = loop + 1; l < a.loops.size(); ++l) inside *= parts[0].sizes[a.loops[l]];
   const auto go_to = [&](const LaneIndex& digit) {
-    for (ArrayIndex& position : parts) position.digits[group] = digit;
+    for (size_t p = 0; p < parts.size(); ++p)
+      parts[p].digits[group] = vector && p > 0 ? indices_.Neighbours(digit, lanes() * static_cast<int64_t>(p)) : digit;
   };
   const bool neighbours = !vector && lanes() > 1 && group + 1 == parts[0].sizes.size() && ReducesNeighbours(*a.reduce);
-  if (neighbours || (!vector && size * inside <= kMaxUnrolledReduce)) {
+  const bool short_code = b_.quick() && b_.target().masked_memory;  // gathers, in a loop
+  if ((neighbours && !short_code) || (!vector && size * inside <= kMaxUnrolledReduce)) {
     for (int64_t k = 0; k < size; ++k) {
       go_to(indices_.Constant(k));
       accumulators = AccumulateLoops(a, loop + 1, parts, accumulators);
@@ -400,10 +389,22 @@ Vals ElementalEmitter::AccumulateLoops(const Accumulation& a, size_t loop, std::
   const int64_t begin = vector && a.first_vector_taken ? step : 0;
   if (whole > begin)
     accumulators = LoopInBlocks(a, b_.I64(begin), b_.I64(whole), step, (whole - begin) / step, accumulators, body);
-  if (whole < size) {  // the last, partial vector
-    go_to(LaneIndex{.base = b_.I64(whole), .stride = 1, .multiple = step});
-    const Condition rest{b_.ULt(b_.LaneNumbers(lanes(), 64), b_.I64(size - whole)), 0};
-    accumulators = WithMask(rest, [&] { return CombineParts(a, parts, accumulators, rest.value); });
+  return whole < size ? AccumulateTail(a, group, whole, size, parts, accumulators) : accumulators;
+}
+
+// The last vectors, one a strip; of the last of them, some lanes.
+Vals ElementalEmitter::AccumulateTail(const Accumulation& a, size_t group, int64_t first, int64_t size,
+                                      std::vector<ArrayIndex>& parts, Vals accumulators) {
+  const size_t inputs = static_cast<size_t>(a.inputs);
+  for (size_t p = 0; p < parts.size() && first < size; ++p, first += lanes()) {
+    parts[p].digits[group] = LaneIndex{.base = b_.I64(first), .stride = 1, .multiple = lanes()};
+    const std::vector<ArrayIndex> part{parts[p]};
+    const auto at = accumulators.begin() + static_cast<std::ptrdiff_t>(p * inputs);
+    const Vals before(at, at + static_cast<std::ptrdiff_t>(inputs));
+    Condition rest;
+    if (size - first < lanes()) rest = {b_.ULt(b_.LaneNumbers(lanes(), 64), b_.I64(size - first)), 0};
+    const Vals after = WithMask(rest, [&] { return CombineParts(a, part, before, rest.value); });
+    std::copy(after.begin(), after.end(), at);
   }
   return accumulators;
 }
@@ -432,7 +433,11 @@ Vals ElementalEmitter::Reduce(const Instruction& i, const ArrayIndex& index) {
 }
 
 Vals ElementalEmitter::ReduceParts(const Instruction& i, std::span<const ArrayIndex> parts) {
-  Accumulation a{&i, RecognizeCombiner(*i.called(0)), i.operand_count() / 2, {}, false};
+  return ReduceAt(i, parts, false);
+}
+
+Vals ElementalEmitter::ReduceAt(const Instruction& i, std::span<const ArrayIndex> parts, bool in_strips) {
+  Accumulation a{&i, RecognizeCombiner(*i.called(0)), i.operand_count() / 2, {}, false, in_strips};
   const Shape& operand = i.operand(0)->shape();
   std::vector<bool> reduced(operand.rank(), false);
   for (int64_t d : i.dimensions()) reduced[d] = true;
@@ -478,27 +483,34 @@ Vals ElementalEmitter::ReduceParts(const Instruction& i, std::span<const ArrayIn
   if (position_input >= 0) a.known = ComparisonOfPositions(i, a.inputs, position_input);
   a.contracted = ContractedOperand(i) == 0;
   a.across_lanes = parts.size() == 1 && uniform && lanes() > 1 && a.combiner.reorderable && !a.loops.empty() &&
-                   a.loops.back() + 1 == sizes.size() && innermost >= lanes() &&
+                   a.loops.back() + 1 == sizes.size() && innermost >= lanes() * row_strips_ &&
                    (identity || (position_input >= 0 && a.loops.size() == 1));
   Vals accumulators;
   if (a.across_lanes) {
-    if (identity) {
-      accumulators = {elements_.Splat(*identity, lanes())};
-    } else {
-      a.first_vector_taken = true;
-      positions[0].digits[a.loops[0]] = LaneIndex{.base = b_.I64(0), .stride = 1, .multiple = lanes()};
+    positions.resize(static_cast<size_t>(row_strips_), positions[0]);
+    a.first_vector_taken = !identity;
+    for (size_t p = 0; p < positions.size(); ++p) {
+      if (identity) {
+        accumulators.push_back(elements_.Splat(*identity, lanes()));
+        continue;
+      }
+      V first = b_.I64(lanes() * static_cast<int64_t>(p));
+      positions[p].digits[a.loops[0]] = LaneIndex{.base = first, .stride = 1, .multiple = lanes()};
       for (int64_t k = 0; k < a.inputs; ++k)
-        accumulators.push_back(elements_.Splat(Emit(i.operand(k), positions[0]), lanes()));
+        accumulators.push_back(elements_.Splat(Emit(i.operand(k), positions[p]), lanes()));
     }
-    accumulators = AcrossLanes(a.combiner, AccumulateLoops(a, 0, positions, accumulators), position_input);
+    accumulators = AccumulateLoops(a, 0, positions, accumulators);
+    accumulators = AcrossStrips(a.combiner, accumulators, static_cast<size_t>(a.inputs), position_input);
+    accumulators = AcrossLanes(a.combiner, accumulators, position_input);
     accumulators = CombineInto(a.combiner, init, accumulators, nullptr);
   } else {
     const int width = uniform ? 1 : lanes();
     for (size_t p = 0; p < parts.size(); ++p)
       for (const Val& v : init) accumulators.push_back(elements_.Splat(v, width));
     // Columns of a large operand: the processor sees no stream in a strip of each row, but the next strip is behind it.
-    const bool saved = fetch_ahead_;
-    fetch_ahead_ = width * Bytes(operand.type()) >= kWideStrip && operand.byte_size() >= kLargeOperand && !mask_.value;
+    const int saved = fetch_ahead_, together = in_strips ? width * static_cast<int>(parts.size()) : width;
+    const bool far = together * Bytes(operand.type()) >= kWideStrip && operand.byte_size() >= kLargeOperand;
+    fetch_ahead_ = far && !mask_.value && !(in_strips && last_strips_) ? together : 0;
     accumulators = AccumulateLoops(a, 0, positions, accumulators);
     fetch_ahead_ = saved;
   }

@@ -124,8 +124,7 @@ LaneIndex IndexBuilder::AtDistances(V base, int64_t multiple, int level, const I
   }
   llvm::SmallVector<llvm::Constant*, 64> lanes;
   for (int64_t d : distances) lanes.push_back(llvm::cast<llvm::Constant>(b_.I64(d)));
-  out.pattern = llvm::ConstantVector::get(lanes);
-  out.lanes = Emit(Arith::kAdd, base, out.pattern, level);
+  out.lanes = out.pattern = llvm::ConstantVector::get(lanes);
   return out;
 }
 
@@ -183,6 +182,7 @@ V IndexBuilder::Emit(Arith op, V a, V b, int level) {
 }
 
 V IndexBuilder::Materialize(const LaneIndex& a) {
+  if (a.pattern) return Emit(Arith::kAdd, a.base, a.pattern, a.level);
   if (a.lanes) return a.lanes;
   if (a.stride == 0) return a.base;
   return Emit(Arith::kSpread, a.base, b_.I64(a.stride), a.level);
@@ -284,10 +284,13 @@ std::pair<LaneIndex, LaneIndex> IndexBuilder::DivMod(const LaneIndex& a, int64_t
   }
   const bool narrow = bound <= int64_t{1} << 31;
   V d = narrow ? b_.I32(static_cast<int32_t>(divisor)) : b_.I64(divisor);
-  const int64_t span = std::abs(a.stride) * lanes_;
   // Affine if no lane leaves the divisor's period: it is a multiple of what the lanes span, and so is the first lane.
+  const auto stays = [&](const LaneIndex& i) {
+    const int64_t span = std::abs(i.stride) * lanes_;
+    return !i.lanes && i.stride > 0 && divisor % span == 0 && i.multiple % span == 0;
+  };
   LaneIndex quotient, rest;
-  if (a.uniform() || (!a.lanes && a.stride > 0 && divisor % span == 0 && a.multiple % span == 0)) {
+  if (a.uniform() || stays(a)) {
     quotient = LaneIndex{.base = Emit(Arith::kUDiv, a.base, d, a.level), .level = a.level};
     rest = LaneIndex{.base = Emit(Arith::kURem, a.base, d, a.level),
                      .stride = a.stride,
@@ -295,6 +298,8 @@ std::pair<LaneIndex, LaneIndex> IndexBuilder::DivMod(const LaneIndex& a, int64_t
                      .level = a.level};
   } else if (const auto known = DivModByLanes(a, divisor, d)) {
     std::tie(quotient, rest) = *known;
+  } else if (const LaneIndex even = AffineIfEven(a); a.pattern && stays(even)) {
+    return DivMod(even, divisor, bound);
   } else {
     V v = Materialize(a);
     quotient = FromLanes(Emit(Arith::kUDiv, v, d, a.level), a.level);

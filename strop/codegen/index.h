@@ -18,9 +18,10 @@
 namespace strop {
 
 struct LaneIndex {
-  llvm::Value* base = nullptr;        // i64
-  llvm::Value* lanes = nullptr;       // <n x i64>, when not affine (base and stride are meaningless without a pattern)
-  llvm::Constant* pattern = nullptr;  // <n x i64>: lanes is base + pattern, at known distances from each other
+  llvm::Value* base = nullptr;   // i64
+  llvm::Value* lanes = nullptr;  // <n x i64>, when not affine (base and stride are meaningless without a pattern)
+  llvm::Constant* pattern =
+      nullptr;  // <n x i64>, at known distances from each other: base + pattern; lanes is the same
   int64_t stride = 0;
   int64_t multiple = 1;  // base is a multiple of it
   int level = 0;         // of the loop nest: the innermost one that the value depends on (see loop_scopes.h)

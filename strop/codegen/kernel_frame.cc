@@ -150,7 +150,7 @@ KernelFrame::Cut KernelFrame::CutIntoTasks(const LoopSpace& space, const KernelC
   if (space.rows < wanted && !space.whole_rows) {
     // Rows are cut, in pieces of whole vectors (several cache lines, so that tasks do not share one). Where an element
     // is a reduction by itself, few make a task, and what they share is a line that is written once.
-    const int64_t least = std::max<int64_t>(space.lanes, 64);
+    const int64_t least = std::max<int64_t>(space.width(), 64);
     const int64_t grain = space.uniform ? 1 : space.period > 0 ? std::lcm(least, space.period) : least;
     const int64_t pieces = (wanted + space.rows - 1) / space.rows;
     const int64_t size = (space.row_size + pieces - 1) / pieces;
@@ -178,7 +178,7 @@ std::optional<KernelFrame::Cut> KernelFrame::CutEvery(const LoopSpace& space, in
   }
   if (space.period > 0) return std::nullopt;
   // Pieces begin at multiples of the lanes.
-  const bool even = space.row_size % elements == 0 && (space.uniform || elements % space.lanes == 0);
+  const bool even = space.row_size % elements == 0 && (space.uniform || elements % space.width() == 0);
   if (!even || space.whole_rows) return std::nullopt;
   cut.piece_size = elements;
   cut.pieces = space.row_size / elements;
@@ -196,6 +196,11 @@ ElementalEmitter& KernelFrame::Emitter(int lanes) {
   return at->second;
 }
 
+void KernelFrame::OneByOne(const char* name, V begin, V end, const ElementFn& body) {
+  ElementalEmitter& e = Emitter(1);
+  scopes_.Loop(name, begin, end, 1, [&](V i) { body(e, e.indices().Counter(i, scopes_.current(), 0, 1)); });
+}
+
 void KernelFrame::AlongRow(int lanes, V begin, V end, bool whole, int64_t multiple, const ElementFn& body,
                            bool backwards) {
   IrBuilder& ir = b_.ir();
@@ -210,10 +215,7 @@ void KernelFrame::AlongRow(int lanes, V begin, V end, bool whole, int64_t multip
     }
   }
   ElementalEmitter& e = Emitter(lanes);
-  if (lanes == 1) {
-    scopes_.Loop("elements", begin, end, 1, [&](V i) { body(e, e.indices().Counter(i, scopes_.current(), 0, 1)); });
-    return;
-  }
+  if (lanes == 1) return OneByOne("elements", begin, end, body);
   multiple = std::gcd(multiple, static_cast<int64_t>(lanes));
   V vector_end = end;
   if (!whole) {
@@ -235,10 +237,40 @@ void KernelFrame::AlongRow(int lanes, V begin, V end, bool whole, int64_t multip
       });
     });
   } else {
-    ElementalEmitter& single = Emitter(1);
-    scopes_.Loop("rest", vector_end, end, 1,
-                 [&](V i) { body(single, single.indices().Counter(i, scopes_.current(), 0, 1)); });
+    OneByOne("rest", vector_end, end, body);
   }
+}
+
+// The same of strips side by side. `rest`: the elements behind the last whole ones; unknown if negative.
+void KernelFrame::AlongStrips(const LoopSpace& space, V begin, V end, int64_t rest, int64_t multiple,
+                              const ElementFn& body) {
+  using Masks = std::vector<ElementalEmitter::Condition>;
+  IrBuilder& ir = b_.ir();
+  const int width = space.width(), lanes = space.lanes;
+  ElementalEmitter& e = Emitter(lanes);
+  multiple = std::gcd(multiple, static_cast<int64_t>(width));
+  V strips_end = end;
+  if (rest != 0) strips_end = ir.CreateAdd(begin, ir.CreateAnd(ir.CreateSub(end, begin), b_.I64(-width)));
+  const auto strips = [&](V i, Masks masks, bool last) {
+    e.BeginStrips(std::move(masks), last);
+    body(e, e.indices().Counter(i, scopes_.current(), 1, multiple));
+    e.EndStrips();
+  };
+  scopes_.Loop("strips", begin, strips_end, width,
+               [&](V i) { strips(i, Masks(static_cast<size_t>(space.strips)), false); });
+  if (rest == 0) return;
+  if (!b_.target().masked_memory) return OneByOne("rest", strips_end, end, body);
+  scopes_.Loop("rest", strips_end, end, width, [&](V i) {
+    V left = rest > 0 ? b_.I32(static_cast<int32_t>(rest)) : b_.ZExtOrTrunc(ir.CreateSub(end, i), 32);
+    Masks masks;
+    for (int first = 0; first < (rest > 0 ? rest : width); first += lanes) {
+      V numbers = b_.Add(b_.LaneNumbers(lanes, 32), b_.I32(first));
+      const bool full = rest > 0 && first + lanes <= rest;
+      masks.push_back(full ? ElementalEmitter::Condition{}
+                           : ElementalEmitter::Condition{b_.ULt(numbers, left), scopes_.current(), true});
+    }
+    strips(i, std::move(masks), true);
+  });
 }
 
 namespace {
@@ -331,13 +363,18 @@ void KernelFrame::Segments(const LoopSpace& space, V first, V row_end, bool whol
   const int64_t size = space.row_size;
   if (space.period > 0) return Periods(space, first, row_end, whole_row, element);
   const auto walk = [&](V begin, V end, int64_t low, int64_t high, bool whole, int64_t multiple) {
-    AlongRow(
-        space.lanes, begin, end, whole, multiple,
-        [&](ElementalEmitter& e, const LaneIndex& i) { element(e, AsDigit(i, digit, low, high - 1)); },
-        space.backwards);
+    const auto at_digit = [&](ElementalEmitter& e, const LaneIndex& i) {
+      element(e, AsDigit(i, digit, low, high - 1));
+    };
+    // Only the last piece of a row has elements behind its whole strips.
+    const bool known = whole_row || low + size == high;
+    if (space.strips > 1)
+      AlongStrips(space, begin, end, known ? (high - low) % space.width() : -1, multiple, at_digit);
+    else
+      AlongRow(space.lanes, begin, end, whole, multiple, at_digit, space.backwards);
   };
   if (digit >= space.splits.size() || space.splits[digit].empty())
-    return walk(first, row_end, 0, size, size % space.lanes == 0, space.lanes);
+    return walk(first, row_end, 0, size, size % space.width() == 0, space.width());
   Int64Vector ends = space.splits[digit];
   ends.push_back(size);
   int64_t low = 0;
@@ -348,7 +385,7 @@ void KernelFrame::Segments(const LoopSpace& space, V first, V row_end, bool whol
       end = b_.Binary(llvm::Intrinsic::smax, begin, b_.Binary(llvm::Intrinsic::smin, end, row_end));
     }
     // Pieces of rows begin at multiples of the lanes.
-    walk(begin, end, low, high, whole_row && (high - low) % space.lanes == 0, low == 0 ? space.lanes : low);
+    walk(begin, end, low, high, whole_row && (high - low) % space.width() == 0, low == 0 ? space.width() : low);
     low = high;
   }
 }
@@ -435,6 +472,7 @@ Status KernelFrame::Walk(const LoopSpace& space, const Cut& cut, const PointFn& 
     if (status.ok()) status = point(e, at);
     if (status.ok()) status = e.status();
   };
+  Emitter(space.lanes).ReduceRowsInStrips(space.uniform ? space.strips : 1);
   V begin = task_begin(), end = task_end(cut.num_tasks);
   if (cut.num_tasks == 1 || whole_) {  // known bounds: a small kernel is a single loop, or none
     begin = b_.I64(0);
@@ -453,30 +491,59 @@ Status KernelFrame::Walk(const LoopSpace& space, const Cut& cut, const PointFn& 
   return status;
 }
 
+namespace {
+
+using OutputFn = std::function<const ElementBuilder::Memory&(size_t root)>;
+
+// Of each root all elements of the last digit, stored interleaved.
+Status EmitInterleaved(ElementalEmitter& e, const KernelBody& body, const LoopSpace& space, const ArrayIndex& at,
+                       const OutputFn& output) {
+  std::vector<Vals> parts(body.roots.size());
+  std::vector<ArrayIndex> places;
+  for (int64_t d = 0; d < space.interleaved; ++d) {
+    ArrayIndex& part = places.emplace_back(at);
+    part.digits.push_back(e.indices().Constant(d));
+    part.sizes.push_back(space.interleaved);
+  }
+  for (size_t r = 0; r < body.roots.size(); ++r) {
+    if (body.roots[r]->op() == Op::Reduce && body.roots[r]->shape().IsArray()) {
+      parts[r] = e.ReduceParts(*body.roots[r], places);
+      continue;
+    }
+    for (const ArrayIndex& part : places)
+      parts[r].push_back(e.EmitAll(body.roots[r], part)[static_cast<size_t>(body.root_leaf[r])]);
+  }
+  STROP_TRY(e.status());
+  for (size_t r = 0; r < body.roots.size(); ++r) e.StoreInterleaved(output(r), parts[r], at);
+  return OkStatus();
+}
+
+// The strips that the emitter has begun: the reductions of all of them in one loop.
+Status EmitStrips(ElementalEmitter& e, const KernelBody& body, const ArrayIndex& at, const OutputFn& output) {
+  const std::vector<ArrayIndex> strips = e.StripsAt(at);
+  for (auto root = body.roots.begin(); root != body.roots.end(); ++root)
+    if ((*root)->op() == Op::Reduce && std::find(body.roots.begin(), root, *root) == root)
+      e.ReduceStrips(**root, strips);
+  std::vector<Vals> values(strips.size());
+  for (size_t s = 0; s < strips.size(); ++s)
+    for (size_t r = 0; r < body.roots.size(); ++r)
+      values[s].push_back(e.EmitStrip(s, body.roots[r], strips[s])[static_cast<size_t>(body.root_leaf[r])]);
+  STROP_TRY(e.status());
+  for (size_t s = 0; s < strips.size(); ++s)
+    for (size_t r = 0; r < body.roots.size(); ++r) e.StoreStrip(s, output(r), values[s][r], strips[s]);
+  return OkStatus();
+}
+
+}  // namespace
+
+// All values before the first store: a result may share its buffer with an operand.
 Status EmitRoots(ElementalEmitter& e, const KernelFrame& frame, const KernelBody& body, const LoopSpace& space,
                  const ArrayIndex& at, std::span<const size_t> outputs) {
-  const auto output = [&](size_t r) { return frame.output(outputs.empty() ? r : outputs[r]); };
-  // All values before the first store: a result may share its buffer with an operand.
-  if (space.interleaved > 1) {
-    std::vector<Vals> parts(body.roots.size());
-    std::vector<ArrayIndex> places;
-    for (int64_t d = 0; d < space.interleaved; ++d) {
-      ArrayIndex& part = places.emplace_back(at);
-      part.digits.push_back(e.indices().Constant(d));
-      part.sizes.push_back(space.interleaved);
-    }
-    for (size_t r = 0; r < body.roots.size(); ++r) {
-      if (body.roots[r]->op() == Op::Reduce && body.roots[r]->shape().IsArray()) {
-        parts[r] = e.ReduceParts(*body.roots[r], places);
-        continue;
-      }
-      for (const ArrayIndex& part : places)
-        parts[r].push_back(e.EmitAll(body.roots[r], part)[static_cast<size_t>(body.root_leaf[r])]);
-    }
-    STROP_TRY(e.status());
-    for (size_t r = 0; r < body.roots.size(); ++r) e.StoreInterleaved(output(r), parts[r], at);
-    return OkStatus();
-  }
+  const auto output = [&](size_t r) -> const ElementBuilder::Memory& {
+    return frame.output(outputs.empty() ? r : outputs[r]);
+  };
+  if (space.interleaved > 1) return EmitInterleaved(e, body, space, at, output);
+  if (e.strips() > 0) return EmitStrips(e, body, at, output);
   Vals values;
   for (size_t r = 0; r < body.roots.size(); ++r)
     values.push_back(e.EmitAll(body.roots[r], at)[static_cast<size_t>(body.root_leaf[r])]);

@@ -30,6 +30,7 @@ class KernelFrame {
   const KernelBody& body() const { return body_; }
   LoopScopes& scopes() { return scopes_; }
   const ElementBuilder::Memory& input(size_t k) const { return inputs_[k]; }
+  bool masked_memory() const { return b_.target().masked_memory; }
   const ElementBuilder::Memory& output(size_t r) const { return outputs_[r]; }
   // Of the tasks that this call is to run.
   V task_begin() const { return whole_ ? b_.I64(0) : task_begin_; }
@@ -76,6 +77,10 @@ class KernelFrame {
   // of `multiple`, the length one of the lanes if `whole`.
   using ElementFn = std::function<void(ElementalEmitter& e, const LaneIndex& i)>;
   void AlongRow(int lanes, V begin, V end, bool whole, int64_t multiple, const ElementFn& body, bool backwards = false);
+  // body(e, i) for i in [begin, end), element by element.
+  void OneByOne(const char* name, V begin, V end, const ElementFn& body);
+  // AlongRow, of the space's strips.
+  void AlongStrips(const LoopSpace& space, V begin, V end, int64_t rest, int64_t multiple, const ElementFn& body);
   // Emitters made from now on note where conditions change.
   void NoteSplits(ElementalEmitter::Splits* splits) { splits_ = splits; }
   // The emitter for a number of lanes, with the inputs bound.

@@ -299,11 +299,14 @@ void SetPeriod(const KernelBody& body, int vector_bytes, LoopSpace& space, Int64
     space.period = space.lanes;
   } else if (vectors <= kMostVectors) {
     space.period = period * ((at_a_time + vectors - 1) / vectors);
+    space.short_row = last;
     sizes.pop_back();
     sizes.back() *= last;
   }
   space.whole_rows |= conditions && space.period > 0;
 }
+
+constexpr int kStrips = 4;  // vectors at a time of a reduction
 
 // Vectors along the last factors, merged until they fill one.
 void VectorizeRows(LoopSpace& space, Int64Vector& sizes, bool wide) {
@@ -312,8 +315,21 @@ void VectorizeRows(LoopSpace& space, Int64Vector& sizes, bool wide) {
     sizes.pop_back();
     sizes.back() *= inner;
   }
-  if (wide && sizes.back() >= 4 * space.lanes) space.lanes *= 4;
+  if (wide && sizes.back() >= kStrips * space.lanes) space.lanes *= kStrips;
   space.lanes = std::min(space.lanes, std::max(1, RoundDownToPowerOfTwo(sizes.back())));
+}
+
+// What is as wide as several registers becomes as many vectors side by side, if all that waits for several trips is
+// reductions that are results.
+void CutIntoStrips(const KernelBody& body, int register_lanes, LoopSpace& space) {
+  const std::vector<const Instruction*> computed = body.Computed();
+  const bool nested = std::any_of(computed.begin(), computed.end(), [&](const Instruction* i) {
+    return i->op() == Op::While ||
+           (i->op() == Op::Reduce && std::find(body.roots.begin(), body.roots.end(), i) == body.roots.end());
+  });
+  if (nested || register_lanes == 1 || space.lanes <= register_lanes) return;
+  space.strips = space.lanes / register_lanes;
+  space.lanes = register_lanes;
 }
 
 // Is the one large input reversed along its rows?
@@ -375,7 +391,9 @@ LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes, bool by_peri
   };
   if (reduce != body.roots.end() && ReducedRowSize(**reduce) >= space.lanes && !by_point(**reduce)) {
     space.uniform = true;
-    space.lanes = RoundDownToPowerOfTwo(std::min<int64_t>(4 * space.lanes, ReducedRowSize(**reduce)));
+    const int register_lanes = space.lanes;
+    space.lanes = RoundDownToPowerOfTwo(std::min<int64_t>(kStrips * space.lanes, ReducedRowSize(**reduce)));
+    if (by_period) CutIntoStrips(body, register_lanes, space);
   } else {
     // A reduction of columns: more sums at a time, and longer reads.
     const bool columns =
@@ -397,10 +415,31 @@ LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes, bool by_peri
     space.backwards = space.interleaved == 1 && !columns && !space.whole_rows && ReadsBackwards(body);
     const bool neighbours =
         std::any_of(body.roots.begin(), body.roots.end(), [](const Instruction* r) { return ReducesNeighbours(*r); });
-    VectorizeRows(space, sizes, (columns && space.interleaved == 1 && !neighbours) || trips);
+    const int register_lanes = space.lanes;
+    const bool in_strips = columns && space.interleaved == 1 && !neighbours;
+    VectorizeRows(space, sizes, in_strips || trips);
+    if (in_strips && by_period) CutIntoStrips(body, register_lanes, space);
   }
   SetRows(space, sizes);
   return space;
+}
+
+void WalkVectorByVector(const KernelBody& body, int vector_bytes, LoopSpace& space) {
+  if (space.period > 0 || space.interleaved > 1 || VectorsAtATime(body, vector_bytes) == 1) return;
+  space.lanes = std::min(space.lanes, PreferredLanes(body, vector_bytes));
+}
+
+int64_t WalkShortRows(LoopSpace& space) {
+  const bool split = std::any_of(space.splits.begin(), space.splits.end(), [](const auto& s) { return !s.empty(); });
+  if (space.short_row == 0 || space.whole_rows || split) return 0;
+  const int64_t rows = space.row_size / space.short_row;
+  space.row_sizes.push_back(rows);
+  space.rows *= rows;
+  space.row_size = space.short_row;
+  space.period = space.lanes;
+  space.short_row = 0;
+  space.splits.clear();
+  return rows;
 }
 
 LoopSpace ChooseWindowSpace(const KernelBody& body, const Instruction& update, int vector_bytes) {

@@ -15,12 +15,16 @@ struct LoopSpace {
   int64_t row_size = 1;
   bool uniform = false;  // one element at a time; vectors are used inside (a reduction along the operand's rows)
   int lanes = 1;
+  // Vectors side by side, each in a register of its own, that a reduction accumulates at a time: sums in a row, or the
+  // strips of its columns. (Vectors of several registers would be the same, but take LLVM twice as long.)
+  int strips = 1;
   // The last digit of the result, if it is short and something tells it apart (colours, coordinates): it is no digit of
   // the walk; at each point of the walk all its elements are computed and stored interleaved.
   int64_t interleaved = 1;
   // Rows end in such a digit, but are walked so many elements at a time, a multiple of the lanes and of the digit, by
   // vectors whose lanes are at known places of it. 0: they are not.
   int64_t period = 0;
+  int64_t short_row = 0;    // the size of that digit, where rows are several of it
   bool whole_rows = false;  // something is computed once a row: rows are not cut into pieces
   // Rows are walked from their ends: what they read is reversed, and memory is fetched ahead best where it is read
   // forwards.
@@ -30,6 +34,7 @@ struct LoopSpace {
   // Per digit, the row itself last: where conditions of the kernel change. What lies between is walked by code of its
   // own, in which they are decided. Empty: nowhere.
   std::vector<Int64Vector> splits;
+  int width() const { return lanes * strips; }
   int64_t num_elements() const { return rows * row_size * interleaved; }
 };
 
@@ -41,6 +46,11 @@ Int64Vector DigitsOf(const KernelBody& body);
 int64_t CodeOf(const KernelBody& body);
 // For roots of `num_elements` elements each. `by_period`: walks by periods are known.
 LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes, bool by_period);
+// A vector at a time where the space has several because each takes long: less code, the same results.
+void WalkVectorByVector(const KernelBody& body, int vector_bytes, LoopSpace& space);
+// The same elements in rows of the short digit, a masked vector each, instead of in periods. Returns how many of them a
+// row is; 0 if it is not so, or something is split or computed once a row.
+int64_t WalkShortRows(LoopSpace& space);
 
 // For the window of a dynamic-update-slice, whose update is body.roots[0].
 LoopSpace ChooseWindowSpace(const KernelBody& body, const Instruction& update, int vector_bytes);

@@ -1,5 +1,7 @@
 #include "strop/codegen/vector_builder.h"
 
+#include <algorithm>
+
 namespace strop {
 namespace {
 
@@ -207,27 +209,52 @@ V VectorBuilder::CallPerLane(const char* name, std::initializer_list<V> args) {
 }
 
 V VectorBuilder::CallPerRegister(const char* name, V x, const std::function<V(V)>& body) {
-  const int lanes = Lanes(x);
-  if (lanes == 1) return body(x);
-  if (lanes * ScalarBits(x) > target_.vector_bytes * 8 && lanes % 2 == 0) {
-    V low = CallPerRegister(name, Slice(x, 0, lanes / 2), body);
-    return Concat(low, CallPerRegister(name, Slice(x, lanes / 2, lanes / 2), body));
+  const Body of_first = [&](llvm::ArrayRef<V> x) { return body(x[0]); };
+  return CallPerRegister(std::string(name), llvm::ArrayRef<V>(x), of_first);
+}
+
+// The arguments have the same type.
+V VectorBuilder::CallPerRegister(const std::string& name, llvm::ArrayRef<V> arguments, const Body& body) {
+  const int lanes = Lanes(arguments[0]), bits = ScalarBits(arguments[0]);
+  if (lanes == 1) return body(arguments);
+  if (lanes * bits > target_.vector_bytes * 8 && lanes % 2 == 0) {
+    const auto half = [&](int first) {
+      llvm::SmallVector<V, 2> parts;
+      for (V a : arguments) parts.push_back(Slice(a, first, lanes / 2));
+      return CallPerRegister(name, parts, body);
+    };
+    V low = half(0);
+    return Concat(low, half(lanes / 2));
   }
-  const std::string full = std::string(name) + "x" + std::to_string(lanes);
+  const std::string full = name + "x" + std::to_string(lanes) + (bits == 64 ? "d" : "");
   llvm::Function* function = module_.getFunction(full);
   if (!function) {
     const llvm::Function* caller = ir_.GetInsertBlock()->getParent();
-    function = llvm::Function::Create(llvm::FunctionType::get(x->getType(), {x->getType()}, false),
-                                      llvm::GlobalValue::InternalLinkage, full, module_);
+    llvm::Type* type = arguments[0]->getType();
+    const llvm::SmallVector<llvm::Type*, 2> types(arguments.size(), type);
+    function = llvm::Function::Create(llvm::FunctionType::get(type, types, false), llvm::GlobalValue::InternalLinkage,
+                                      full, module_);
     for (const llvm::Attribute& a : caller->getAttributes().getFnAttrs()) function->addFnAttr(a);
     function->addFnAttr(llvm::Attribute::NoInline);
     const IrBuilder::InsertPoint here = ir_.saveIP();
     ir_.SetInsertPoint(llvm::BasicBlock::Create(context(), "entry", function));
-    V result = body(function->getArg(0));
+    llvm::SmallVector<V, 2> inside;
+    for (llvm::Argument& a : function->args()) inside.push_back(&a);
+    V result = body(inside);
     ir_.CreateRet(result);
     ir_.restoreIP(here);
   }
-  return ir_.CreateCall(function, {x});
+  return ir_.CreateCall(function, arguments);
+}
+
+V VectorBuilder::OnceIfQuick(const std::string& name, std::initializer_list<V> arguments, const Body& body) {
+  llvm::SmallVector<V, 2> all(arguments);
+  // Of what is known there may be a shorter way, with other roundings.
+  if (!quick_ || std::any_of(all.begin(), all.end(), [](V a) { return llvm::isa<llvm::Constant>(a); }))
+    return body(all);
+  for (V& a : all)
+    for (V& other : all) Match(a, other);
+  return CallPerRegister(name, all, body);
 }
 
 llvm::BasicBlock* VectorBuilder::SplitBlock(const char* name) {

@@ -34,6 +34,10 @@ class VectorBuilder {
   llvm::LLVMContext& context() { return module_.getContext(); }
   const VectorTarget& target() const { return target_; }
 
+  // From now on code is to be quick to compile rather than to run: what is long is there once.
+  void MakeQuick() { quick_ = true; }
+  bool quick() const { return quick_; }
+
   // ---- types and constants
   static int Lanes(const llvm::Type* type);
   static int Lanes(V v) { return Lanes(v->getType()); }
@@ -189,6 +193,11 @@ class VectorBuilder {
   // and would be long in every place and for every lane.
   V CallPerRegister(const char* name, V x, const std::function<V(V)>& body);
 
+  // body(arguments), which has no other operands and treats lane by lane; in quick code by a function of that name, as
+  // above.
+  using Body = std::function<V(llvm::ArrayRef<V> arguments)>;
+  V OnceIfQuick(const std::string& name, std::initializer_list<V> arguments, const Body& body);
+
   // `usual`, but where `when` holds for a lane, the value of slow() for that lane: a branch that is not taken if no
   // lane needs it.
   V RarePath(V when, V usual, const std::function<V()>& slow);
@@ -198,9 +207,11 @@ class VectorBuilder {
   void ContinueAt(llvm::BasicBlock* block);
 
  private:
+  V CallPerRegister(const std::string& name, llvm::ArrayRef<V> arguments, const Body& body);
   llvm::Module& module_;
   VectorTarget target_;
   IrBuilder ir_;
+  bool quick_ = false;
 };
 
 }  // namespace strop

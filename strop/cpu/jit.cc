@@ -1,6 +1,7 @@
 #include "strop/cpu/jit.h"
 
 #include <llvm/Analysis/TargetTransformInfo.h>
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
@@ -11,6 +12,7 @@
 #include <llvm/Transforms/InstCombine/InstCombine.h>
 #include <llvm/Transforms/Scalar.h>
 #include <llvm/Transforms/Utils/Cloning.h>
+#include <llvm/Transforms/Utils/Local.h>
 
 #include <algorithm>
 #include <fstream>
@@ -49,6 +51,21 @@ std::string IrText(const llvm::Module& module) {
   llvm::raw_string_ostream stream(text);
   module.print(stream, nullptr);
   return text;
+}
+
+// What code that runs for milliseconds does without: asking for cache lines ahead of time, and what nobody reads. Each
+// would go through instruction selection.
+void LeaveOut(llvm::Module& module) {
+  const auto fetches = [](const llvm::Instruction& i) {
+    const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&i);
+    return call && call->getIntrinsicID() == llvm::Intrinsic::prefetch;
+  };
+  for (llvm::Function& function : module)
+    for (llvm::BasicBlock& block : function)
+      for (auto at = block.rbegin(); at != block.rend();) {
+        llvm::Instruction& i = *at++;
+        if (fetches(i) || llvm::isInstructionTriviallyDead(&i)) i.eraseFromParent();
+      }
 }
 
 // Passes of LLVM's code generator that kernels do without. Most are for programs that kernels never are: with
@@ -182,6 +199,9 @@ Result<std::unique_ptr<ObjectEmitter>> ObjectEmitter::Create(const Isa& isa, int
   std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
       triple, isa.cpu, isa.features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small, level, /*JIT=*/true));
   if (!machine) return Internal("LLVM made no target machine for ", isa.cpu);
+  // It hands on what it cannot select, which is most of what vectors do, one by one, which takes longer than all at
+  // once.
+  machine->setO0WantsFastISel(false);
   return std::unique_ptr<ObjectEmitter>(new ObjectEmitter(std::move(machine)));
 }
 
@@ -212,6 +232,7 @@ Result<std::string> ObjectEmitter::EmitUnguarded(llvm::Module& module, const Emi
     if (machine_->addPassesToEmitFile(passes, pipeline->stream, nullptr, type, /*DisableVerify=*/true)) return nullptr;
     return pipeline;
   };
+  if (options.optimization_level == 0) LeaveOut(module);
   if (!options.dump_prefix.empty()) {  // the same module once more, as text
     std::unique_ptr<llvm::Module> copy = llvm::CloneModule(module);
     const std::unique_ptr<Pipeline> assembly = make(llvm::CodeGenFileType::AssemblyFile);

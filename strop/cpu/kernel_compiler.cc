@@ -152,6 +152,25 @@ struct KernelCompiler::Member {
   }
 };
 
+// The members once more, as IR that is quick to compile; a copy where it would be cut into other tasks.
+std::unique_ptr<llvm::Module> KernelCompiler::EmitQuickly(std::span<Job* const> jobs, std::span<const Member> members,
+                                                          const llvm::Module& better) const {
+  auto module = std::make_unique<llvm::Module>(better.getName(), better.getContext());
+  module->setTargetTriple(better.getTargetTriple());
+  module->setDataLayout(better.getDataLayout());
+  for (size_t m = 0; m < members.size(); ++m) {
+    VectorBuilder builder(*module, emitters_->isa().vector_target());
+    builder.MakeQuick();
+    EmitContext emit{builder, members[m].function};
+    const Result<EmittedKernel> emitted = EmitFunction(*jobs[m]->spec, members[m].family, emit);
+    const EmittedKernel& wanted = members[m].emitted;
+    if (!emitted.ok() || emitted->num_tasks != wanted.num_tasks || emitted->cut != wanted.cut ||
+        emitted->scratch_bytes != wanted.scratch_bytes)
+      return llvm::CloneModule(better);
+  }
+  return module;
+}
+
 // One module for all jobs. A kernel that cannot be emitted is left out of it; if LLVM fails on the module, each kernel
 // gets one of its own, so that only the culprit fails.
 void KernelCompiler::CompileGroup(std::span<Job* const> jobs, const KernelCompileOptions& options) {
@@ -191,8 +210,8 @@ void KernelCompiler::CompileGroup(std::span<Job* const> jobs, const KernelCompil
       const std::string_view objects[] = {object};
       return LoadedCode::Load(objects);
     }
-    const std::unique_ptr<llvm::Module> copy = llvm::CloneModule(*ir->module);
-    STROP_ASSIGN(object, EmitObject(*emitters_, *copy, EmitOptions{.optimization_level = 0}));
+    const std::unique_ptr<llvm::Module> quick = EmitQuickly(made, members, *ir->module);
+    STROP_ASSIGN(object, EmitObject(*emitters_, *quick, EmitOptions{.optimization_level = 0}));
     return LoadedCode::LoadReplaceable(object);
   };
   const Result<std::shared_ptr<const LoadedCode>> code = compile();

@@ -10,6 +10,10 @@
 #include "strop/cpu/kernel_family.h"
 #include "strop/cpu/load/recipe.h"
 
+namespace llvm {
+class Module;
+}
+
 namespace strop::cpu {
 
 class Emitters;
@@ -36,6 +40,8 @@ class KernelCompiler {
   struct Member;
   struct GroupCode;
 
+  std::unique_ptr<llvm::Module> EmitQuickly(std::span<Job* const> jobs, std::span<const Member> members,
+                                            const llvm::Module& better) const;
   void CompileGroup(std::span<Job* const> jobs, const KernelCompileOptions& options);
 
   const std::shared_ptr<Emitters> emitters_;

@@ -33,6 +33,7 @@ struct EmittedKernel {
   int64_t num_tasks = 1;
   int64_t scratch_bytes = 0;
   std::string tiles = {};  // for reports
+  std::string cut = {};    // which elements each task computes: equal cuts, equal tasks
 };
 
 inline constexpr std::string_view kOtherOp = "another op";

@@ -186,6 +186,30 @@ void CheckRow(const Row& row, double bound, int lanes) {
                           << out[at] << " against " << static_cast<double>(row.reference(x[at], y[at]));
 }
 
+// Quick code has each function once, which is called register by register.
+TEST(Math, QuickCodeHasEachFunctionOnce) {
+  for (const bool quick : {false, true}) {
+    llvm::LLVMContext context;
+    llvm::Module module("m", context);
+    VectorBuilder b(module, VectorTarget{.vector_bytes = 32, .fma = true});
+    if (quick) b.MakeQuick();
+    llvm::Type* type = VectorBuilder::WithLanes(b.F32(), 16);
+    auto* f = llvm::Function::Create(llvm::FunctionType::get(type, {type, type}, false),
+                                     llvm::GlobalValue::ExternalLinkage, "f", module);
+    b.ir().SetInsertPoint(llvm::BasicBlock::Create(context, "entry", f));
+    const auto exp = [&](unsigned k) { return EmitMath(b, MathFunction::kExp, f->getArg(k)); };
+    b.ir().CreateRet(b.FAdd(exp(0), exp(1)));
+    int bodies = 0, calls = 0;
+    for (const llvm::Function& g : module) bodies += !g.isDeclaration();
+    for (const llvm::Instruction& i : f->getEntryBlock()) {
+      const auto* call = llvm::dyn_cast<llvm::CallInst>(&i);
+      calls += call && !call->getCalledFunction()->isIntrinsic();
+    }
+    EXPECT_EQ(bodies, quick ? 2 : 1);
+    EXPECT_EQ(calls, quick ? 4 : 0);
+  }
+}
+
 TEST(Math, Float) {
   for (const Row& row : kRows) CheckRow<float>(row, row.bound32, 16);
 }

@@ -1,5 +1,5 @@
 // TieredCode: the code of a group of kernels that was quick to make, until code that is quick to run takes its place.
-// Both come from the same LLVM IR, which fixes every rounding: the same bits. docs/adr/0026.
+// Both come from LLVM IR, which fixes every rounding, of the same kernels: the same bits. docs/adr/0026.
 //
 // The better code is made on one thread of the process, of low priority, in the order in which it was asked for; or by
 // whoever needs it (to write the program down), if that is sooner. A group that no program uses any more is left out.

@@ -3,6 +3,7 @@
 #include "strop/codegen/math/math.h"
 
 #include <initializer_list>
+#include <string>
 
 namespace strop {
 namespace {
@@ -17,7 +18,9 @@ V Libm(VectorBuilder& b, const char* name64, const char* name32, std::initialize
 
 #define LIBM(name, ...) Libm(b, #name, #name "f", {__VA_ARGS__})
 
-V EmitMath(VectorBuilder& b, MathFunction f, V x) {
+namespace {
+
+V Inline(VectorBuilder& b, MathFunction f, V x) {
   switch (f) {
     case MathFunction::kAcos: return math::Acos(b, x);
     case MathFunction::kAcosh: return math::Acosh(b, x);
@@ -44,18 +47,41 @@ V EmitMath(VectorBuilder& b, MathFunction f, V x) {
   return x;
 }
 
+// By the number of the function.
+std::string NameOf(const char* prefix, MathFunction f) { return prefix + std::to_string(static_cast<int>(f)); }
+
+}  // namespace
+
+using Arguments = llvm::ArrayRef<V>;
+
+V EmitMath(VectorBuilder& b, MathFunction f, V x) {
+  if (f == MathFunction::kSqrt) return b.Sqrt(x);
+  return b.OnceIfQuick(NameOf("strop.math", f), {x}, [&](Arguments a) { return Inline(b, f, a[0]); });
+}
+
 V EmitMathForNarrow(VectorBuilder& b, MathFunction f, V x) {
+  const auto narrow = [&](V (*function)(VectorBuilder&, V)) {
+    return b.OnceIfQuick(NameOf("strop.narrow", f), {x}, [&](Arguments a) { return function(b, a[0]); });
+  };
   switch (f) {
-    case MathFunction::kExp: return math::ExpForNarrow(b, x);
-    case MathFunction::kLogistic: return math::LogisticForNarrow(b, x);
+    case MathFunction::kExp: return narrow(math::ExpForNarrow);
+    case MathFunction::kLogistic: return narrow(math::LogisticForNarrow);
     default: return EmitMath(b, f, x);
   }
 }
 
-V EmitPow(VectorBuilder& b, V x, V y) { return math::IsDouble(x) ? LIBM(pow, x, y) : math::PowOfFloat(b, x, y); }
-V EmitAtan2(VectorBuilder& b, V y, V x) {
-  return math::IsDouble(x) ? math::Atan2OfDouble(b, y, x) : math::Atan2OfFloat(b, y, x);
+V EmitPow(VectorBuilder& b, V x, V y) {
+  if (math::IsDouble(x)) return LIBM(pow, x, y);
+  return b.OnceIfQuick("strop.pow", {x, y}, [&](Arguments a) { return math::PowOfFloat(b, a[0], a[1]); });
 }
-V EmitFmod(VectorBuilder& b, V x, V y) { return b.target().fma ? math::Fmod(b, x, y) : LIBM(fmod, x, y); }
+V EmitAtan2(VectorBuilder& b, V y, V x) {
+  return b.OnceIfQuick("strop.atan2", {y, x}, [&](Arguments a) {
+    return math::IsDouble(a[1]) ? math::Atan2OfDouble(b, a[0], a[1]) : math::Atan2OfFloat(b, a[0], a[1]);
+  });
+}
+V EmitFmod(VectorBuilder& b, V x, V y) {
+  if (!b.target().fma) return LIBM(fmod, x, y);
+  return b.OnceIfQuick("strop.fmod", {x, y}, [&](Arguments a) { return math::Fmod(b, a[0], a[1]); });
+}
 
 }  // namespace strop

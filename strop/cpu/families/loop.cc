@@ -29,7 +29,7 @@ std::string TilesOf(const LoopSpace& space, const KernelFrame::Cut& cut) {
   if (cut.pieces > 1) StrAppend(out, " in pieces of ", cut.piece_size);
   if (space.together > 1) StrAppend(out, ", ", space.together, " at a time");
   if (space.period > space.lanes) StrAppend(out, ", periods of ", space.period);
-  StrAppend(out, space.uniform ? ", one at a time" : StrCat(", vectors of ", space.lanes));
+  StrAppend(out, space.uniform ? ", one at a time" : StrCat(", vectors of ", space.width()));
   return out;
 }
 
@@ -42,6 +42,20 @@ Result<EmittedKernel> EmitCut(KernelFrame& frame, const LoopSpace& space, const 
   if (frame.streams()) emitted.tiles += ", stored past the caches";
   STROP_TRY(frame.Walk(space, cut, point));
   return emitted;
+}
+
+// Less code for the same tasks.
+void MakeQuick(const KernelFrame& frame, int vector_bytes, LoopSpace& space, KernelFrame::Cut& cut) {
+  WalkVectorByVector(frame.body(), vector_bytes, space);
+  const bool even =
+      cut.pieces == 1 || (space.rows == 1 && space.short_row > 0 && cut.piece_size % space.short_row == 0);
+  if (!even || !frame.masked_memory()) return;
+  const int64_t of_piece = cut.pieces == 1 || space.short_row == 0 ? 0 : cut.piece_size / space.short_row;
+  const int64_t of_row = WalkShortRows(space);
+  if (of_row == 0) return;
+  cut.units_per_task *= of_piece > 0 ? of_piece : of_row;
+  cut.pieces = 1;
+  cut.piece_size = space.row_size;
 }
 
 // Three elements at known places are scalars, if they are a little plain arithmetic: in a loop of small steps, vectors
@@ -106,10 +120,16 @@ Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
       cut = KernelFrame::CutIntoTasks(space, cost);
       ChooseSplits(frame.b(), body, spec.in_place, cut, space);
     }
-    // Rows of different parts of the result do not go together.
+    // Rows of different parts of the result do not go together, nor what is to be little code.
+    if (frame.b().quick()) space.together = 1;
     for (size_t d = 0; d < space.row_sizes.size() && d < space.splits.size(); ++d)
       if (!space.splits[d].empty()) space.together = 1;
-    return EmitCut(frame, space, cut, point);
+    const std::string in_words = StrCat(space.rows, "x", space.row_size, "x", space.interleaved, " by ", cut.pieces,
+                                        " of ", cut.piece_size, ", ", cut.units_per_task);
+    if (frame.b().quick()) MakeQuick(frame, vector_bytes, space, cut);
+    STROP_ASSIGN(emitted, EmitCut(frame, space, cut, point));
+    emitted.cut = in_words;
+    return emitted;
   }
   const KernelFrame::Cut cut = CutOrderedRows(space, cost);
   ChooseSplits(frame.b(), body, spec.in_place, cut, space);

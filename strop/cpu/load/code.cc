@@ -165,8 +165,10 @@ class Linker {
     return OkStatus();
   }
 
+  // Functions of the object's own are nobody else's, and may be missing in the code that takes its place.
   static bool IsFunction(const Elf64_Sym& symbol) {
-    return ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_shndx != SHN_UNDEF;
+    return ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && ELF64_ST_BIND(symbol.st_info) == STB_GLOBAL &&
+           symbol.st_shndx != SHN_UNDEF;
   }
 
   // An entry for each function, and in pages of their own what the entries jump to.
