@@ -106,8 +106,8 @@ class Moves {
   static bool IsMove(const Instruction& i) { return i.op() == Op::Transpose || IsReshape(i); }
   Instruction* Apply(Builder& b, Instruction* value) const {
     for (const Instruction* move : moves_)
-      value = move->op() == Op::Transpose ? b.Transpose(value, move->dimensions())
-                                          : b.Reshape(value, move->shape().dims());
+      value =
+          move->op() == Op::Transpose ? b.Transpose(value, move->dimensions()) : b.Reshape(value, move->shape().dims());
     return value;
   }
   // Of a value of `shape`; false if a reshape does more than to leave dimensions of one element out.
@@ -184,9 +184,7 @@ class RowGather {
   const Moves::Labels& operand_labels() const { return operand_labels_; }
   const Moves::Labels& result_labels() const { return result_labels_; }
   // What the indices are made of, s32[batch..., n].
-  Instruction* Indices() const {
-    return Bare(WithoutWrap(Bare(gather_->operand(1))));
-  }
+  Instruction* Indices() const { return Bare(WithoutWrap(Bare(gather_->operand(1)))); }
   // `value`, which is as the operand is, with all its rows in their order in the place of those that the gather takes.
   Instruction* InOrder(Builder& b, Instruction* value) const {
     for (int64_t d = 0; d < static_cast<int64_t>(order_.size()); ++d)
@@ -291,8 +289,8 @@ Result<bool> FuseSolve(Instruction* upper) {
 // A system whose right-hand sides are the unit matrix needs none.
 Result<bool> FuseInverse(Instruction* i) {
   using namespace match;
-  if (i->op() != Op::CustomCall || i->operand_count() != 2 || i->attrs<CustomCallAttrs>().target !=
-                                                                   TargetOf(i->operand(0)->shape().type(), "gesv"))
+  if (i->op() != Op::CustomCall || i->operand_count() != 2 ||
+      i->attrs<CustomCallAttrs>().target != TargetOf(i->operand(0)->shape().type(), "gesv"))
     return false;
   const Instruction* unit = i->operand(1);
   if (unit->op() != Op::Broadcast || unit->operand(0)->op() != Op::Convert) return false;
@@ -435,8 +433,8 @@ Result<bool> FuseCholesky(Instruction* clean) {
     a = plain;
   else if (turns)
     a = TurnsMatrices(*a) ? a->operand(0) : b.Transpose(a, TurnedMatrices(a->shape().rank()));
-  const std::string attributes = StrCat("{symmetrize = ", symmetrize ? 1 : 0, " : i32, uplo = ",
-                                        static_cast<int>(triangle), " : ui8}");
+  const std::string attributes =
+      StrCat("{symmetrize = ", symmetrize ? 1 : 0, " : i32, uplo = ", static_cast<int>(triangle), " : ui8}");
   Instruction* result = MakeCall(b, "cholesky", {a}, clean->shape(), attributes);
   STROP_TRY(b.status());
   end->parent()->Replace(end, result);

@@ -24,9 +24,7 @@ struct Routine {
 constexpr Routine kRoutines[] = {{"getrf", 3, true}, {"potrf", 2, true}, {"geqrf", 2, false}, {"orgqr", 1, false}};
 
 const Routine* RoutineOf(std::string_view target, ElementType type) {
-  const std::string_view prefix = type == ElementType::F32   ? "lapack_s"
-                                  : type == ElementType::F64 ? "lapack_d"
-                                                             : "";
+  const std::string_view prefix = type == ElementType::F32 ? "lapack_s" : type == ElementType::F64 ? "lapack_d" : "";
   if (prefix.empty() || !target.starts_with(prefix) || !target.ends_with("_ffi")) return nullptr;
   target = target.substr(prefix.size(), target.size() - prefix.size() - 4);
   for (const Routine& routine : kRoutines)

@@ -12,7 +12,7 @@ namespace strop::cpu {
 template <class T>
 struct SmallSystems {
   static constexpr int kLanes = ArraysInLanes<T>::kLanes;
-  static constexpr int64_t kMaxSize = 32;    // of many; the first cache holds their triangles
+  static constexpr int64_t kMaxSize = 32;  // of many; the first cache holds their triangles
   static constexpr int64_t kMaxSizeOfOne = 16;
   static constexpr int64_t kMaxColumns = 16;  // of one system
   using Vec = typename ArraysInLanes<T>::Vec;

@@ -16,10 +16,21 @@ struct Row {
   bool needs_library = true;
 };
 constexpr Row kRows[] = {
-    {"getrf", "getrf", &Getrf}, {"potrf", "potrf", &Potrf}, {"geqrf", "geqrf", &Geqrf}, {"geqp3", "geqp3", &Geqp3},
-    {"orgqr", "ungqr", &Orgqr}, {"ormqr", "unmqr", &Ormqr}, {"gesdd", "gesdd", &Gesdd}, {"gesvd", "gesvd", &Gesvd},
-    {"syevd", "heevd", &Syevd}, {"geev", "geev", &Geev},    {"gees", "gees", &Gees},    {"gehrd", "gehrd", &Gehrd},
-    {"sytrd", "hetrd", &Sytrd}, {"trsm", "trsm", &Trsm},    {"gtsv", "gtsv", &Gtsv},
+    {"getrf", "getrf", &Getrf},
+    {"potrf", "potrf", &Potrf},
+    {"geqrf", "geqrf", &Geqrf},
+    {"geqp3", "geqp3", &Geqp3},
+    {"orgqr", "ungqr", &Orgqr},
+    {"ormqr", "unmqr", &Ormqr},
+    {"gesdd", "gesdd", &Gesdd},
+    {"gesvd", "gesvd", &Gesvd},
+    {"syevd", "heevd", &Syevd},
+    {"geev", "geev", &Geev},
+    {"gees", "gees", &Gees},
+    {"gehrd", "gehrd", &Gehrd},
+    {"sytrd", "hetrd", &Sytrd},
+    {"trsm", "trsm", &Trsm},
+    {"gtsv", "gtsv", &Gtsv},
     {"getrf_rows", "", &GetrfRows, false},
     {"gesv_rows", "", &GesvRows, false},
     {"potrf_rows", "", &PotrfRows, false},
@@ -69,8 +80,7 @@ Result<std::shared_ptr<CustomCall>> BindLapack(const CustomCallSite& site, const
   lapack::Site reader(site, (*attributes)->attrs(), target->routine, *opened);
   std::unique_ptr<lapack::Routine> routine = target->make();
   STROP_TRY(routine->Bind(reader));
-  return std::shared_ptr<CustomCall>(
-      std::make_shared<lapack::Call>(std::move(routine), site, reader.batch(), *opened));
+  return std::shared_ptr<CustomCall>(std::make_shared<lapack::Call>(std::move(routine), site, reader.batch(), *opened));
 }
 
 }  // namespace strop

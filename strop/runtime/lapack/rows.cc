@@ -28,8 +28,8 @@ class RowsRoutine : public Routine {
     if (n <= SideBySide<T>::kMaxOrder) return OkStatus();
     return site.Error(StrCat("is for small matrices, not for those of order ", n));
   }
-  // What `steps` vector operations cost, turning so many elements into lanes and back, and the divisions and roots of so
-  // many columns, which wait for each other; about 20 a nanosecond.
+  // What `steps` vector operations cost, turning so many elements into lanes and back, and the divisions and roots of
+  // so many columns, which wait for each other; about 20 a nanosecond.
   void Costs(double steps, double elements, double columns) { flops_ = steps + 4 * elements + 34 * columns; }
 };
 
@@ -76,7 +76,8 @@ class GesvRowsOf final : public RowsRoutine<T> {
     STROP_TRY(site.Output(0, ElementTypeOf<T>(), {n_, columns_}));
     STROP_TRY(this->FitsOrder(site, n_));
     this->empty_ = n_ == 0 || columns_ == 0;
-    this->Costs(1.0 * n_ * n_ * (n_ + 2.0 * columns_), 1.0 * n_ * (n_ + 2.0 * columns_), n_ * (columns_ < 4 ? 2.0 : 4.0));
+    this->Costs(1.0 * n_ * n_ * (n_ + 2.0 * columns_), 1.0 * n_ * (n_ + 2.0 * columns_),
+                n_ * (columns_ < 4 ? 2.0 : 4.0));
     work_ = this->template Reserve<T>(Lu::SolveWork(n_, columns_));
     return OkStatus();
   }
@@ -164,7 +165,8 @@ class PosvRowsOf final : public RowsRoutine<T> {
     STROP_TRY(site.Flag("symmetrize", &symmetrize_));
     STROP_TRY(this->FitsOrder(site, n_));
     this->empty_ = n_ == 0 || columns_ == 0;
-    this->Costs(1.0 * n_ * n_ * (n_ / 3.0 + 2.0 * columns_), 1.0 * n_ * (n_ + 2.0 * columns_), n_ * (columns_ < 4 ? 2.0 : 4.0));
+    this->Costs(1.0 * n_ * n_ * (n_ / 3.0 + 2.0 * columns_), 1.0 * n_ * (n_ + 2.0 * columns_),
+                n_ * (columns_ < 4 ? 2.0 : 4.0));
     work_ = this->template Reserve<T>(Cholesky::Work(n_, columns_));
     return OkStatus();
   }

@@ -93,8 +93,7 @@ class RowsTest : public testing::Test {
 
   template <class U>
   static std::pair<Shape, void*> Arg(Rows<U>& a) {
-    return {Shape::Array(ElementTypeOf<U>(), {a.count, a.m, a.n}),
-            a.data.data()};
+    return {Shape::Array(ElementTypeOf<U>(), {a.count, a.m, a.n}), a.data.data()};
   }
   // Without the last dimension, or without both.
   template <class U>
@@ -108,9 +107,8 @@ class RowsTest : public testing::Test {
   Status Run(const std::string& routine, const std::string& attributes, std::vector<std::pair<Shape, void*>> operands,
              std::vector<std::pair<Shape, void*>> results) {
     const std::string letter = sizeof(T) == 4 ? "s" : "d";
-    CustomCallSite site{.target = "lapack_" + letter + routine + "_rows_ffi",
-                        .api = CustomCallApi::kTypedFfi,
-                        .opaque = attributes};
+    CustomCallSite site{
+        .target = "lapack_" + letter + routine + "_rows_ffi", .api = CustomCallApi::kTypedFfi, .opaque = attributes};
     std::vector<void*> in, out;
     for (auto& [shape, data] : operands) site.operands.push_back(shape), in.push_back(data);
     for (auto& [shape, data] : results) site.results.push_back(shape), out.push_back(data);
@@ -252,8 +250,7 @@ TYPED_TEST(RowsTest, SingularSystemsHaveNoFiniteSolution) {
     for (int64_t i = 0; i < n; ++i) a(4, i, n - 1) = T(0);
     a(6, 0, 0) = std::numeric_limits<T>::quiet_NaN();
     Rows<T> x = this->Solve(a, b);
-    for (int64_t k = 0; k < 9; ++k)
-      EXPECT_EQ(std::isfinite(x(k, n - 1, 0)), k != 4 && k != 6) << n << " at " << k;
+    for (int64_t k = 0; k < 9; ++k) EXPECT_EQ(std::isfinite(x(k, n - 1, 0)), k != 4 && k != 6) << n << " at " << k;
   }
 }
 
@@ -371,8 +368,7 @@ TYPED_TEST(RowsTest, Qr) {
       for (int64_t i = 0; i < k; ++i)
         for (int64_t j = 0; j < k; ++j) {
           double sum = -(i == j);
-          for (int64_t l = 0; l < m; ++l)
-            sum += q[static_cast<size_t>(l * k + i)] * q[static_cast<size_t>(l * k + j)];
+          for (int64_t l = 0; l < m; ++l) sum += q[static_cast<size_t>(l * k + i)] * q[static_cast<size_t>(l * k + j)];
           orthogonality = std::max(orthogonality, std::abs(sum));
         }
       const double rounding = 8 * static_cast<double>(m) * this->kEpsilon;
@@ -396,8 +392,11 @@ TYPED_TEST(RowsTest, PlaceInTheBatchDoesNotChangeBits) {
     for (int64_t k = 1; k < count; k += 7)
       for (int64_t e = 0; e < n * n; ++e) a.at(k)[e] = odd.at(k)[e];
     const auto everything = [&](auto of) {
-      return std::tuple{this->Factor(of(a)).factors, this->Solve(of(a), of(b)), this->Inverse(of(a)),
-                        this->Cholesky(of(positive), 'L', true), this->SolvePositive(of(positive), of(b), 'U'),
+      return std::tuple{this->Factor(of(a)).factors,
+                        this->Solve(of(a), of(b)),
+                        this->Inverse(of(a)),
+                        this->Cholesky(of(positive), 'L', true),
+                        this->SolvePositive(of(positive), of(b), 'U'),
                         this->Qr(of(a)).q};
     };
     auto all = everything([](Rows<T>& x) { return x; });
@@ -435,8 +434,8 @@ TYPED_TEST(RowsTest, Refusals) {
   EXPECT_FALSE(this->Run("posv", "{uplo = 76 : ui8, symmetrize = 0 : i32}", {this->Arg(small), this->Arg(wrong)},
                          {this->Arg(wrong)})
                    .ok());
-  EXPECT_FALSE(this->Run("cholesky", "{uplo = 78 : ui8, symmetrize = 0 : i32}", {this->Arg(small)}, {this->Arg(small)})
-                   .ok());
+  EXPECT_FALSE(
+      this->Run("cholesky", "{uplo = 78 : ui8, symmetrize = 0 : i32}", {this->Arg(small)}, {this->Arg(small)}).ok());
   CustomCallSite site{.target = "lapack_cgesv_rows_ffi", .api = CustomCallApi::kTypedFfi};
   EXPECT_FALSE(IsLapackCall(site));
 }

@@ -19,9 +19,9 @@ namespace strop::lapack {
 template <class T>
 struct SideBySide {
   using Lanes = ArraysInLanes<T>;
-  static constexpr int kLanes = Lanes::kLanes;       // matrices at a time
-  static constexpr Int kMaxOrder = 32;               // of square ones; a row is a bit of a lane
-  static constexpr int64_t kMaxElements = 32 * 32;   // 32 kB of vectors: the first cache holds them
+  static constexpr int kLanes = Lanes::kLanes;      // matrices at a time
+  static constexpr Int kMaxOrder = 32;              // of square ones; a row is a bit of a lane
+  static constexpr int64_t kMaxElements = 32 * 32;  // 32 kB of vectors: the first cache holds them
   using Vec = typename Lanes::Vec;
   using Integer = typename Lanes::Integer;
   using Mask = typename Lanes::Mask;

@@ -15,9 +15,9 @@ class CholeskySideBySide {
   static constexpr int kLanes = Base::kLanes;
   static int64_t Work(Int n, Int columns = 0) { return int64_t{n} * (n + columns) * kLanes; }
 
-  // The named triangle of symmetric matrices, row by row, becomes their factor, as potrf has it: what the columns before
-  // contribute is subtracted in their order. A matrix that is not positive definite has the number of the first column
-  // that shows it in info, and nothing of use in its triangle. `from` and `to` may be the same.
+  // The named triangle of symmetric matrices, row by row, becomes their factor, as potrf has it: what the columns
+  // before contribute is subtracted in their order. A matrix that is not positive definite has the number of the first
+  // column that shows it in info, and nothing of use in its triangle. `from` and `to` may be the same.
   static void Factor(bool lower, Int n, int64_t count, const T* from, T* to, Int* info, T* work) {
     WithVectors([=] {
       const Triangle a(lower, n, work);
