@@ -15,6 +15,7 @@ namespace {
 
 constexpr int64_t kMostOrder = 32;          // SideBySide::kMaxOrder
 constexpr int64_t kMostElements = 32 * 32;  // SideBySide::kMaxElements
+constexpr int64_t kMostElementsOfOne = 16 * 16;
 
 struct Routine {
   std::string_view name;
@@ -43,11 +44,11 @@ bool IsByColumns(const Shape& shape) {
   return true;
 }
 
-// Several small matrices.
-bool IsBatch(const Shape& a, const Routine& routine) {
-  if (!a.IsStatic() || a.rank() < 3 || a.num_elements() == 0) return false;
+// Several small matrices, or one that is so small that a call of the library costs as much as eight.
+bool IsSmall(const Shape& a, const Routine& routine) {
+  if (!a.IsStatic() || a.rank() < 2 || a.num_elements() == 0) return false;
   const int64_t m = a.dim(a.rank() - 2), n = a.dim(a.rank() - 1);
-  if (a.num_elements() < 2 * m * n) return false;
+  if (a.num_elements() < 2 * m * n && m * n > kMostElementsOfOne) return false;
   return routine.square ? std::max(m, n) <= kMostOrder : m * n <= kMostElements;
 }
 
@@ -56,7 +57,7 @@ const Routine* Read(const Instruction& i) {
   const CustomCallAttrs& call = i.attrs<CustomCallAttrs>();
   const Shape& a = i.operand(0)->shape();
   const Routine* routine = RoutineOf(call.target, a.type());
-  if (!routine || call.has_side_effect || !IsBatch(a, *routine)) return nullptr;
+  if (!routine || call.has_side_effect || !IsSmall(a, *routine)) return nullptr;
   const bool tuple = routine->results > 1;
   if (i.shape().IsTuple() != tuple || (tuple && i.shape().tuple_size() != routine->results)) return nullptr;
   if (static_cast<int64_t>(call.operand_layout_constraints.size()) != i.operand_count()) return nullptr;
