@@ -44,11 +44,19 @@ void AddSimplification(PassPipeline& p, int optimization_level) {
   p.Add(PassId::SingleDevice);
   p.Add(PassId::DecompositionRewriter);  // both know calls that ask for layouts
   p.Add(PassId::LapackRewriter);
-  if (optimization_level > 0) p.Add(PassId::LinearAlgebraExpander);  // of what is read by columns
+  if (optimization_level > 0) {
+    p.Add(PassId::LinearAlgebraExpander);  // of what is read by columns
+    p.Add(PassId::LapackRows);             // the rest of it
+  }
   p.Add(PassId::LayoutNormalization);
   p.Add(PassId::CollectiveReducerExpander);
   p.Add(PassId::ZeroSizedElimination);
+  if (optimization_level > 0) {
+    p.Add(PassId::TupleSimplifier);
+    p.Add(PassId::LapackFuser);  // permutations of few elements soon are no gathers any more
+  }
   p.AddRepeated(kSimplify, rounds);
+  if (optimization_level > 0) p.Add(PassId::LapackFuser);  // masks are in one form now
   // What expands comes once the program is small, so that dead code is not expanded; then its own algebra is
   // simplified.
   p.Add(PassId::QuantizeExpander);

@@ -12,7 +12,8 @@ namespace strop::cpu {
 template <class T>
 struct SmallSystems {
   static constexpr int kLanes = ArraysInLanes<T>::kLanes;
-  static constexpr int64_t kMaxSize = 16;
+  static constexpr int64_t kMaxSize = 32;  // of many; the first cache holds their triangles
+  static constexpr int64_t kMaxSizeOfOne = 16;
   static constexpr int64_t kMaxColumns = 16;  // of one system
   using Vec = typename ArraysInLanes<T>::Vec;
 
@@ -46,7 +47,7 @@ struct SmallSystems {
 
   // The first system.
   inline void SolveOne(const T* triangle, T* b) const {
-    Vec x[kMaxSize][kMaxColumns / kLanes] = {};
+    Vec x[kMaxSizeOfOne][kMaxColumns / kLanes] = {};
     const int64_t vectors = (columns + kLanes - 1) / kLanes;
     for (int64_t r = 0; r < size; ++r)
       for (int64_t c = 0; c < columns; ++c) x[r][c / kLanes][c % kLanes] = b[r * b_row_stride + c * b_column_stride];

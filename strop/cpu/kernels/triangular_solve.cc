@@ -174,7 +174,9 @@ Status Solve(const TriangularOptions& options, int64_t batch, int64_t m, int64_t
   const TriangularSystem<T> first = SystemOf<T>(options, transposed, m, n);
   const int64_t size = first.size * first.size;
   if constexpr (std::is_floating_point_v<T>) {
-    if (first.size <= SmallSystems<T>::kMaxSize && first.columns <= SmallSystems<T>::kMaxColumns) {
+    using Small = SmallSystems<T>;
+    const int64_t most = batch < Small::kLanes ? Small::kMaxSizeOfOne : Small::kMaxSize;
+    if (first.size <= most && first.columns <= Small::kMaxColumns) {
       SolveSmall(first, transposed, options.unit_diagonal, batch, static_cast<const T*>(a), static_cast<T*>(b), pool);
       return OkStatus();
     }

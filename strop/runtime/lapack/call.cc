@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <cstring>
-#include <optional>
 
 #include "strop/base/thread_pool.h"
 #include "strop/runtime/executable.h"
@@ -15,7 +14,7 @@ constexpr double kFlopsPerTask = 2e5;
 
 }  // namespace
 
-Call::Call(std::unique_ptr<Routine> routine, const CustomCallSite& site, int64_t batch, const Library& library)
+Call::Call(std::unique_ptr<Routine> routine, const CustomCallSite& site, int64_t batch, const Library* library)
     : routine_(std::move(routine)), library_(library), batch_(batch) {
   for (const Shape& result : site.results) result_bytes_.push_back(result.byte_size());
 }
@@ -35,21 +34,20 @@ void Call::RunEmpty(const CustomCallFrame& frame) const {
 }
 
 void Call::RunMatrices(const CustomCallFrame& frame, int64_t begin, int64_t end, const Scratch& scratch) const {
-  const int64_t together = routine_->together_;
-  std::optional<Library::OneThread> one;  // what is solved together does without the library
-  if (together == 1) one.emplace(library_);
-  for (int64_t matrix = begin; matrix < end; matrix += together) {
-    const int64_t count = std::min(together, end - matrix);
+  if (const int64_t together = routine_->together_; together > 1) {
+    for (int64_t matrix = begin; matrix < end; matrix += together)
+      routine_->SolveTogether(matrix, std::min(together, end - matrix), frame, scratch);
+    return;
+  }
+  const Library::OneThread one(*library_);
+  for (int64_t matrix = begin; matrix < end; ++matrix) {
     for (const Routine::Carried& carried : routine_->carried_) {
       char* to = static_cast<char*>(frame.results[carried.result]);
       const char* from = static_cast<const char*>(frame.operands[carried.operand]);
       const int64_t offset = matrix * carried.bytes;
-      if (to != from) std::memcpy(to + offset, from + offset, static_cast<size_t>(count * carried.bytes));
+      if (to != from) std::memcpy(to + offset, from + offset, static_cast<size_t>(carried.bytes));
     }
-    if (together > 1)
-      routine_->SolveTogether(matrix, count, frame, scratch);
-    else
-      routine_->Solve(matrix, frame, scratch);
+    routine_->Solve(matrix, frame, scratch);
   }
 }
 
@@ -63,7 +61,8 @@ Status Call::Run(const CustomCallFrame& frame) {
   std::atomic<bool> no_memory{false};
   ThreadPool* pool = frame.run.pool;
   const double flops = std::max(routine_->flops_, 1.0);
-  if (!pool || batch_ == 1 || !library_.concurrent() || static_cast<double>(batch_) * flops < 2 * kFlopsPerTask) {
+  const bool concurrent = !library_ || library_->concurrent();
+  if (!pool || batch_ == 1 || !concurrent || static_cast<double>(batch_) * flops < 2 * kFlopsPerTask) {
     Scratch scratch;
     if (scratch.Allocate(bytes))
       RunMatrices(frame, 0, batch_, scratch);

@@ -40,7 +40,7 @@ class Routine {
   virtual Status Bind(Site& site) = 0;
   // Computes one matrix of the batch. The operands that Carry() names are in their results already.
   virtual void Solve(int64_t matrix, const CustomCallFrame& frame, const Scratch& scratch) const = 0;
-  // Computes up to `together_` matrices, where that is more than one.
+  // Computes up to `together_` matrices, where that is more than one. Reads its operands itself.
   virtual void SolveTogether(int64_t, int64_t, const CustomCallFrame&, const Scratch&) const {}
   // Results of matrices without elements, which are zeros but for the operands carried: what else they are.
   virtual void SolveEmpty(const CustomCallFrame&) const {}
@@ -79,7 +79,7 @@ class Routine {
 
 class Call final : public CustomCall {
  public:
-  Call(std::unique_ptr<Routine> routine, const CustomCallSite& site, int64_t batch, const Library& library);
+  Call(std::unique_ptr<Routine> routine, const CustomCallSite& site, int64_t batch, const Library* library);
   Status Run(const CustomCallFrame& frame) override;
 
  private:
@@ -87,7 +87,7 @@ class Call final : public CustomCall {
   void RunMatrices(const CustomCallFrame& frame, int64_t begin, int64_t end, const Scratch& scratch) const;
 
   const std::unique_ptr<const Routine> routine_;
-  const Library& library_;
+  const Library* const library_;  // null if nothing of it is called
   const int64_t batch_;
   std::vector<int64_t> result_bytes_;
 };

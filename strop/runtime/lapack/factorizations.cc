@@ -5,7 +5,6 @@
 #include "strop/runtime/lapack/blocked_lu.h"
 #include "strop/runtime/lapack/reflectors.h"
 #include "strop/runtime/lapack/routines.h"
-#include "strop/runtime/lapack/side_by_side.h"
 #include "strop/runtime/lapack/small_lu.h"
 
 namespace strop::lapack {
@@ -29,12 +28,6 @@ class GetrfOf final : public Routine {
     Carry(0, 0, int64_t{m_} * n_, sizeof(T));
     empty_ = k_ == 0;
     flops_ = 1.0 * m_ * n_ * k_;
-    if constexpr (!kIsComplex<T>) {
-      if (std::max(m_, n_) <= SideBySide<T>::kMaxOrder) {
-        together_ = SideBySide<T>::kLanes;
-        work_ = Reserve<T>(SideBySide<T>::WorkElements(m_, n_));
-      }
-    }
     in_parts_ = k_ >= BlockedLu<T>::kLeast && blocked_.Bind(site);
     return site.Function(&fn_);
   }
@@ -50,15 +43,7 @@ class GetrfOf final : public Routine {
       fn_(&m_, &n_, a, &m_, pivots, info);
   }
 
-  void SolveTogether(int64_t first, int64_t count, const CustomCallFrame& f, const Scratch& scratch) const override {
-    if (count == 1 && std::max(m_, n_) <= kSmallLu<T>) return Solve(first, f, scratch);
-    if constexpr (!kIsComplex<T>)
-      SideBySide<T>::Lu(m_, n_, count, At<T>(f.results[0], first, int64_t{m_} * n_), At<Int>(f.results[1], first, k_),
-                        At<Int>(f.results[2], first, 1), scratch.At<T>(work_));
-  }
-
   Int m_ = 0, n_ = 0, k_ = 0;
-  size_t work_ = 0;
   Fn* fn_ = nullptr;
   bool in_parts_ = false;
   BlockedLu<T> blocked_;
@@ -77,27 +62,14 @@ class PotrfOf final : public Routine {
     Carry(0, 0, int64_t{n_} * n_, sizeof(T));
     empty_ = n_ == 0;
     flops_ = 1.0 * n_ * n_ * n_ / 3;
-    if constexpr (!kIsComplex<T>) {
-      if (n_ <= SideBySide<T>::kMaxOrder) {
-        together_ = SideBySide<T>::kLanes;
-        work_ = Reserve<T>(SideBySide<T>::WorkElements(n_, n_));
-      }
-    }
     return site.Function(&fn_);
   }
   void Solve(int64_t i, const CustomCallFrame& f, const Scratch&) const override {
     fn_(&triangle_, &n_, At<T>(f.results[0], i, int64_t{n_} * n_), &n_, At<Int>(f.results[1], i, 1), 1);
   }
 
-  void SolveTogether(int64_t first, int64_t count, const CustomCallFrame& f, const Scratch& scratch) const override {
-    if constexpr (!kIsComplex<T>)
-      SideBySide<T>::Cholesky(triangle_ == 'L', n_, count, At<T>(f.results[0], first, int64_t{n_} * n_),
-                              At<Int>(f.results[1], first, 1), scratch.At<T>(work_));
-  }
-
   Int n_ = 0;
   char triangle_ = 0;
-  size_t work_ = 0;
   Fn* fn_ = nullptr;
 };
 

@@ -13,17 +13,37 @@ namespace {
 struct Row {
   std::string_view real, complex;
   Makers (*makers)();
+  bool needs_library = true;
 };
 constexpr Row kRows[] = {
-    {"getrf", "getrf", &Getrf}, {"potrf", "potrf", &Potrf}, {"geqrf", "geqrf", &Geqrf}, {"geqp3", "geqp3", &Geqp3},
-    {"orgqr", "ungqr", &Orgqr}, {"ormqr", "unmqr", &Ormqr}, {"gesdd", "gesdd", &Gesdd}, {"gesvd", "gesvd", &Gesvd},
-    {"syevd", "heevd", &Syevd}, {"geev", "geev", &Geev},    {"gees", "gees", &Gees},    {"gehrd", "gehrd", &Gehrd},
-    {"sytrd", "hetrd", &Sytrd}, {"trsm", "trsm", &Trsm},    {"gtsv", "gtsv", &Gtsv},
+    {"getrf", "getrf", &Getrf},
+    {"potrf", "potrf", &Potrf},
+    {"geqrf", "geqrf", &Geqrf},
+    {"geqp3", "geqp3", &Geqp3},
+    {"orgqr", "ungqr", &Orgqr},
+    {"ormqr", "unmqr", &Ormqr},
+    {"gesdd", "gesdd", &Gesdd},
+    {"gesvd", "gesvd", &Gesvd},
+    {"syevd", "heevd", &Syevd},
+    {"geev", "geev", &Geev},
+    {"gees", "gees", &Gees},
+    {"gehrd", "gehrd", &Gehrd},
+    {"sytrd", "hetrd", &Sytrd},
+    {"trsm", "trsm", &Trsm},
+    {"gtsv", "gtsv", &Gtsv},
+    {"getrf_rows", "", &GetrfRows, false},
+    {"gesv_rows", "", &GesvRows, false},
+    {"potrf_rows", "", &PotrfRows, false},
+    {"cholesky_rows", "", &CholeskyRows, false},
+    {"posv_rows", "", &PosvRows, false},
+    {"geqrf_rows", "", &GeqrfRows, false},
+    {"orgqr_rows", "", &OrgqrRows, false},
 };
 
 struct Target {
   std::string routine;  // dgetrf
   MakeRoutine make = nullptr;
+  bool needs_library = true;
 };
 
 std::optional<Target> TargetOf(std::string_view name) {
@@ -35,7 +55,8 @@ std::optional<Target> TargetOf(std::string_view name) {
   const size_t type = kLetters.find(name[0]);
   if (type == std::string_view::npos) return std::nullopt;
   for (const Row& row : kRows)
-    if (name.substr(1) == (type < 2 ? row.real : row.complex)) return Target{std::string(name), row.makers().of[type]};
+    if (name.substr(1) == (type < 2 ? row.real : row.complex))
+      return Target{std::string(name), row.makers().of[type], row.needs_library};
   return std::nullopt;
 }
 
@@ -49,17 +70,17 @@ bool IsLapackCall(const CustomCallSite& site) {
 Result<std::shared_ptr<CustomCall>> BindLapack(const CustomCallSite& site, const std::string& library) {
   const std::optional<lapack::Target> target = lapack::TargetOf(site.target);
   if (!target) return Internal(site.target, " is no routine of LAPACK");
-  Result<const lapack::Library*> opened = lapack::Library::Open(library);
+  Result<const lapack::Library*> opened = nullptr;
+  if (target->needs_library) opened = lapack::Library::Open(library);
   if (!opened.ok())
     return Status(opened.status().code(), StrCat(site.target, " needs LAPACK: ", opened.status().message()));
   Result<std::unique_ptr<FfiAttributes>> attributes = FfiAttributes::Parse(site.opaque);
   if (!attributes.ok())
     return std::move(attributes).status().Note(StrCat("in the attributes of custom call ", site.target));
-  lapack::Site reader(site, (*attributes)->attrs(), target->routine, **opened);
+  lapack::Site reader(site, (*attributes)->attrs(), target->routine, *opened);
   std::unique_ptr<lapack::Routine> routine = target->make();
   STROP_TRY(routine->Bind(reader));
-  return std::shared_ptr<CustomCall>(
-      std::make_shared<lapack::Call>(std::move(routine), site, reader.batch(), **opened));
+  return std::shared_ptr<CustomCall>(std::make_shared<lapack::Call>(std::move(routine), site, reader.batch(), *opened));
 }
 
 }  // namespace strop

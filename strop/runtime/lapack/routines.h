@@ -1,5 +1,5 @@
 // Every routine, one maker each for a type of element. The operands, results and attributes are those of jaxlib's
-// custom calls of the same names; matrices lie column by column.
+// custom calls of the same names; matrices lie column by column. Those of rows.cc are our own.
 #pragma once
 #include <complex>
 #include <memory>
@@ -20,6 +20,11 @@ constexpr Makers AllTypes() {
            []() -> std::unique_ptr<Routine> { return std::make_unique<R<double>>(); },
            []() -> std::unique_ptr<Routine> { return std::make_unique<R<std::complex<float>>>(); },
            []() -> std::unique_ptr<Routine> { return std::make_unique<R<std::complex<double>>>(); }}};
+}
+template <template <class> class R>
+constexpr Makers RealTypes() {
+  return {{[]() -> std::unique_ptr<Routine> { return std::make_unique<R<float>>(); },
+           []() -> std::unique_ptr<Routine> { return std::make_unique<R<double>>(); }, nullptr, nullptr}};
 }
 
 // factorizations.cc
@@ -42,5 +47,15 @@ Makers Gehrd();  // a -> reflectors and h, tau, info
 Makers Sytrd();  // a -> reflectors, diagonal, off-diagonal, tau, info (hetrd for complex elements)
 Makers Trsm();   // a, b -> x
 Makers Gtsv();   // lower, diagonal, upper, b -> the first three destroyed, x, info
+
+// rows.cc: small matrices row by row, without a library
+Makers GetrfRows();     // a -> lu, pivots, info; of orders up to 32, as all but the last two
+Makers GesvRows();      // a, b -> x with a x = b, by LU; a -> its inverse. A pivot that is zero divides
+Makers PotrfRows();     // a -> factor, info; the other triangle stays
+Makers CholeskyRows();  // a -> factor, zeros in the other triangle; NaN of what is not positive definite. `symmetrize`:
+                        // of the mean of a and its transpose
+Makers PosvRows();      // a, b -> x with a x = b, by that factor
+Makers GeqrfRows();     // a -> householder vectors and r, tau; of up to 1024 elements
+Makers OrgqrRows();     // a, tau -> q
 
 }  // namespace strop::lapack

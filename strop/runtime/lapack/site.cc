@@ -144,7 +144,7 @@ Status Site::Fits(double elements) const {
 
 Status Site::CheckWorkSize(double answer, bool rounded, Int info, Int* size) const {
   if (info != 0 || !(answer >= 0))
-    return Internal(site_.target, ": the workspace query of ", library_.path(), " answers info ", info, ", size ",
+    return Internal(site_.target, ": the workspace query of ", library_->path(), " answers info ", info, ", size ",
                     answer);
   // A float holds the number to 24 bits, and older libraries round it down.
   if (rounded && answer > 1 << 24) answer *= 1 + 1.0 / (1 << 23);

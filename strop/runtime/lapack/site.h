@@ -32,10 +32,12 @@ inline constexpr bool kIsComplex = !std::is_same_v<T, Real<T>>;
 
 class Site {
  public:
-  // `routine` is the Fortran name: dgetrf. All arguments outlive the object.
-  Site(const CustomCallSite& site, const XLA_FFI_Attrs& attributes, std::string routine, const Library& library)
+  // `routine` is the Fortran name: dgetrf. All arguments outlive the object. `library` is null for a routine that asks
+  // for none of its functions.
+  Site(const CustomCallSite& site, const XLA_FFI_Attrs& attributes, std::string routine, const Library* library)
       : site_(site), attributes_(attributes), routine_(std::move(routine)), library_(library) {}
 
+  size_t operands() const { return site_.operands.size(); }
   Status Arity(size_t operands, size_t results) const;
   // Operand `k` is the batch of matrices: its leading dimensions are those of all others. First of all.
   Status Matrices(size_t k, ElementType type, Int* rows, Int* columns);
@@ -54,7 +56,7 @@ class Site {
 
   template <class Fn>
   Status Function(Fn** function) const {
-    STROP_ASSIGN(void* found, library_.Find(routine_));
+    STROP_ASSIGN(void* found, library_->Find(routine_));
     *function = reinterpret_cast<Fn*>(found);
     return OkStatus();
   }
@@ -62,10 +64,10 @@ class Site {
   template <class Fn>
   Fn* Other(std::string_view real, std::string_view complex) const {
     const bool is_complex = routine_[0] == 'c' || routine_[0] == 'z';
-    const Result<void*> found = library_.Find(StrCat(routine_.substr(0, 1), is_complex ? complex : real));
+    const Result<void*> found = library_->Find(StrCat(routine_.substr(0, 1), is_complex ? complex : real));
     return found.ok() ? reinterpret_cast<Fn*>(*found) : nullptr;
   }
-  const Library& library() const { return library_; }
+  const Library& library() const { return *library_; }
   // The number of elements that a workspace query has answered with, in an element of the workspace.
   template <class T>
   Status WorkSize(T answer, Int info, Int* size) const {
@@ -87,7 +89,7 @@ class Site {
   const CustomCallSite& site_;
   const XLA_FFI_Attrs& attributes_;
   const std::string routine_;
-  const Library& library_;
+  const Library* const library_;
   Int64Vector batch_dims_;
   int64_t batch_ = 1;
 };

@@ -1,5 +1,5 @@
 // LU factorisation of one small matrix, for which a call of the library costs more than the arithmetic (several real
-// ones: side_by_side.h, with the same bits).
+// ones: side_by_side_lu.h, with the same bits).
 //
 // As LAPACK's unblocked getf2 has it: column by column, the pivot is the first of the largest |x| (complex: |re| +
 // |im|), a column whose pivot is zero is left and the first such is told in info. Orders that are common are compiled
