@@ -195,6 +195,8 @@ class ElementalEmitter {
   Vals Unsupported(const Instruction& i, const ArrayIndex& index);
 
   Vals MultiplyAccumulate(const Vals& acc, const Val& lhs, const Val& rhs);
+  Val ContractInChains(int64_t size, const Val& zero,
+                       const std::function<Vals(const LaneIndex& n, const Vals& sum)>& product);
   // Pieces of reductions (elemental_reduce.cc).
   struct Accumulation;
   Vals ReduceAt(const Instruction& i, std::span<const ArrayIndex> parts, bool in_strips);

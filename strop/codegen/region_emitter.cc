@@ -14,6 +14,7 @@ namespace {
 
 constexpr int64_t kMaxShadowBytes = 1 << 10;      // a larger buffer stays where it is
 constexpr int64_t kMaxAllShadowBytes = 16 << 10;  // of the stack
+constexpr int64_t kMaxHeldBytes = 512;            // what is only read, and fits into registers
 constexpr int64_t kMaxPadding = 512;              // longer vectors are masked
 constexpr uint64_t kAlignment = 64;
 constexpr int64_t kRepeatedCode = 2048;  // simple instructions of all kernels, when their loops are no more
@@ -22,13 +23,13 @@ constexpr int64_t kRepeatedBytes = 512;  // of a result: larger ones fill the re
 
 static_assert(sizeof(std::atomic<bool>) == 1, "regions read it as a byte");
 
-// Does the kernel write arrays that fit into registers?
-bool WritesLittle(const KernelBody& body) {
-  return std::all_of(body.roots.begin(), body.roots.end(), [](const Instruction* root) {
+// Does the kernel write arrays of no more bytes than that?
+bool WritesAtMost(const KernelBody& body, int64_t bytes) {
+  return std::all_of(body.roots.begin(), body.roots.end(), [&](const Instruction* root) {
     const Shape& shape = root->op() == Op::DynamicUpdateSlice ? root->operand(1)->shape() : root->shape();
     const std::vector<Shape> leaves = shape.Leaves();
     return std::all_of(leaves.begin(), leaves.end(),
-                       [](const Shape& leaf) { return leaf.IsArray() && leaf.byte_size() <= kRepeatedBytes; });
+                       [&](const Shape& leaf) { return leaf.IsArray() && leaf.byte_size() <= bytes; });
   });
 }
 
@@ -46,7 +47,10 @@ Status RegionEmitter::Emit(const std::string& name) {
   PlaceCalls();
   copies_ = Copies();
   give_up_ = llvm::BasicBlock::Create(b_.context(), "give_up", function_);
-  STROP_TRY(region_.tasks > 1 ? EmitTask() : EmitProgram(0));
+  b_.DeferMath(true);
+  const Status status = region_.tasks > 1 ? EmitTask() : EmitProgram(0);
+  b_.DeferMath(false);
+  STROP_TRY(status);
   for (size_t k = 0; k < places_.size(); ++k)
     if (places_[k].outside && region_.buffers[k].stored)
       Copy(places_[k].outside, places_[k].pointer, region_.buffers[k].size);
@@ -160,6 +164,10 @@ void RegionEmitter::PlaceBuffers() {
       pointer->setMetadata(llvm::LLVMContext::MD_dereferenceable,
                            llvm::MDNode::get(b_.context(), llvm::ConstantAsMetadata::get(
                                                                ir.getInt64(static_cast<uint64_t>(buffer.size)))));
+    if (!buffer.written && buffer.size <= kMaxHeldBytes && types_[k] != ElementType::Invalid)
+      pointer->setMetadata(llvm::LLVMContext::MD_align,
+                           llvm::MDNode::get(b_.context(), llvm::ConstantAsMetadata::get(
+                                                               ir.getInt64(static_cast<uint64_t>(Bytes(types_[k]))))));
     place.pointer = pointer;
     if (!buffer.written || buffer.in_parts || buffer.size > kMaxShadowBytes ||
         shadow_bytes + buffer.size > kMaxAllShadowBytes)
@@ -188,6 +196,9 @@ void RegionEmitter::PlaceCalls() {
 
 void RegionEmitter::EmitCall(const RegionNode& node) {
   const Call& call = calls_.at(&node);
+  for (size_t k = 0; k < node.args.size(); ++k)  // what changes places
+    if (llvm::isa<llvm::PHINode>(places_[node.args[k]].pointer))
+      b_.ir().CreateStore(places_[node.args[k]].pointer, b_.ir().CreateConstInBoundsGEP1_64(b_.Ptr(), call.args, k));
   auto* type = llvm::FunctionType::get(b_.ir().getVoidTy(), {b_.Ptr(), b_.Int(64), b_.Ptr()}, false);
   llvm::FunctionCallee callee = b_.module().getOrInsertFunction(kCallSymbol, type);
   llvm::cast<llvm::Function>(callee.getCallee())->setDoesNotThrow();
@@ -225,8 +236,12 @@ Status RegionEmitter::EmitOneKernel(const RegionNode& node) {
                        .padding = places_[arg].padding});
   }
   KernelFrame frame(b_, body, node.in_place, buffers);
-  if (WritesLittle(body)) frame.RepeatUpTo(copies_);
-  return emit_kernel_(node, body, frame);
+  if (WritesAtMost(body, kRepeatedBytes)) frame.RepeatUpTo(copies_);
+  // There is little else to compute while a state of two vectors is waited for.
+  b_.ShortenChains(WritesAtMost(body, 2 * b_.target().vector_bytes));
+  const Status status = emit_kernel_(node, body, frame);
+  b_.ShortenChains(false);
+  return status;
 }
 
 V RegionEmitter::LoadPredicate(int32_t buffer) {
@@ -237,8 +252,11 @@ V RegionEmitter::LoadPredicate(int32_t buffer) {
 Status RegionEmitter::EmitWhile(const RegionNode& node) {
   IrBuilder& ir = b_.ir();
   llvm::BasicBlock *condition = Block("condition"), *body = Block("body"), *after = Block("after");
+  llvm::BasicBlock* before = ir.GetInsertBlock();
   ir.CreateBr(condition);
   ir.SetInsertPoint(condition);
+  const std::vector<V> homes = Addresses(node);
+  const std::vector<llvm::PHINode*> addresses = EnterRotations(node, before);
   STROP_TRY(EmitProgram(node.programs[0]));
   ir.CreateCondBr(LoadPredicate(node.args[0]), body, after);
   ir.SetInsertPoint(body);
@@ -250,9 +268,72 @@ Status RegionEmitter::EmitWhile(const RegionNode& node) {
   ir.SetInsertPoint(go_on);
   STROP_TRY(EmitProgram(node.programs[1]));
   ir.CreateStore(ir.CreateAdd(ir.CreateLoad(b_.Int(64), trips_), b_.I64(1)), trips_);
+  TurnRotations(node, addresses);
   ir.CreateBr(condition);
   ir.SetInsertPoint(after);
+  LeaveRotations(node, homes);
   return OkStatus();
+}
+
+std::vector<V> RegionEmitter::Addresses(const RegionNode& node) const {
+  std::vector<V> addresses;
+  for (const std::vector<int32_t>& rotation : node.rotations)
+    for (int32_t buffer : rotation) addresses.push_back(places_[buffer].pointer);
+  return addresses;
+}
+
+// In the head of the loop: where each of them lies in this trip.
+std::vector<llvm::PHINode*> RegionEmitter::EnterRotations(const RegionNode& node, llvm::BasicBlock* before) {
+  std::vector<llvm::PHINode*> addresses;
+  for (const std::vector<int32_t>& rotation : node.rotations) {
+    for (int32_t buffer : rotation) {
+      Place& place = places_[buffer];
+      llvm::PHINode* address = b_.ir().CreatePHI(b_.Ptr(), 2, "place");
+      address->addIncoming(place.pointer, before);
+      place.pointer = address;
+      place.padding = 0;  // the others' memory may have none
+      addresses.push_back(address);
+    }
+  }
+  return addresses;
+}
+
+void RegionEmitter::TurnRotations(const RegionNode& node, const std::vector<llvm::PHINode*>& addresses) {
+  auto first = addresses.begin();
+  for (const std::vector<int32_t>& rotation : node.rotations) {
+    const size_t n = rotation.size();
+    for (size_t k = 0; k < n; ++k) first[k]->addIncoming(first[(k + 1) % n], b_.ir().GetInsertBlock());
+    first += static_cast<int64_t>(n);
+  }
+}
+
+// Behind the loop: turned back, with copies, until all of them lie where they did before it.
+void RegionEmitter::LeaveRotations(const RegionNode& node, const std::vector<V>& homes) {
+  IrBuilder& ir = b_.ir();
+  auto home = homes.begin();
+  for (const std::vector<int32_t>& rotation : node.rotations) {
+    llvm::BasicBlock *before = ir.GetInsertBlock(), *check = Block("at_home"), *back = Block("back"),
+                     *done = Block("home");
+    ir.CreateBr(check);
+    ir.SetInsertPoint(check);
+    std::vector<llvm::PHINode*> at;
+    for (int32_t buffer : rotation) {
+      at.push_back(ir.CreatePHI(b_.Ptr(), 2, "place"));
+      at.back()->addIncoming(places_[buffer].pointer, before);
+    }
+    ir.CreateCondBr(ir.CreateICmpEQ(at[0], home[0]), done, back);
+    ir.SetInsertPoint(back);
+    V to = at.back();
+    for (size_t k = 0; k + 1 < at.size(); ++k) {
+      Copy(to, at[k], region_.buffers[rotation[k]].size);
+      to = at[k];
+    }
+    for (size_t k = 0; k < at.size(); ++k) at[k]->addIncoming(at[(k + at.size() - 1) % at.size()], back);
+    ir.CreateBr(check);
+    ir.SetInsertPoint(done);
+    for (size_t k = 0; k < rotation.size(); ++k) places_[rotation[k]].pointer = home[k];
+    home += static_cast<int64_t>(rotation.size());
+  }
 }
 
 Status RegionEmitter::EmitConditional(const RegionNode& node) {

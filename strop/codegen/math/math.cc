@@ -5,6 +5,8 @@
 #include <initializer_list>
 #include <string>
 
+#include "strop/codegen/math/deferred.h"
+
 namespace strop {
 namespace {
 
@@ -56,6 +58,7 @@ using Arguments = llvm::ArrayRef<V>;
 
 V EmitMath(VectorBuilder& b, MathFunction f, V x) {
   if (f == MathFunction::kSqrt) return b.Sqrt(x);
+  if (b.defers_math() && VectorBuilder::Lanes(x) == 1) return DeferMath(b, f, x);
   return b.OnceIfQuick(NameOf("strop.math", f), {x}, [&](Arguments a) { return Inline(b, f, a[0]); });
 }
 
