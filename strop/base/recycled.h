@@ -27,6 +27,7 @@ template <class T>
 class Recycled {
  public:
   static void* operator new(size_t bytes) {
+    static_assert(alignof(T) <= alignof(std::max_align_t));
     Kept& kept = kept_;
     if (!STROP_RECYCLES || !kept.first || bytes != sizeof(T)) return ::operator new(bytes);
     Node* node = kept.first;

@@ -120,7 +120,7 @@ EventRef InOrder(PJRT_Device* device, const EventRef& done) {
   return joint;
 }
 
-void HandOut(Launched launched, PJRT_Device* device, int launch_id, PJRT_Buffer** outputs, PJRT_Event** done) {
+void HandOut(Launched&& launched, PJRT_Device* device, int launch_id, PJRT_Buffer** outputs, PJRT_Event** done) {
   Track(device, launch_id, launched.done);
   for (size_t i = 0; i < launched.outputs.size(); ++i) {
     const auto kind = static_cast<int>(launched.outputs[i].memory());
