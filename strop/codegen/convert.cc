@@ -1,7 +1,8 @@
 // convert, stochastic-convert and bitcast between registers of any two element types.
 //
 // Each numeric conversion rounds once. Where the target has fewer bits than f32 and the source more, the way is through
-// a double (which holds every integer of 32 bits) and RoundToOdd, whose f32 rounds on as the double would have.
+// a double and RoundToOdd, whose f32 rounds on as the double would have. Integers need no double where what f32 does
+// not hold exactly is infinite in the target, and those of 32 bits lose what f32 would round (ToTwentyFourBits).
 #include <cmath>
 
 #include "strop/codegen/scalar_emitter.h"
@@ -9,6 +10,29 @@
 namespace strop {
 
 using V = llvm::Value*;
+
+namespace {
+
+constexpr int kMantissaOfF32 = 24;
+
+// Is every integer beyond the mantissa of f32 beyond this format as well?
+bool EndsWithinF32(ElementType type) {
+  const FloatFormat& format = FormatOf(type);
+  return (1 << format.exponent_bits) - 1 - format.bias < kMantissaOfF32;
+}
+
+// An integer of 32 bits as one that f32 holds exactly and that rounds to at most 16 bits as it does: where it has more
+// than 24, bit 8 says whether any bit below was set.
+V ToTwentyFourBits(VectorBuilder& b, V x, bool is_signed) {
+  constexpr int64_t kLow = 0xff, kMost = int64_t{1} << kMantissaOfF32;
+  V low = b.And(x, b.I(kLow, x));
+  V any = b.And(b.Add(low, b.I(kLow, x)), b.I(kLow + 1, x));
+  V cut = b.Or(b.And(x, b.I(~kLow, x)), any);
+  V small = is_signed ? b.ULt(b.Add(x, b.I(kMost, x)), b.I(2 * kMost, x)) : b.ULt(x, b.I(kMost, x));
+  return b.Select(small, x, cut);
+}
+
+}  // namespace
 
 Val ScalarEmitter::Convert(const Val& x, ElementType type) {
   IrBuilder& ir = b_.ir();
@@ -33,13 +57,16 @@ Val ScalarEmitter::Convert(const Val& x, ElementType type) {
       if (type == ElementType::F32) return Real(b_.ToF32(x.re), type);
       return Rounded(x.re, type);
     }
-    const auto to_float = [&](llvm::Type* t) {
-      return IsSigned(x.type) ? ir.CreateSIToFP(x.re, t) : ir.CreateUIToFP(x.re, t);
+    const auto to_float = [&](V v, llvm::Type* t) {
+      return IsSigned(x.type) ? ir.CreateSIToFP(v, t) : ir.CreateUIToFP(v, t);
     };
-    if (Bits(type) >= 32) return Real(to_float(to), type);
+    if (Bits(type) >= 32) return Real(to_float(x.re, to), type);
     // Small floats: integers of up to 16 bits are exact in f32.
-    const bool exact = IsPred(x.type) || Bits(x.type) <= 16;
-    return Rounded(to_float(VectorBuilder::Like(exact ? b_.F32() : b_.F64(), x.re)), type);
+    const int bits = IsPred(x.type) ? 1 : Bits(x.type);
+    const bool by_f32 = bits <= 32 || EndsWithinF32(type);
+    const bool cut = bits > kMantissaOfF32 && by_f32 && !EndsWithinF32(type);
+    V v = cut ? ToTwentyFourBits(b_, x.re, IsSigned(x.type)) : x.re;
+    return Rounded(to_float(v, VectorBuilder::Like(by_f32 ? b_.F32() : b_.F64(), x.re)), type);
   }
   if (from_float) {  // towards zero, saturating; NaN gives 0
     const bool is_signed = IsSigned(type);

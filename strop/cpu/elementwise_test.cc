@@ -151,6 +151,31 @@ TEST(Elementwise, EveryCodeOfSmallFloats) {
   }
 }
 
+// Integers on, just below and just above what lies half way between two small floats, and the largest ones.
+TEST(Elementwise, IntegersToSmallFloats) {
+  std::vector<int32_t> values{0, INT32_MAX, INT32_MIN, INT32_MIN + 1};
+  for (int shift = 0; shift < 31; ++shift)
+    for (int64_t odd : {257, 259, 385, 511, 513, 2049, 4095, 131073})
+      for (int64_t nudge : {-1, 0, 1})
+        for (int64_t sign : {-1, 1}) values.push_back(static_cast<int32_t>(sign * ((odd << shift) + nudge)));
+  const auto check = [](const Literal& all, ElementType type) {
+    Module m("m");
+    Differential d(m);
+    Builder b(d.body());
+    Instruction* x = b.Parameter(0, all.shape());
+    const auto float_types = {ElementType::BF16, ElementType::F16, ElementType::F8E5M2, ElementType::F8E4M3FN};
+    std::vector<Instruction*> results;
+    for (ElementType to : float_types) results.push_back(b.Convert(x, to));
+    b.Tuple(results);
+    ASSERT_TRUE(b.Finish().ok());
+    d.SetInput(0, all);
+    EXPECT_EQ(d.Check(), "") << Name(type);
+  };
+  check(Literal::Vector<int32_t>(values), ElementType::S32);
+  check(Literal::Vector<uint32_t>(std::vector<uint32_t>(values.begin(), values.end())), ElementType::U32);
+  check(Literal::Vector<int64_t>(std::vector<int64_t>(values.begin(), values.end())), ElementType::S64);
+}
+
 TEST(Elementwise, CompareDirectionsAndOrders) {
   for (ElementType type : {ElementType::F32, ElementType::F64, ElementType::F16, ElementType::BF16, ElementType::S32,
                            ElementType::U8, ElementType::Pred}) {
