@@ -94,6 +94,47 @@ std::vector<DimGroup> ResultGroups(const Instruction& i) {
   }
 }
 
+int64_t PermutedTogether(const Instruction& transpose) {
+  const std::vector<DimGroup> groups = ResultGroups(transpose);
+  std::vector<size_t> order;
+  InSourceOrder(groups, &order);
+  std::erase_if(order, [&](size_t g) { return groups[g].size == 1; });
+  size_t first = 0;
+  while (first < order.size() &&
+         std::none_of(
+             order.begin() + static_cast<int64_t>(first), order.end(), [&](size_t g) { return g < order[first]; }))
+    ++first;
+  int64_t elements = 1;
+  for (size_t k = first; k < order.size(); ++k) elements *= groups[order[k]].size;
+  return elements;
+}
+
+Int64Vector StridesInOperand(const Instruction& transpose, const Int64Vector& digits) {
+  const std::vector<DimGroup> groups = ResultGroups(transpose);
+  std::vector<size_t> order;
+  InSourceOrder(groups, &order);
+  Int64Vector strides(groups.size(), 1);
+  int64_t behind = 1;
+  for (size_t k = order.size(); k-- > 0;) {
+    strides[order[k]] = behind;
+    behind *= groups[order[k]].size;
+  }
+  Int64Vector out(digits.size(), 0);
+  size_t g = groups.size();
+  int64_t left = 1, inside = 1;  // of the group: elements that digits have still to cover, and those of digits before
+  for (size_t d = digits.size(); d-- > 0;) {
+    while (left == 1 && g > 0 && digits[d] > 1) {
+      left = groups[--g].size;
+      inside = 1;
+    }
+    if (left % digits[d] != 0) return {};
+    out[d] = strides[g < groups.size() ? g : 0] * inside;
+    left /= digits[d];
+    inside *= digits[d];
+  }
+  return out;
+}
+
 Int64Vector GroupSizes(const std::vector<DimGroup>& groups) {
   Int64Vector sizes;
   for (const DimGroup& g : groups) sizes.push_back(g.size);

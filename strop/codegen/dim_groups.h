@@ -23,6 +23,11 @@ struct DimGroup {
 // (kept dimensions of operand 0, `first` counting the result's). For other ops, every dimension by itself.
 std::vector<DimGroup> ResultGroups(const Instruction& i);
 Int64Vector GroupSizes(const std::vector<DimGroup>& groups);
+// How many elements at the end of its result a transpose permutes among themselves; 1: it moves nothing.
+int64_t PermutedTogether(const Instruction& transpose);
+// Elements of the operand between neighbours along each digit of a transpose's result; empty if a digit is in several
+// groups.
+Int64Vector StridesInOperand(const Instruction& transpose, const Int64Vector& digits);
 // Groups that have a source, in the operand's order.
 std::vector<DimGroup> InSourceOrder(const std::vector<DimGroup>& groups, std::vector<size_t>* order);
 

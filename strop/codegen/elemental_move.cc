@@ -113,25 +113,18 @@ Vals ElementalEmitter::Pad(const Instruction& i, const ArrayIndex& index) {
   for (size_t g = 0; g < groups.size(); ++g) {
     const int64_t d = groups[g].first, bound = from.dim(d) * groups[g].inner;
     LaneIndex digit = grouped.digits[g];
-    if (!untouched(d)) {
-      digit = indices_.Add(digit, indices_.Constant(-padding[d].low * groups[g].inner));
-      const int64_t step = padding[d].interior + 1;
-      if (step > 1) {
-        // Below zero is out of range as well: 0 - 1 is beyond any bound as an unsigned number.
-        const int64_t span = (from.dim(d) - 1) * step + 1;
-        inside = Both(inside, InRange(digit, std::max<int64_t>(span, 0)));
-        const LaneIndex safe = indices_.FromLanes(scopes_.At(digit.level,
-                                                             [&] {
-                                                               V v = indices_.Materialize(digit);
-                                                               return b_.Binary(llvm::Intrinsic::smax, v, b_.Zero(v));
-                                                             }),
-                                                  digit.level);
-        const auto [quotient, rest] = indices_.DivMod(safe, step, INT64_MAX);
-        inside = Both(inside, InRange(rest, 1));
-        digit = quotient;
-      } else {
-        inside = Both(inside, InRange(digit, bound));
-      }
+    const int64_t step = padding[d].interior + 1, low = padding[d].low;
+    if (step > 1) {
+      // Counted from a whole step in front of the first element, so that nothing is negative.
+      const int64_t steps = std::max<int64_t>(0, (low + step - 1) / step), shift = steps * step - low;
+      const auto [quotient, rest] = indices_.DivMod(indices_.Shift(digit, shift), step, groups[g].size + shift);
+      inside = Both(inside, InRange(rest, 1));
+      digit = indices_.Add(quotient, indices_.Constant(-steps));
+      // Less than a step in front and behind is between elements as well.
+      if (low >= step || padding[d].high >= step || from.dim(d) == 0) inside = Both(inside, InRange(digit, bound));
+    } else if (!untouched(d)) {
+      digit = indices_.Add(digit, indices_.Constant(-low * groups[g].inner));
+      inside = Both(inside, InRange(digit, bound));
     }
     inner.digits.push_back(digit);
     inner.sizes.push_back(bound);

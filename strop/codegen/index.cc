@@ -101,6 +101,15 @@ LaneIndex IndexBuilder::Neighbours(const LaneIndex& first, int64_t offset) {
   return AtDistances(first.base, first.multiple, first.level, distances);
 }
 
+LaneIndex IndexBuilder::Shift(const LaneIndex& a, int64_t offset) {
+  std::optional<Int64Vector> distances = Distances(a);
+  if (a.uniform() || !distances) return Add(a, Constant(offset));
+  for (int64_t& d : *distances) d += offset;
+  LaneIndex out = AtDistances(a.base, a.multiple, a.level, *distances);
+  AddFacts(a, Constant(offset), out);
+  return out;
+}
+
 std::optional<Int64Vector> IndexBuilder::Distances(const LaneIndex& a) const {
   if (a.lanes && !a.pattern) return std::nullopt;
   Int64Vector distances;

@@ -66,6 +66,8 @@ class IndexBuilder {
   LaneIndex FromLanes(llvm::Value* values, int level);  // i64, scalar or vector
   // Lane l stands for first + l, where `first` is uniform: its multiple stays known, and with it the rest of divisions.
   LaneIndex Neighbours(const LaneIndex& first, int64_t offset);
+  // a + offset, as a pattern where that is known: its base, and what is known of that, stays.
+  LaneIndex Shift(const LaneIndex& a, int64_t offset);
   // The same as base + lane * stride, if a pattern is that.
   LaneIndex AffineIfEven(const LaneIndex& a);
   LaneIndex Add(const LaneIndex& a, const LaneIndex& b);

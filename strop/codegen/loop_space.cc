@@ -234,7 +234,7 @@ void Interleave(const KernelBody& body, LoopSpace& space, Int64Vector& sizes) {
 
 // Is every element of the kernel at the distances from the others at which its operands are, whatever the row? Sets
 // *conditions where that holds between the places only at which conditions change. Those along a last dimension of
-// `last` elements are the same everywhere.
+// `last` elements are the same everywhere, and so is what transposes permute within as many.
 bool ReadsAtDistances(const KernelBody& body, int64_t last, bool* conditions) {
   *conditions = false;
   const std::vector<const Instruction*> computed = body.Computed();
@@ -252,12 +252,13 @@ bool ReadsAtDistances(const KernelBody& body, int64_t last, bool* conditions) {
     if (i->op() == Op::Pad) {
       const PaddingConfig& padding = i->attrs<PadAttrs>().padding;
       for (size_t d = 0; d < padding.size(); ++d) {
-        if (padding[d].interior != 0) return false;
+        if (padding[d].interior != 0) return false;  // see SetInteriorPeriod
         const bool pads = padding[d].low != 0 || padding[d].high != 0;
         *conditions |= pads && !(at_end && static_cast<int64_t>(d) == end);
       }
     }
     *conditions |= i->op() == Op::Concatenate && !(at_end && i->dimensions()[0] == end);
+    if (i->op() == Op::Transpose) return last % PermutedTogether(*i) == 0;
     return IsElementwise(i->op()) || i->op() == Op::Broadcast || i->op() == Op::Slice || i->op() == Op::Reverse ||
            i->op() == Op::Reshape || i->op() == Op::Bitcast || i->op() == Op::Constant || i->op() == Op::Iota ||
            i->op() == Op::Parameter || i->op() == Op::GetTupleElement || i->op() == Op::Pad ||
@@ -283,12 +284,58 @@ bool StacksComputed(const KernelBody& body, const Int64Vector& sizes) {
   return CodeOf(parts) >= 2 * last;
 }
 
+// Padding between the elements of rows: vectors whose lanes are at known places between them.
+bool SetInteriorPeriod(const KernelBody& body, LoopSpace& space, const Int64Vector& sizes) {
+  constexpr int64_t kMostVectors = 7;
+  int64_t step = 1;
+  for (const Instruction* i : body.Computed()) {
+    const int64_t end = i->shape().IsArray() ? i->shape().rank() - 1 : -1;
+    if (i->op() == Op::Pad && end >= 0 && i->shape().dim(end) == sizes.back() && step <= space.lanes)
+      step = std::lcm(step, i->attrs<PadAttrs>().padding[static_cast<size_t>(end)].interior + 1);
+  }
+  const int64_t period = std::lcm<int64_t>(step, space.lanes);
+  if (step == 1 || period > kMostVectors * space.lanes) return false;
+  space.period = period;
+  return true;
+}
+
+// The last factors as one, where transposes permute elements among themselves that few vectors hold; each is then
+// picked from those.
+bool MergePermuted(const KernelBody& body, const LoopSpace& space, Int64Vector& sizes) {
+  constexpr int64_t kMostVectors = 4, kMostVectorsOfBytes = 1, kLeastRows = 16;
+  int64_t together = 1;
+  const std::vector<const Instruction*> computed = body.Computed();
+  for (const Instruction* i : computed)
+    if (i->op() == Op::Transpose) together = std::lcm(together, PermutedTogether(*i));
+  const bool bytes = std::any_of(computed.begin(), computed.end(), [](const Instruction* i) {
+    return i->shape().IsArray() && Bytes(i->shape().type()) == 1;
+  });
+  if (together == 1 || together > (bytes ? kMostVectorsOfBytes : kMostVectors) * space.lanes) return false;
+  Int64Vector merged = sizes;
+  int64_t last = 1, rows = 1;
+  while (!merged.empty() && last < together) {
+    last *= merged.back();
+    merged.pop_back();
+  }
+  for (int64_t size : merged) rows *= size;
+  bool conditions = false;
+  if (last != together || rows < kLeastRows || !ReadsAtDistances(body, last, &conditions)) return false;
+  merged.push_back(last);
+  sizes = merged;
+  return true;
+}
+
 // As Interleave, of kernels where each lane can be read at its place: vectors along the last factor and the one before,
 // as many as bring the lanes back to where they were; or one a row where that is mostly full.
 void SetPeriod(const KernelBody& body, int vector_bytes, LoopSpace& space, Int64Vector& sizes) {
   constexpr int64_t kFewVectors = 3, kMostVectors = 7, kLeastLanes = 8, kLeastRows = 16;
   bool conditions = false;
-  if (sizes.size() < 2 || space.lanes < kLeastLanes || sizes.back() >= space.lanes) return;
+  if (space.lanes < kLeastLanes || SetInteriorPeriod(body, space, sizes) || sizes.size() < 2) return;
+  if (MergePermuted(body, space, sizes) && sizes.back() >= space.lanes) {
+    space.period = (sizes.back() + space.lanes - 1) / space.lanes * space.lanes;
+    return;
+  }
+  if (sizes.back() >= space.lanes) return;
   if (!ReadsAtDistances(body, sizes.back(), &conditions) || StacksComputed(body, sizes)) return;
   const int64_t last = sizes.back(), period = std::lcm<int64_t>(last, space.lanes), vectors = period / space.lanes;
   const int64_t at_a_time = VectorsAtATime(body, vector_bytes);

@@ -44,33 +44,6 @@ std::set<const Instruction*> InputsBelow(const KernelBody& body, std::vector<con
   return inputs;
 }
 
-// Elements of the operand between neighbours along each digit of the result; empty if a digit is in several groups.
-Int64Vector StridesInOperand(const Instruction& transpose, const Int64Vector& digits) {
-  const std::vector<DimGroup> groups = ResultGroups(transpose);
-  std::vector<size_t> order;
-  InSourceOrder(groups, &order);
-  Int64Vector strides(groups.size(), 1);
-  int64_t behind = 1;
-  for (size_t k = order.size(); k-- > 0;) {
-    strides[order[k]] = behind;
-    behind *= groups[order[k]].size;
-  }
-  Int64Vector out(digits.size(), 0);
-  size_t g = groups.size();
-  int64_t left = 1, inside = 1;  // of the group: elements that digits have still to cover, and those of digits before
-  for (size_t d = digits.size(); d-- > 0;) {
-    while (left == 1 && g > 0 && digits[d] > 1) {
-      left = groups[--g].size;
-      inside = 1;
-    }
-    if (left % digits[d] != 0) return {};
-    out[d] = strides[g < groups.size() ? g : 0] * inside;
-    left /= digits[d];
-    inside *= digits[d];
-  }
-  return out;
-}
-
 }  // namespace
 
 RowOrder OrderRows(const KernelBody& body, const KernelCost& cost, LoopSpace& space) {
