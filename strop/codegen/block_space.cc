@@ -4,6 +4,8 @@
 #include <bit>
 
 #include "strop/codegen/dim_groups.h"
+#include "strop/codegen/tiles.h"
+#include "strop/codegen/turn.h"
 
 namespace strop {
 namespace {
@@ -11,18 +13,19 @@ namespace {
 using V = llvm::Value*;
 
 constexpr int kMinLanes = 4;          // shorter sides are not worth turning
-constexpr int64_t kShort = 8;         // sides that strided reads and interleaved stores do better
+constexpr int64_t kShort = 8;         // sides that strided reads and interleaved stores do better, if they are near
 constexpr int kMaxLanes = 32;         // vectors of a block: all registers
 constexpr int kMaxLanesOfBytes = 16;  // turning more takes longer than it saves
 constexpr int64_t kLine = 64;         // bytes of a cache line
 constexpr int64_t kTile = 64;         // elements of a tile's side
 // Sides, in vectors, of tiles that are stored past the caches: along the rows that are read, and that are written.
-constexpr int kStreamedAcross = 8, kStreamedAlong = 4;
-// What is read and written of kernels that store past the caches. Rows wait for each other's lines there: floats of
-// 1024x1024 took 0.70 of the time of tiles of 64x64, 1536x1536 0.80, 2048x2048 0.33.
-constexpr int64_t kStreamedBytes = int64_t{8} << 20;
-constexpr int64_t kTaskBytes = int64_t{256} << 10;
-constexpr int64_t kMaxTasks = 4096;
+// (4096x4096 floats take 2.9 ms by 32x2, 3.2 by 8x4, where a copy takes 2.7.)
+constexpr int kStreamedAcross = 32, kStreamedAlong = 2;
+// What is read and written of kernels that ask for the next tile, and that store past the caches. Rows wait for each
+// other's lines there: floats of 1536x1536 took 0.80 of the time of tiles of 64x64, 2048x2048 0.33; on a machine that
+// writes 25 GB/s, 1024x1024 1.3 and 1536x1536 0.90.
+constexpr int64_t kFetchedBytes = int64_t{8} << 20;
+constexpr int64_t kStreamedBytes = int64_t{16} << 20;
 
 // The number of elements behind the result's group that is innermost in the operand: 1 if rows stay rows.
 int64_t SuffixAcross(const Instruction& transpose) {
@@ -34,59 +37,6 @@ int64_t SuffixAcross(const Instruction& transpose) {
   int64_t suffix = 1;
   for (size_t g = order.back() + 1; g < groups.size(); ++g) suffix *= groups[g].size;
   return suffix;
-}
-
-// Elements of a vector, unit by unit: out[k] is unit of(k) of the two vectors one behind the other.
-template <class F>
-V Units(VectorBuilder& b, V first, V second, int unit, const F& of) {
-  llvm::SmallVector<int, 64> mask;
-  for (int k = 0; k < VectorBuilder::Lanes(first) / unit; ++k)
-    for (int e = 0; e < unit; ++e) mask.push_back(of(k) * unit + e);
-  return b.ir().CreateShuffleVector(first, second, mask);
-}
-
-// Turns squares within pieces of 16 bytes, then the pieces, as processors have instructions for. (Each stage on whole
-// vectors needs as many, but slower ones, with masks that take long to compile.)
-void Turn(VectorBuilder& b, std::vector<V>& rows) {
-  constexpr int kPieceBits = 128;
-  const int n = static_cast<int>(rows.size());
-  const bool bits = rows[0]->getType()->getScalarType()->isIntegerTy(1);
-  if (bits)
-    for (V& v : rows) v = b.ZExtOrTrunc(v, 8);
-  const int of_piece = kPieceBits / static_cast<int>(rows[0]->getType()->getScalarSizeInBits());
-  const int piece = std::min(n, std::max(1, of_piece));  // elements
-  // Row i * piece + j becomes, in each piece p, elements i * piece onwards of column p * piece + j.
-  for (int unit = 1; unit < piece; unit *= 2) {
-    const int half = piece / unit / 2;  // units
-    std::vector<V> next(rows.size());
-    for (int group = 0; group < n; group += 2 * unit)
-      for (int k = 0; k < unit; ++k)
-        for (int high = 0; high < 2; ++high)
-          next[group + 2 * k + high] = Units(b, rows[group + k], rows[group + k + unit], unit, [&](int at) {
-            const int in_piece = at % (2 * half);
-            return at - in_piece + high * half + in_piece / 2 + in_piece % 2 * (n / unit);
-          });
-    rows = std::move(next);
-  }
-  // Even and odd pieces of pairs of vectors, as often as halves the number of pieces: piece p comes out at p's bits,
-  // the lowest first.
-  const int pieces = n / piece;
-  for (int j = 0; j < piece; ++j) {
-    std::vector<std::vector<V>> sets(1);
-    for (int i = 0; i < pieces; ++i) sets[0].push_back(rows[i * piece + j]);
-    while (static_cast<int>(sets.size()) < pieces) {
-      std::vector<std::vector<V>> next(2 * sets.size());
-      for (size_t s = 0; s < sets.size(); ++s)
-        for (size_t i = 0; i < sets[s].size(); i += 2)
-          for (size_t odd = 0; odd < 2; ++odd)
-            next[s + odd * sets.size()].push_back(
-                Units(b, sets[s][i], sets[s][i + 1], piece, [&](int at) { return 2 * at + static_cast<int>(odd); }));
-      sets = std::move(next);
-    }
-    for (int p = 0; p < pieces; ++p) rows[p * piece + j] = sets[p][0];
-  }
-  if (bits)
-    for (V& v : rows) v = b.ZExtOrTrunc(v, 1);
 }
 
 // Computes a transpose for one block, along its operand's rows, and leaves the emitter with its values along the
@@ -106,10 +56,38 @@ void TurnBlock(ElementalEmitter& e, const Instruction* transpose, std::span<cons
     e.Provide(transpose, rows[k], {Val{re[k], im.empty() ? nullptr : im[k], transpose->shape().type()}});
 }
 
-// Rows of the next tile that each block of a tile asks for, all of the tile's blocks for all of them; 0: none.
-int64_t RowsFetched(const BlockSpace& space) {
-  const int64_t vectors = space.tile_across / space.lanes;
-  return space.streams && space.lanes % vectors == 0 ? space.lanes / vectors : 0;
+// Are neighbours along the rows of the result no further apart in the operand than a few elements?
+bool NeighboursAreNear(const Instruction& transpose, const Int64Vector& digits) {
+  const Int64Vector strides = StridesInOperand(transpose, digits);
+  return strides.empty() || strides.back() <= kShort;
+}
+
+// Asks for the part of the next tile that is due with a block of this number, of all that a tile has: row by row, or
+// where rows are no such part, the block at the same place. `next`: the digits that are cut are numbers of tiles.
+void FetchPart(ElementalEmitter& e, const BlockSpace& space, const ArrayIndex& next, const LaneIndex& down,
+               const LaneIndex& right) {
+  IndexBuilder& indices = e.indices();
+  const int64_t lanes = space.lanes, vectors = space.tile_across / lanes, blocks = space.tile_along / lanes;
+  const auto fetch = [&](const LaneIndex& vector, const LaneIndex& row) {
+    ArrayIndex at = next;
+    LaneIndex& across = at.digits[space.across];
+    across = indices.Add(indices.Mul(across, space.tile_across), indices.Mul(vector, lanes));
+    across.stride = 1;
+    at.digits.back() = indices.Add(indices.Mul(at.digits.back(), space.tile_along), row);
+    for (const Instruction* t : space.turned) e.Fetch(t, at);
+  };
+  const LaneIndex block = indices.Add(indices.Mul(down, blocks), right);
+  if (lanes % vectors == 0) {
+    const int64_t rows = lanes / vectors;
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t v = 0; v < vectors; ++v)
+        fetch(indices.Constant(v), indices.Add(indices.Mul(block, rows), indices.Constant(r)));
+  } else if (vectors % lanes == 0) {
+    const auto [row, part] = indices.DivMod(block, vectors / lanes, vectors * blocks);
+    for (int64_t v = 0; v < lanes; ++v) fetch(indices.Add(indices.Mul(part, lanes), indices.Constant(v)), row);
+  } else {
+    for (int64_t r = 0; r < lanes; ++r) fetch(down, indices.Add(indices.Mul(right, lanes), indices.Constant(r)));
+  }
 }
 
 // Bytes of an element of the results.
@@ -166,7 +144,8 @@ BlockSpace ChooseBlockSpace(const KernelBody& body, std::span<const int> in_plac
   if (behind != suffix || across == 0) return space;
   space.across = across - 1;
   const int64_t side = std::min(space.sizes[space.across], space.sizes.back());
-  if (side <= kShort && side < PreferredLanes(body, vector_bytes)) return space;
+  const bool near = space.across + 2 == space.sizes.size() || NeighboursAreNear(*space.turned[0], space.sizes);
+  if (side <= kShort && side < PreferredLanes(body, vector_bytes) && near) return space;
   const bool complex = std::any_of(space.turned.begin(), space.turned.end(),
                                    [](const Instruction* t) { return IsComplex(t->shape().type()); });
   const int64_t bytes = NarrowestResult(body);
@@ -179,6 +158,7 @@ BlockSpace ChooseBlockSpace(const KernelBody& body, std::span<const int> in_plac
   if (lanes < kMinLanes) return space;
   space.lanes = lanes;
   const KernelCost cost = CostOf(body);
+  space.fetches = cost.bytes >= kFetchedBytes;
   space.streams = lanes * bytes >= kLine && space.sizes.back() * bytes % kLine == 0 && cost.bytes >= kStreamedBytes;
   const auto tile_of = [&](int64_t tile, int64_t size) { return std::min(tile, (size + lanes - 1) / lanes * lanes); };
   space.tile_across = tile_of(space.streams ? kStreamedAcross * lanes : kTile, space.sizes[space.across]);
@@ -193,21 +173,6 @@ Status WalkBlocks(KernelFrame& frame, const BlockSpace& space, const KernelCost&
   ElementalEmitter& e = frame.Emitter(space.lanes);
   IndexBuilder& indices = e.indices();
   const int64_t across = space.sizes[space.across], along = space.sizes.back();
-  // One tile after the other along the rows that are written, or along those that are read.
-  std::vector<size_t> order;
-  for (size_t d = 0; d < space.sizes.size(); ++d)
-    if (d != space.across || !space.streams) order.push_back(d);
-  if (space.streams) order.push_back(space.across);
-  Int64Vector sizes = space.sizes, tiles;
-  sizes[space.across] = (across + space.tile_across - 1) / space.tile_across;
-  sizes.back() = (along + space.tile_along - 1) / space.tile_along;
-  for (size_t d : order) tiles.push_back(sizes[d]);
-  int64_t units = 1;
-  for (int64_t n : tiles) units *= n;
-  const int64_t wanted = std::clamp<int64_t>(cost.bytes / kTaskBytes, 1, std::min(units, kMaxTasks));
-  const int64_t units_per_task = (units + wanted - 1) / wanted;
-  *num_tasks = (units + units_per_task - 1) / units_per_task;
-
   Status status;
   // The blocks of a tile along one digit; fn gets where a block begins, and its number in the tile.
   const auto along_digit = [&](const char* name, const LaneIndex& tile, int64_t tile_size, int64_t size,
@@ -223,38 +188,14 @@ Status WalkBlocks(KernelFrame& frame, const BlockSpace& space, const KernelCost&
       fn(begin, indices.DivMod(in_tile, space.lanes, tile_size).first);
     });
   };
-  V begin = b.ir().CreateMul(frame.task_begin(), b.I64(units_per_task));
-  V end = b.Binary(llvm::Intrinsic::smin, b.ir().CreateMul(frame.task_end(*num_tasks), b.I64(units_per_task)),
-                   b.I64(units));
-  scopes.Loop("tiles", begin, end, 1, [&](V unit) {
-    const auto tile_at = [&](V number) {
-      const ArrayIndex flat{{indices.Counter(number, scopes.current(), 0, 1)}, {units}};
-      const ArrayIndex tile = indices.Refactor(flat, tiles);
-      ArrayIndex at;
-      at.sizes = space.sizes;
-      at.digits.resize(order.size());
-      for (size_t k = 0; k < order.size(); ++k) at.digits[order[k]] = tile.digits[k];
-      return at;
-    };
-    ArrayIndex at = tile_at(unit), next;
-    const int64_t rows_fetched = RowsFetched(space);
-    if (rows_fetched > 0) next = tile_at(b.Binary(llvm::Intrinsic::smin, b.Add(unit, b.I64(1)), b.I64(units - 1)));
-    const auto fetch = [&](const LaneIndex& block) {
-      for (int64_t r = 0; r < rows_fetched; ++r)
-        for (int64_t v = 0; v < space.tile_across; v += space.lanes) {
-          ArrayIndex of = next;
-          LaneIndex& begin = of.digits[space.across];
-          begin = indices.Add(indices.Mul(begin, space.tile_across), indices.Constant(v));
-          begin.stride = 1;
-          of.digits.back() = indices.Add(indices.Mul(of.digits.back(), space.tile_along),
-                                         indices.Add(indices.Mul(block, rows_fetched), indices.Constant(r)));
-          for (const Instruction* t : space.turned) e.Fetch(t, of);
-        }
-    };
+  const Tiles tiles{space.sizes, space.across, space.sizes.size() - 1, space.tile_across, space.tile_along};
+  WalkTiles(frame, tiles, cost, num_tasks, [&](const ArrayIndex& tile, const std::function<ArrayIndex()>& next_tile) {
+    ArrayIndex at = tile, next;
+    if (space.fetches) next = next_tile();
     const LaneIndex tile_across = at.digits[space.across], tile_along = at.digits.back();
     along_digit("across", tile_across, space.tile_across, across, [&](const LaneIndex& row, const LaneIndex& down) {
       along_digit("along", tile_along, space.tile_along, along, [&](const LaneIndex& column, const LaneIndex& right) {
-        if (rows_fetched > 0) fetch(indices.Add(indices.Mul(down, space.tile_along / space.lanes), right));
+        if (space.fetches) FetchPart(e, space, next, down, right);
         std::vector<ArrayIndex> rows, columns;
         LaneIndex lanes_across = row, lanes_along = column;
         lanes_across.stride = lanes_along.stride = 1;

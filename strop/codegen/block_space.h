@@ -6,10 +6,9 @@
 //     turn    log2(lanes) stages that exchange parts of pairs of vectors
 //     combine and store lanes vectors along the rows of the result
 //
-// Blocks are walked in tiles, one beside the other along the rows that are written, or along those that are read where
-// results are stored past the caches. There the lines of the next tile are asked for while a tile is turned, row by
-// row: a tile reads few lines of each row, which the processor does not expect. (4096x4096 floats in 2.5 ms instead
-// of 7.)
+// Blocks are walked in tiles, one beside the other along the rows that are written. In large kernels the lines of the
+// next tile are asked for while a tile is turned, row by row: a tile reads few lines of each row, which the processor
+// does not expect. (4096x4096 floats in 2.5 ms instead of 7.)
 //
 // Where the dimensions are no multiples of the lanes, the last block overlaps the one before.
 #pragma once
@@ -23,6 +22,7 @@ struct BlockSpace {
   int lanes = 0;                            // of a block's side; 0: no blocks
   int64_t tile_across = 0, tile_along = 0;  // elements of a tile: what is read and written in turns
   bool streams = false;                     // results go past the caches
+  bool fetches = false;                     // the lines of the next tile are asked for
   std::vector<const Instruction*> turned;   // transposes that are computed block by block
 };
 

@@ -447,9 +447,9 @@ Val ElementBuilder::Load(const Memory& memory, ElementType type, V offset, int64
              LoadPart(memory, storage, next, 2 * stride, lanes, mask, 1, kNoPhase), type};
 }
 
-void ElementBuilder::Fetch(const Memory& memory, ElementType type, V offset, int count, int64_t ahead) {
+void ElementBuilder::Fetch(const Memory& memory, ElementType type, V offset, int count, Cache cache, int64_t ahead) {
   constexpr int64_t kLine = 64;
-  const int nearness = ahead > 0 ? 2 : 3;
+  const int nearness = cache == Cache::kNext ? 2 : 3;
   IrBuilder& ir = b_.ir();
   const int64_t bytes = count * static_cast<int64_t>(Bytes(type));
   // No inbounds: it may lie outside the buffer.

@@ -72,9 +72,11 @@ class ElementBuilder {
   // elements, all of which exist, the one of this number.
   Val Load(const Memory& memory, ElementType type, V offset, int64_t stride, int lanes, V mask, int64_t multiple,
            int64_t phase = kNoPhase);
-  // Asks for the cache lines of as many elements, which need not exist, `ahead` bytes further on: of the nearest cache,
-  // or if they are far the next one.
-  void Fetch(const Memory& memory, ElementType type, V offset, int count, int64_t ahead = 0);
+  // Asks for the cache lines of as many elements, which need not exist, `ahead` bytes further on: for the nearest
+  // cache, or where it is too small for what is asked for until that is read, the next one.
+  enum class Cache { kNearest, kNext };
+  void Fetch(const Memory& memory, ElementType type, V offset, int count, Cache cache = Cache::kNearest,
+             int64_t ahead = 0);
   // Elements offset + distances[l], constants, from a few vectors that are read whole; no value where that does not
   // pay.
   Val Pick(const Memory& memory, ElementType type, V offset, llvm::Constant* distances, V mask);

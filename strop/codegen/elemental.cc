@@ -230,7 +230,7 @@ void ElementalEmitter::Provide(const Instruction* instruction, const ArrayIndex&
   scopes_.Remember(LevelOf(index), KeyOf(Resolve(instruction), index), Flat(values));
 }
 
-void ElementalEmitter::Fetch(const Instruction* instruction, const ArrayIndex& index) {
+void ElementalEmitter::Fetch(const Instruction* instruction, const ArrayIndex& index, int count) {
   std::vector<std::pair<const Instruction*, ArrayIndex>> stack{{instruction, index}};
   std::set<const Instruction*> seen;
   while (!stack.empty()) {
@@ -240,7 +240,9 @@ void ElementalEmitter::Fetch(const Instruction* instruction, const ArrayIndex& i
     if (!seen.insert(i).second) continue;
     if (const auto buffer = buffers_.find(i); buffer != buffers_.end()) {
       const LaneIndex linear = indices_.Linear(at);
-      if (linear.affine()) elements_.Fetch(buffer->second, i->shape().type(), linear.base, lanes());
+      if (linear.affine())
+        elements_.Fetch(buffer->second, i->shape().type(), linear.base, count > 0 ? count : lanes(),
+                        ElementBuilder::Cache::kNext);
     } else if (i->op() == Op::Transpose) {
       stack.emplace_back(i->operand(0), SelectGroups(*i, at));
     } else if (SameIndex(i->op())) {
@@ -314,7 +316,7 @@ Val ElementalEmitter::Load(const ElementBuilder::Memory& memory, ElementType typ
   if (fetch_ahead_ && at.stride == 1)
     elements_.Fetch(memory, type, b_.Add(at.base, b_.I64(lanes())), lanes());
   else if (memory.far && at.stride == 1 && !mask_.value)
-    elements_.Fetch(memory, type, at.base, lanes(), kFarAhead);
+    elements_.Fetch(memory, type, at.base, lanes(), ElementBuilder::Cache::kNext, kFarAhead);
   return elements_.Load(Masked(memory), type, at.base, at.stride, at.stride == 0 ? 1 : lanes(), mask_.value,
                         at.multiple);
 }

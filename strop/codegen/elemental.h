@@ -67,9 +67,10 @@ class ElementalEmitter {
   Vals ReduceParts(const Instruction& reduce, std::span<const ArrayIndex> parts);
   // These are the values at a position, whoever computed them: what is emitted at it next will find them.
   void Provide(const Instruction* instruction, const ArrayIndex& index, const Vals& values);
-  // Asks for the cache lines of the buffers that Emit would read there at a position of their own, through transposes
-  // and elementwise ops; the position's lanes follow each other, and it need not be one of the array.
-  void Fetch(const Instruction* instruction, const ArrayIndex& index);
+  // Asks, for the second cache, for the lines of the buffers that Emit would read there at a position of their own,
+  // through transposes and elementwise ops; `count` elements from the position on (0: as many as there are lanes)
+  // follow each other, and it need not be one of the array.
+  void Fetch(const Instruction* instruction, const ArrayIndex& index, int count = 0);
   // The body of a scalar computation on values of any number of lanes; one value per leaf of its root.
   // `known`: an instruction of it that is true, whatever the arguments say.
   Vals Inline(const Computation& computation, const Vals& arguments, const Instruction* known = nullptr);

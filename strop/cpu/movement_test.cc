@@ -158,6 +158,138 @@ TEST(Movement, RowsOfLargeTransposes) {
   }
 }
 
+// Less than a line stays together: tiles that are cut off along both sides, runs that are and are no powers of two,
+// users that read other operands in the order of the result, two transposes of different types in one kernel.
+TEST(Movement, RunsOfTransposes) {
+  for (ElementType type : {kF32, ElementType::U8, ElementType::Pred, ElementType::BF16, ElementType::F64,
+                           ElementType::C64, ElementType::S16}) {
+    for (int64_t run : {2, 3, 5, 8, 13}) {
+      Case t;
+      t.b.Transpose(t.Input(type, {37, 141, run}), {1, 0, 2});
+      t.Check();
+      Case u;  // four-dimensional, the result of a use
+      u.Used(u.b.Transpose(u.Input(type, {3, 150, 2, run}), {2, 0, 1, 3}));
+      if (!IsComplex(type)) u.Check();
+    }
+  }
+  for (const Int64Vector& dims : {Int64Vector{2, 700, 7}, Int64Vector{700, 2, 7}, Int64Vector{90, 1, 80, 3}}) {
+    Case t;
+    const bool unit = dims.size() == 4;
+    const Dims permutation = unit ? Dims{2, 1, 0, 3} : Dims{1, 0, 2};
+    Instruction* x = t.b.Transpose(t.Used(t.Input(dims)), permutation);
+    const Int64Vector& to = x->shape().dims();
+    Instruction* y = t.b.Convert(t.b.Transpose(t.Input(ElementType::U8, dims), permutation), kF32);
+    Instruction* bias = t.b.Broadcast(t.Input({to.back()}), to, {static_cast<int64_t>(to.size()) - 1});
+    Instruction* rows = t.b.Broadcast(t.Input({to[0]}), to, {0});
+    t.b.Make(Op::Add,
+             {t.b.Make(Op::Multiply, {x, t.Input(to)}), t.b.Make(Op::Multiply, {y, t.b.Make(Op::Add, {bias, rows})})});
+    t.Check();
+  }
+  for (const Int64Vector& dims : {Int64Vector{9, 2, 112, 6}, Int64Vector{5, 3, 700, 3}, Int64Vector{40, 7, 30, 2}}) {
+    for (ElementType type : {kF32, ElementType::U8, ElementType::C64}) {  // a few runs are a row, and rows a tile
+      Case t;
+      t.b.Transpose(t.Input(type, dims), {0, 2, 1, 3});
+      t.Check();
+    }
+  }
+  {  // several tasks, stored past the caches
+    Case t;
+    t.b.Transpose(t.Input({640, 1100, 8}), {1, 0, 2});
+    t.Check();
+    EXPECT_GT(t.d.num_tasks(), 4);
+  }
+  Case t;  // two results
+  Instruction* x = t.b.Transpose(t.Input({50, 60, 3}), {1, 0, 2});
+  Instruction* const results[] = {t.Used(x), t.b.Convert(x, ElementType::BF16)};
+  t.b.Tuple(results);
+  t.Check();
+}
+
+// Bytes are turned in blocks of 16 rows, which overlap at the ends of both sides; in place too.
+TEST(Movement, BytesInBlocks) {
+  for (ElementType type : {ElementType::S8, ElementType::Pred, ElementType::S4}) {
+    for (const Int64Vector& dims : {Int64Vector{300, 211}, Int64Vector{64, 16}, Int64Vector{16, 1000},
+                                    Int64Vector{17, 65}, Int64Vector{129, 140}}) {
+      Case t;
+      t.b.Transpose(t.Input(type, dims), {1, 0});
+      t.Check();
+      Case u;
+      Instruction* x = u.b.Transpose(u.Input(type, {3, dims[0], dims[1]}), {0, 2, 1});
+      u.b.Make(Op::Xor, {x, u.Used(u.Input(type, {3, dims[1], dims[0]}))});
+      if (type != ElementType::S4) u.Check();
+    }
+  }
+  for (ElementType type : {kF32, ElementType::BF16, ElementType::U8, ElementType::F64}) {  // rows of few elements
+    for (const Int64Vector& dims : {Int64Vector{24, 333}, Int64Vector{13, 5000}, Int64Vector{20, 16}}) {
+      Case t;
+      Instruction* x = t.b.Transpose(t.Input(type, dims), {1, 0});
+      t.b.Make(Op::Select, {t.Input(ElementType::Pred, {dims[1], dims[0]}), x, t.Input(type, {dims[1], dims[0]})});
+      t.Check();
+      Case u;
+      u.b.Transpose(u.Input(type, dims), {1, 0});
+      u.Check();
+    }
+  }
+  for (const Int64Vector& dims : {Int64Vector{2201, 1999}, Int64Vector{100, 21501}, Int64Vector{30001, 70}}) {
+    Case t;
+    Instruction* x = t.b.Transpose(t.Input(ElementType::U8, dims), {1, 0});
+    t.b.Make(Op::Xor, {x, t.b.Broadcast(t.Input(ElementType::U8, {dims[0]}), {dims[1], dims[0]}, {1})});
+    t.Check();
+  }
+  Case t;  // past the caches
+  t.b.Transpose(t.Input(ElementType::U8, {4160, 2100}), {1, 0});
+  t.Check();
+}
+
+// A few elements that are permuted among themselves are picked from the vectors that hold them.
+TEST(Movement, PermutedTogether) {
+  for (ElementType type : {kF32, ElementType::U8, ElementType::BF16, ElementType::F64, ElementType::C64}) {
+    struct {
+      Int64Vector dims;
+      Dims permutation;
+    } cases[] = {{{70, 2, 2}, {0, 2, 1}},
+                 {{70, 3, 3}, {0, 2, 1}},
+                 {{41, 4, 4}, {0, 2, 1}},
+                 {{33, 10, 6}, {0, 2, 1}},
+                 {{20, 2, 3, 4}, {0, 3, 1, 2}},
+                 {{7, 5, 3, 2, 5}, {0, 1, 3, 2, 4}},
+                 {{19, 1, 7, 2, 1}, {0, 3, 4, 2, 1}},
+                 {{40, 5, 1, 2}, {0, 2, 3, 1}}};
+    for (auto& c : cases) {
+      Case t;
+      t.b.Transpose(t.Input(type, c.dims), c.permutation);
+      t.Check();
+    }
+  }
+  Case t;
+  Instruction* x = t.b.Transpose(t.Used(t.Input({90, 3, 4})), {0, 2, 1});
+  t.b.Make(Op::Add, {x, t.b.Broadcast(t.Input({4, 3}), {90, 4, 3}, {1, 2})});
+  t.Check();
+}
+
+// Padding between elements: steps that divide the lanes and that do not, in front and behind, along rows and in front
+// of them, inside of another position.
+TEST(Movement, PaddingBetweenElements) {
+  for (ElementType type : {kF32, ElementType::U8, ElementType::BF16, ElementType::C64}) {
+    for (const PaddingDim& last :
+         {PaddingDim{0, 0, 1}, PaddingDim{0, 1, 1}, PaddingDim{1, 1, 1}, PaddingDim{3, 5, 1}, PaddingDim{2, 0, 2},
+          PaddingDim{-3, 4, 2}, PaddingDim{1, -7, 4}, PaddingDim{0, 2, 19}})
+      for (const PaddingDim& first : {PaddingDim{0, 0, 0}, PaddingDim{1, 2, 1}}) {
+        Case t;
+        t.b.Make(Op::Pad, {t.Input(type, {6, 75}), t.Input(type, {})}, PadAttrs{{first, last}});
+        t.Check();
+      }
+    Case t;
+    t.b.Make(Op::Pad, {t.Input(type, {12, 5, 3}), t.Input(type, {})}, PadAttrs{{{0, 0, 1}, {2, 1, 2}, {0, 0, 0}}});
+    t.Check();
+  }
+  Case t;
+  Instruction* x = t.b.Make(Op::Pad, {t.Input({9, 40}), t.Input({})}, PadAttrs{{{0, 0, 0}, {1, 0, 1}}});
+  Instruction* y = t.b.Make(Op::Concatenate, {x, t.Input({9, 33})}, DimensionsAttrs{{1}});
+  t.b.Make(Op::Multiply, {t.b.Make(Op::Reverse, {y}, DimensionsAttrs{{1}}), y});
+  t.Check();
+}
+
 // Loops that are cut where a concatenation or padding changes sides: rows, columns, both, and pieces of long rows.
 TEST(Movement, SplitsAlongEveryDigit) {
   for (int64_t dimension : {0, 1, 2}) {

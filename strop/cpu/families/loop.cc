@@ -6,6 +6,7 @@
 #include "strop/codegen/kernel_frame.h"
 #include "strop/codegen/row_order.h"
 #include "strop/codegen/splits.h"
+#include "strop/codegen/staged_space.h"
 #include "strop/cpu/kernel_family.h"
 #include "strop/plan/band.h"
 
@@ -81,6 +82,16 @@ Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
     if (!every) return Internal("%", spec.name(), " is not cut every ", spec.task_elements, " elements");
     ChooseSplits(frame.b(), body, spec.in_place, *every, space);
     return EmitCut(frame, space, *every, point);
+  }
+  if (!frame.whole()) {
+    const StagedSpace staged = ChooseStagedSpace(body, vector_bytes);
+    if (staged.way != StagedSpace::Way::kNone) {
+      if (staged.streams) frame.StreamResults(spec.in_place);
+      STROP_TRY(WalkStaged(frame, staged, cost, point, &emitted.num_tasks));
+      emitted.tiles = Describe(staged);
+      emitted.scratch_bytes = staged.scratch_bytes;
+      return emitted;
+    }
   }
   const BlockSpace blocks = ChooseBlockSpace(body, spec.in_place, vector_bytes);
   if (blocks.lanes > 0) {
