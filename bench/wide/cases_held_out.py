@@ -3,5 +3,6 @@
 import attention_cases  # noqa: F401
 import loop_cases  # noqa: F401
 import model_cases  # noqa: F401
+import movement_cases  # noqa: F401
 import op_cases  # noqa: F401
 import simulation_cases  # noqa: F401

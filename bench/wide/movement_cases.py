@@ -1,0 +1,50 @@
+"""Data movement: transposes that keep a few elements together, of bytes, of small matrices; padding between elements."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax import lax
+from sxs.registry import Registrar
+
+case = Registrar("held_out")
+
+
+@case("elementwise", lambda g: (g.normal(300, 410, 12),))
+def transpose_102_minor_12(x):
+    return x.swapaxes(0, 1)
+
+
+@case("elementwise", lambda g: (g.ints(0, 256, 500, 610, 3, dtype="u8"),))
+def transpose_image_u8(x):
+    return x.swapaxes(0, 1)
+
+
+@case("elementwise", lambda g: (g.ints(0, 256, 2900, 2100, dtype="u8"),))
+def transpose_u8_2900x2100(x):
+    return x.T
+
+
+@case("elementwise", lambda g: (g.normal(4, 330, 10, 64, dtype="bf16"),))
+def transpose_heads_bf16(x):
+    return x.transpose(0, 2, 1, 3)
+
+
+@case("elementwise", lambda g: (g.normal(40_000, 3, 3),))
+def transpose_rotations_3x3(x):
+    return x.swapaxes(1, 2)
+
+
+@case("elementwise", lambda g: (g.normal(11, 210, 230, 3),))
+def transpose_planes_of_rgb(x):
+    return x.transpose(0, 3, 1, 2)
+
+
+@case("elementwise", lambda g: (g.normal(90, 5, 110, 8),))
+def transpose_4d_short_minor(x):
+    return x.transpose(2, 1, 3, 0)
+
+
+@case("elementwise", lambda g: (g.normal(500, 710), g.normal(8, 30, 31, 20)))
+def pad_between_elements(x, y):
+    zero = jnp.float32(0)
+    return lax.pad(x, zero, [(0, 0, 0), (0, 0, 1)]), lax.pad(y, zero, [(0, 0, 0), (1, 1, 1), (1, 1, 1), (0, 0, 0)])
