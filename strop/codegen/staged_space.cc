@@ -14,10 +14,11 @@ namespace {
 using V = llvm::Value*;
 using Way = StagedSpace::Way;
 
-constexpr int64_t kLine = 64;                        // bytes of a cache line
-constexpr int64_t kPiece = 16;                       // bytes, within which processors turn fastest
-constexpr int64_t kTileBytes = int64_t{64} << 10;    // of runs: little of the second cache
-constexpr int64_t kTileRow = 1536;                   // bytes of a row of a tile of runs
+constexpr int64_t kLine = 64;                      // bytes of a cache line
+constexpr int64_t kPiece = 16;                     // bytes, within which processors turn fastest
+constexpr int64_t kTileBytes = int64_t{16} << 10;  // of runs: half of the nearest cache
+constexpr int64_t kTileRow = 1024;                 // bytes of a row of a tile of runs
+constexpr int64_t kStreamedTile = int64_t{64} << 10, kStreamedRow = 2048;  // the same past the caches
 constexpr int64_t kBlockAcross = 256;                // bytes of a tile of blocks along the rows that are read
 constexpr int64_t kLeastOfBytes = int64_t{4} << 20;  // of kernels; in less, lines are written in parts as fast
 constexpr int64_t kVectorsPicked = 4;                // from so many, lanes are picked instead (loop_space.cc)
@@ -27,7 +28,7 @@ constexpr int64_t kMostInterleaved = 8;  // elements of rows whose vectors are i
 constexpr int64_t kMostVectorsOfRun = 4;
 constexpr int64_t kPartBytes = int64_t{16} << 10;
 constexpr int64_t kFetchedBytes = int64_t{1} << 20;    // of kernels whose operands come from afar
-constexpr int64_t kStreamedBytes = int64_t{16} << 20;  // of blocks, see block_space.cc
+constexpr int64_t kStreamedBytes = int64_t{16} << 20;  // see block_space.cc
 constexpr int64_t kOrderedBytes = int64_t{20} << 20;   // whose rows go past the caches, see row_order.h
 constexpr int64_t kLongRow = 4096;                     // bytes, of which any order makes streams
 
@@ -152,28 +153,31 @@ bool SetParts(int64_t bytes, StagedSpace& space) {
   return true;
 }
 
-void SetRuns(int64_t bytes, StagedSpace& space) {
+void SetRuns(int64_t bytes, const KernelCost& cost, StagedSpace& space) {
   Tiles& tiles = space.tiles;
   const int64_t across = tiles.sizes[tiles.across], along = tiles.sizes[tiles.along];
   const int64_t run = space.run * bytes, grain = kLine / std::gcd(kLine, run);  // rows of tiles are whole lines
   space.contiguous = space.flat && tiles.across + 1 == tiles.along && along * run <= kShortRow;
   if (along * space.run < space.lanes && !space.contiguous) return;
+  // Past the caches, the lines at the ends of a tile's rows are what it costs.
+  const bool streams = cost.bytes >= kStreamedBytes;
+  const int64_t tile = streams ? kStreamedTile : kTileBytes, row = streams ? kStreamedRow : kTileRow;
   space.way = Way::kRuns;
   space.staged = space.moved;
   if (space.contiguous) {
     tiles.tile_along = along;
-    tiles.tile_across = EvenSide(across, kTileBytes / (along * run), 1);
+    tiles.tile_across = EvenSide(across, tile / (along * run), 1);
     return;
   }
-  tiles.tile_along = EvenSide(along, std::max<int64_t>(1, kTileRow / run), grain);
-  tiles.tile_across = EvenSide(across, std::max<int64_t>(1, kTileBytes / (tiles.tile_along * run)), 1);
+  tiles.tile_along = EvenSide(along, std::max<int64_t>(1, row / run), grain);
+  tiles.tile_across = EvenSide(across, std::max<int64_t>(1, tile / (tiles.tile_along * run)), 1);
   if (tiles.tile_across == across)
-    tiles.tile_along = EvenSide(along, std::max<int64_t>(1, kTileBytes / (across * run)), grain);
+    tiles.tile_along = EvenSide(along, std::max<int64_t>(1, tile / (across * run)), grain);
 }
 
 void SetRows(int64_t bytes, const KernelCost& cost, StagedSpace& space) {
   const int64_t row = space.run * bytes;
-  if (row >= kLongRow || (row % kLine == 0 && cost.bytes >= kOrderedBytes)) return;
+  if (row >= kLongRow || row % kLine != 0 || cost.bytes >= kOrderedBytes) return;
   space.way = Way::kRows;
   space.tiles.tile_across = EvenSide(space.tiles.sizes[space.tiles.across], kLongRow / row, 1);
   space.tiles.tile_along = EvenSide(space.tiles.sizes[space.tiles.along], kLongRow / row, 1);
@@ -244,7 +248,6 @@ class TileWalk {
     ElementalEmitter& e = frame_.Emitter(lanes);
     IndexBuilder& indices = e.indices();
     const ElementBuilder::Memory memory = MemoryOf(k);
-    V origin = OriginOf(k);
     ArrayIndex at = at_;
     at.digits.back() = indices.Constant(0);
     at.digits.back().stride = 1;
@@ -258,25 +261,27 @@ class TileWalk {
           b().ULt(b().LaneNumbers(lanes, 32), b().I32(static_cast<int32_t>(space_.run))), scopes().current(), true};
       lanes == space_.run ? masked() : e.WithMask(inside, masked);
     };
+    // Counts along a side, and with it where runs are copied to.
+    const auto over = [&](const char* name, const Side& side, size_t digit, V to, int64_t step,
+                          const std::function<void(V)>& fn) {
+      const V init[] = {to};
+      scopes().Loop(name, side.begin.base, side.end, 1, init, [&](V i, std::span<const V> carried) {
+        at.digits[digit] = indices.Counter(i, scopes().current(), 0, 1);
+        fn(carried[0]);
+        return std::vector<V>{b().Add(carried[0], b().I64(step))};
+      });
+    };
+    const size_t across = space_.tiles.across, along = space_.tiles.along;
+    const int64_t pitch = stages_[k].pitch;
+    V start = b().I64(stages_[k].in_front);
     // In the order in which each run's surplus is overwritten.
-    const auto over_along = [&](const std::function<void(V)>& fn) {
-      scopes().Loop("along", along_.begin.base, along_.end, 1, [&](V i) {
-        at.digits[space_.tiles.along] = indices.Counter(i, scopes().current(), 0, 1);
-        fn(b().Mul(i, b().I64(space_.run)));
-      });
-    };
-    const auto over_across = [&](const std::function<void(V)>& fn) {
-      scopes().Loop("across", across_.begin.base, across_.end, 1, [&](V j) {
-        at.digits[space_.tiles.across] = indices.Counter(j, scopes().current(), 0, 1);
-        fn(RowIn(k, origin, j));
-      });
-    };
     if (space_.contiguous) {
-      over_across([&](V row) { over_along([&](V column) { copy(b().Add(row, column)); }); });
+      over("across", across_, across, start, pitch,
+           [&](V row) { over("along", along_, along, row, space_.run, copy); });
     } else {
-      over_along([&](V column) {
+      over("along", along_, along, start, space_.run, [&](V column) {
         Fetch(e, t, at, across_.begin, space_.tiles.tile_across * space_.run);
-        over_across([&](V row) { copy(b().Add(row, column)); });
+        over("across", across_, across, column, pitch, copy);
       });
     }
     Note(e);
@@ -502,15 +507,16 @@ StagedSpace ChooseStagedSpace(const KernelBody& body, int vector_bytes) {
   space.fetches = cost.bytes >= kFetchedBytes;
   if (kept == 0) {
     if (!SetParts(bytes, space)) SetBlocks(cost, space);
-  } else if (space.run * bytes % kLine != 0 && space.run <= kMostVectorsOfRun * space.lanes) {
-    SetRuns(bytes, space);
+  } else if (space.run * bytes < kLine || (space.run * bytes % kLine != 0 && cost.bytes >= kStreamedBytes &&
+                                           space.run <= kMostVectorsOfRun * space.lanes)) {
+    SetRuns(bytes, cost, space);
   } else {
     SetRows(bytes, cost, space);
   }
   const bool lines = tiles.sizes[tiles.along] * space.run * bytes % kLine == 0;
-  const bool large = space.way == Way::kBlocks
-                         ? cost.bytes >= kStreamedBytes
-                         : KernelFrame::PaysToStream(cost, KernelFrame::WritesLargeResult(*body.kernel));
+  const bool large = space.staged.empty()
+                         ? KernelFrame::PaysToStream(cost, KernelFrame::WritesLargeResult(*body.kernel))
+                         : cost.bytes >= kStreamedBytes;
   space.streams = large && (lines || (space.flat && !space.staged.empty()));
   tiles.across_first = space.fetches;
   if (!space.staged.empty()) space.scratch_bytes = StagesOf(space).back().end;
