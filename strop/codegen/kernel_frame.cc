@@ -65,6 +65,13 @@ KernelFrame::KernelFrame(VectorBuilder& b, const KernelBody& body, std::span<con
                          std::span<const ElementBuilder::Memory> buffers)
     : b_(b), scopes_(b), body_(body), whole_(true) {
   AddBuffers(body.kernel->name(), in_place, [&](size_t k) { return buffers[k]; });
+  // What one trip of a loop writes here another may read here, if its carries change places: that two buffers differ is
+  // true of each time that this code runs.
+  const bool moves = std::any_of(buffers.begin(), buffers.end(), [](const ElementBuilder::Memory& memory) {
+    return llvm::isa<llvm::PHINode>(memory.pointer);
+  });
+  for (const ElementBuilder::Memory& output : outputs_)
+    if (moves) b.ir().CreateNoAliasScopeDeclaration(output.alias_scope);
 }
 
 // Inputs and outputs, with what is known of their overlapping.

@@ -188,6 +188,9 @@ void RegionEmitter::PlaceCalls() {
 
 void RegionEmitter::EmitCall(const RegionNode& node) {
   const Call& call = calls_.at(&node);
+  for (size_t k = 0; k < node.args.size(); ++k)  // what changes places
+    if (llvm::isa<llvm::PHINode>(places_[node.args[k]].pointer))
+      b_.ir().CreateStore(places_[node.args[k]].pointer, b_.ir().CreateConstInBoundsGEP1_64(b_.Ptr(), call.args, k));
   auto* type = llvm::FunctionType::get(b_.ir().getVoidTy(), {b_.Ptr(), b_.Int(64), b_.Ptr()}, false);
   llvm::FunctionCallee callee = b_.module().getOrInsertFunction(kCallSymbol, type);
   llvm::cast<llvm::Function>(callee.getCallee())->setDoesNotThrow();
@@ -237,8 +240,11 @@ V RegionEmitter::LoadPredicate(int32_t buffer) {
 Status RegionEmitter::EmitWhile(const RegionNode& node) {
   IrBuilder& ir = b_.ir();
   llvm::BasicBlock *condition = Block("condition"), *body = Block("body"), *after = Block("after");
+  llvm::BasicBlock* before = ir.GetInsertBlock();
   ir.CreateBr(condition);
   ir.SetInsertPoint(condition);
+  const std::vector<V> homes = Addresses(node);
+  const std::vector<llvm::PHINode*> addresses = EnterRotations(node, before);
   STROP_TRY(EmitProgram(node.programs[0]));
   ir.CreateCondBr(LoadPredicate(node.args[0]), body, after);
   ir.SetInsertPoint(body);
@@ -250,9 +256,72 @@ Status RegionEmitter::EmitWhile(const RegionNode& node) {
   ir.SetInsertPoint(go_on);
   STROP_TRY(EmitProgram(node.programs[1]));
   ir.CreateStore(ir.CreateAdd(ir.CreateLoad(b_.Int(64), trips_), b_.I64(1)), trips_);
+  TurnRotations(node, addresses);
   ir.CreateBr(condition);
   ir.SetInsertPoint(after);
+  LeaveRotations(node, homes);
   return OkStatus();
+}
+
+std::vector<V> RegionEmitter::Addresses(const RegionNode& node) const {
+  std::vector<V> addresses;
+  for (const std::vector<int32_t>& rotation : node.rotations)
+    for (int32_t buffer : rotation) addresses.push_back(places_[buffer].pointer);
+  return addresses;
+}
+
+// In the head of the loop: where each of them lies in this trip.
+std::vector<llvm::PHINode*> RegionEmitter::EnterRotations(const RegionNode& node, llvm::BasicBlock* before) {
+  std::vector<llvm::PHINode*> addresses;
+  for (const std::vector<int32_t>& rotation : node.rotations) {
+    for (int32_t buffer : rotation) {
+      Place& place = places_[buffer];
+      llvm::PHINode* address = b_.ir().CreatePHI(b_.Ptr(), 2, "place");
+      address->addIncoming(place.pointer, before);
+      place.pointer = address;
+      place.padding = 0;  // the others' memory may have none
+      addresses.push_back(address);
+    }
+  }
+  return addresses;
+}
+
+void RegionEmitter::TurnRotations(const RegionNode& node, const std::vector<llvm::PHINode*>& addresses) {
+  auto first = addresses.begin();
+  for (const std::vector<int32_t>& rotation : node.rotations) {
+    const size_t n = rotation.size();
+    for (size_t k = 0; k < n; ++k) first[k]->addIncoming(first[(k + 1) % n], b_.ir().GetInsertBlock());
+    first += static_cast<int64_t>(n);
+  }
+}
+
+// Behind the loop: turned back, with copies, until all of them lie where they did before it.
+void RegionEmitter::LeaveRotations(const RegionNode& node, const std::vector<V>& homes) {
+  IrBuilder& ir = b_.ir();
+  auto home = homes.begin();
+  for (const std::vector<int32_t>& rotation : node.rotations) {
+    llvm::BasicBlock *before = ir.GetInsertBlock(), *check = Block("at_home"), *back = Block("back"),
+                     *done = Block("home");
+    ir.CreateBr(check);
+    ir.SetInsertPoint(check);
+    std::vector<llvm::PHINode*> at;
+    for (int32_t buffer : rotation) {
+      at.push_back(ir.CreatePHI(b_.Ptr(), 2, "place"));
+      at.back()->addIncoming(places_[buffer].pointer, before);
+    }
+    ir.CreateCondBr(ir.CreateICmpEQ(at[0], home[0]), done, back);
+    ir.SetInsertPoint(back);
+    V to = at.back();
+    for (size_t k = 0; k + 1 < at.size(); ++k) {
+      Copy(to, at[k], region_.buffers[rotation[k]].size);
+      to = at[k];
+    }
+    for (size_t k = 0; k < at.size(); ++k) at[k]->addIncoming(at[(k + at.size() - 1) % at.size()], back);
+    ir.CreateBr(check);
+    ir.SetInsertPoint(done);
+    for (size_t k = 0; k < rotation.size(); ++k) places_[rotation[k]].pointer = home[k];
+    home += static_cast<int64_t>(rotation.size());
+  }
 }
 
 Status RegionEmitter::EmitConditional(const RegionNode& node) {

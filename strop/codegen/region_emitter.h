@@ -53,6 +53,11 @@ class RegionEmitter {
   Status EmitWhile(const RegionNode& node);
   Status EmitConditional(const RegionNode& node);
   V LoadPredicate(int32_t buffer);
+  // Of the buffers of a loop's rotations, one after another: where they lie.
+  std::vector<V> Addresses(const RegionNode& node) const;
+  std::vector<llvm::PHINode*> EnterRotations(const RegionNode& node, llvm::BasicBlock* before);
+  void TurnRotations(const RegionNode& node, const std::vector<llvm::PHINode*>& addresses);
+  void LeaveRotations(const RegionNode& node, const std::vector<V>& homes);
   llvm::BasicBlock* Block(const char* name);
   void Leave(bool ended);
 

@@ -76,7 +76,9 @@ std::string RegionKey(const Region& region) {
     StrAppend(key, "program of ", program.size(), "\n");
     for (const RegionNode& node : program) {
       StrAppend(key, static_cast<int>(node.kind), " ", Join(node.args, ","), " ", Join(node.programs, ","),
-                node.by_index ? " by index\n" : "\n");
+                node.by_index ? " by index" : "");
+      for (const std::vector<int32_t>& rotation : node.rotations) StrAppend(key, " rotates ", Join(rotation, ","));
+      key += '\n';
       if (node.kind == RegionNodeKind::kKernel) key += KernelKey(KernelSpec{node.instruction, node.in_place});
     }
   }

@@ -56,6 +56,7 @@ std::string Region::ToString() const {
       for (size_t k = 0; k < operands; ++k) StrAppend(out, " b", node.args[k]);
       if (node.kind == RegionNodeKind::kWhile)
         StrAppend(out, "  condition ", node.programs[0], " body ", node.programs[1]);
+      for (const std::vector<int32_t>& rotation : node.rotations) StrAppend(out, "  rotates b", Join(rotation, " b"));
       if (node.kind == RegionNodeKind::kConditional) StrAppend(out, "  branches ", Join(node.programs, ","));
       out += '\n';
     }
@@ -174,11 +175,34 @@ class RegionFormer {
 
   void Finish(size_t root, Args args) {
     ProtoStep& step = g_.steps[root];
+    Rotate(step);
     gone_[root] = false;
     step.body = RegionStep{};
     step.args = std::move(args);
     step.num_operands = 0;
     step.region = std::move(region_);
+  }
+
+  // A spare's memory may hold a carry throughout the region.
+  void Rotate(const ProtoStep& step) {
+    std::set<int32_t> viewed;  // groups that others lie in
+    for (const Group& group : g_.groups)
+      if (group.base == Base::View && !group.values.empty()) viewed.insert(g_.values[group.index].group);
+    RotateCarries(*region_, [&](int32_t buffer) {
+      const Group& group = GroupOf(buffer);
+      return group.base != Base::View && group.base != Base::Constant && !region_->buffers[buffer].in_parts &&
+             !viewed.contains(g_.values[values_of_buffers_[buffer]].group);
+    });
+    for (const std::vector<RegionNode>& program : region_->programs) {
+      for (const RegionNode& node : program) {
+        for (const std::vector<int32_t>& rotation : node.rotations) {
+          for (int32_t v : GroupOf(rotation.back()).values) {
+            g_.values[v].begin = std::min(g_.values[v].begin, step.first_position);
+            g_.values[v].end = std::max(g_.values[v].end, step.position);
+          }
+        }
+      }
+    }
   }
 
   void AddNode(size_t s, size_t into) {

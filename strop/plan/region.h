@@ -39,6 +39,9 @@ struct RegionNode {
   std::vector<int> in_place;      // kernel: per result the operand whose buffer it has, or -1
   std::vector<int32_t> programs;  // while: condition, body; conditional: its branches
   bool by_index = false;          // conditional: the selector is an s32, not a pred
+  // While: large carries that change places when a trip ends. Of c0, ..., cn, spare each takes the memory of the next,
+  // and the spare, which holds nothing between trips, that of c0.
+  std::vector<std::vector<int32_t>> rotations;
 };
 
 struct Region {

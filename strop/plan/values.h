@@ -6,6 +6,7 @@
 // read is no concern of a value that is written in it.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -133,6 +134,10 @@ struct Graph {
 void Coalesce(Graph& graph);
 // Turns loops of small steps into regions.
 void FormRegions(Graph& graph, const TargetInfo& target);
+// Large carries of the region's loops change places where they would be copied at the end of a trip (rotation.cc), if
+// each of them may.
+using MayRotate = std::function<bool(int32_t buffer)>;
+void RotateCarries(Region& region, const MayRotate& may_rotate);
 // Puts groups without a base into the arena; returns its size.
 int64_t AssignArena(Graph& graph, int64_t alignment);
 // Where each kernel may have scratch memory in it.
