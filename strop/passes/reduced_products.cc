@@ -14,11 +14,15 @@
 //
 //   %d = f32[8192,64] dot(f32[8192,16] %x, f32[64,16] %c)     ->   %d = f32[8192,64] reduce(f32[8192,64,16] %p),
 //   reduce(%d, %numbers, ...), dimensions={1}                        dimensions={2}, of %p, the pairs' products
+//
+// What else is reduced of the same rows (the least distances themselves, for their sum) joins the choice: one reduction
+// gives both, and nobody else reads the product.
 #include <algorithm>
 #include <unordered_map>
 
 #include "strop/analysis/pairwise.h"
 #include "strop/ir/builder.h"
+#include "strop/passes/inline.h"
 #include "strop/passes/pass.h"
 
 namespace strop {
@@ -43,8 +47,22 @@ class Turner {
     if (!rows_.IsStatic() || rows_.dim(1) > kLongestRow || rows_.dim(1) < 2 || rows_.dim(0) < kFewestRows) return false;
     for (int64_t k = 0; k < inputs; ++k)
       if (!Find(reduce_->operand(k))) return false;
-    if (products_ == 0 || IsSeen()) return false;
+    if (products_ == 0) return false;
+    if (inputs > 1) siblings_ = Siblings();
+    if (IsSeen()) {
+      siblings_.clear();
+      return false;
+    }
+    for (Instruction* sibling : siblings_) Join(sibling);
     if (inputs > 1 && products_ == 1 && SumPairs()) return true;
+    return TurnAll() || !siblings_.empty();
+  }
+  // What has joined another reduction.
+  const std::vector<Instruction*>& siblings() const { return siblings_; }
+
+ private:
+  bool TurnAll() {
+    const int64_t inputs = reduce_->operand_count() / 2;
     Builder b(reduce_->parent());
     b.set_insert_before(reduce_);
     std::vector<Instruction*> operands;
@@ -59,7 +77,69 @@ class Turner {
     return true;
   }
 
- private:
+  // Other reductions of what is chosen from, if only elements of the choice are read.
+  std::vector<Instruction*> Siblings() const {
+    std::vector<Instruction*> siblings;
+    const auto moves = [](const Instruction* i) { return i->op() == Op::Constant || i->op() == Op::Iota; };
+    const auto is_element = [](const Use& use) { return use.user->op() == Op::GetTupleElement; };
+    if (reduce_->IsRoot() || !std::all_of(reduce_->uses().begin(), reduce_->uses().end(), is_element)) return siblings;
+    for (int64_t k = 1; k < reduce_->operand_count(); ++k)  // they must be able to stand before the first of both
+      if (!moves(reduce_->operand(k))) return siblings;
+    for (const Use& use : reduce_->operand(0)->uses()) {
+      Instruction* other = use.user;
+      if (other != reduce_ && other->op() == Op::Reduce && other->operand_count() == 2 && use.operand_number == 0 &&
+          other->dimensions() == reduce_->dimensions() && IsFree(*other) && !other->IsRoot() &&
+          moves(other->operand(1)))
+        siblings.push_back(other);
+    }
+    return siblings;
+  }
+
+  // One reduction in the place of reduce_ and the sibling, whose result is the last element.
+  void Join(Instruction* sibling) {
+    const int64_t n = reduce_->operand_count() / 2;
+    Computation* both = reduce_->parent()->module()->AddComputation("both");
+    std::vector<Instruction*> left, right, left_of_sibling, right_of_sibling;
+    for (int64_t side = 0; side < 2; ++side) {
+      for (int64_t k = 0; k <= n; ++k) {
+        const Instruction* init = k < n ? reduce_->operand(n + k) : sibling->operand(1);
+        Instruction* x = both->AddParameter(side * (n + 1) + k, init->shape());
+        (k < n ? side == 0 ? left : right : side == 0 ? left_of_sibling : right_of_sibling).push_back(x);
+      }
+    }
+    std::vector<Instruction*> results, arguments = left;
+    arguments.insert(arguments.end(), right.begin(), right.end());
+    Builder inside(both);
+    Instruction* end = inside.Tuple({});  // bodies are cloned before something
+    Instruction* choice = CloneBodyBefore(*reduce_->to_apply(), arguments, end);
+    for (int64_t k = 0; k < n; ++k)
+      results.push_back(choice->op() == Op::Tuple ? choice->operand(k) : inside.GetTupleElement(choice, k));
+    results.push_back(
+        CloneBodyBefore(*sibling->to_apply(), std::vector<Instruction*>{left_of_sibling[0], right_of_sibling[0]}, end));
+    both->set_root(inside.Tuple(results));
+    both->Remove(end);
+    Instruction* first = reduce_;
+    for (Instruction* i = reduce_->prev(); i; i = i->prev())
+      if (i == sibling) first = sibling;
+    Builder b(reduce_->parent());
+    b.set_insert_before(first);
+    if (reduce_->has_metadata()) b.set_metadata(reduce_->shared_metadata());
+    std::vector<Instruction*> operands;
+    for (int64_t k = 0; k < n; ++k) operands.push_back(reduce_->operand(k));
+    operands.push_back(sibling->operand(0));
+    for (int64_t k = 0; k < n; ++k) operands.push_back(reduce_->operand(n + k));
+    operands.push_back(sibling->operand(1));
+    for (size_t k = 1; k < operands.size(); ++k)
+      if (operands[k] != operands[0]) reduce_->parent()->MoveBefore(operands[k], first);
+    Computation* const called[] = {both};
+    Instruction* joined = b.Make(Op::Reduce, operands, DimensionsAttrs{reduce_->dimensions()}, called, nullptr);
+    const std::vector<Use> uses(reduce_->uses().begin(), reduce_->uses().end());
+    for (const Use& use : uses) use.user->SetOperand(0, joined);
+    reduce_->parent()->Replace(sibling, b.GetTupleElement(joined, n));
+    reduce_->parent()->Remove(reduce_);
+    reduce_ = joined;
+  }
+
   // Fills found_ with what computes `root`, operands first. False: something cannot be turned.
   bool Find(Instruction* root) {
     std::vector<std::pair<Instruction*, int64_t>> stack = {{root, 0}};  // with the next operand to look at
@@ -130,7 +210,8 @@ class Turner {
     return std::any_of(found_.begin(), found_.end(), [&](const Instruction* i) {
       if (i->op() == Op::Iota || i->op() == Op::Broadcast) return false;
       return i->IsRoot() || std::any_of(i->uses().begin(), i->uses().end(), [&](const Use& use) {
-               return use.user != reduce_ && !turned_.contains(use.user);
+               return use.user != reduce_ && !turned_.contains(use.user) &&
+                      std::find(siblings_.begin(), siblings_.end(), use.user) == siblings_.end();
              });
     });
   }
@@ -165,6 +246,7 @@ class Turner {
   }
 
   Instruction* reduce_;
+  std::vector<Instruction*> siblings_;
   const Shape rows_;
   std::vector<Instruction*> found_;  // operands first
   std::unordered_map<const Instruction*, Instruction*> turned_;
@@ -178,7 +260,13 @@ struct ReducedProducts final : Pass {
       std::vector<Instruction*> reduces;
       for (Instruction* i : c->instructions())
         if (i->op() == Op::Reduce && i->operand(0)->shape().IsArray()) reduces.push_back(i);
-      for (Instruction* reduce : reduces) turned += Turner(reduce).Run();
+      std::vector<const Instruction*> gone;
+      for (Instruction* reduce : reduces) {
+        if (std::find(gone.begin(), gone.end(), reduce) != gone.end()) continue;
+        Turner turner(reduce);
+        turned += turner.Run();
+        gone.insert(gone.end(), turner.siblings().begin(), turner.siblings().end());
+      }
     }
     context.Count("reduced-products.turned", turned);
     return turned > 0;
