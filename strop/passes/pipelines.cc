@@ -61,6 +61,8 @@ void AddSimplification(PassPipeline& p, int optimization_level) {
   if (optimization_level > 0) {
     p.Add(PassId::LoopUnroller);
     p.Add(PassId::LoopInvariantCodeMotion);
+    p.Add(PassId::LoopProductSinking);
+    p.Add(PassId::LoopDoubler);
   }
   p.AddRepeated(kSettle, rounds);
   if (optimization_level > 0) {
