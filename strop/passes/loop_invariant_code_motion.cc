@@ -15,6 +15,11 @@
 //   body: %b = f32[2000,10,8] broadcast(%x), dimensions={0,2}       before the loop: %t = f32[8,2000] transpose(%x)
 //         %r = f32[2000,10] reduce(f(%b), 0), dimensions={2}        body: %b = broadcast(%t), dimensions={2,0}
 //
+// Small matrices whose rows are summed with a state are transposed likewise: lanes are results, and would gather.
+//
+//   body: %d = f32[21] dot(f32[21,21] %w, %h), contracting {1}, {0}     before the loop: %t = transpose(%w)
+//                                                                       body: %d = dot(%t, %h), contracting {0}, {0}
+//
 // Collectives move where the loop certainly runs, as often on each device: the weights that every trip gathers are
 // gathered once, unless they are so large that memory asks for gathering them again.
 //
@@ -36,11 +41,13 @@
 namespace strop {
 namespace {
 
-constexpr int64_t kMinElements = 16;  // fewer are not worth a place in the state
-constexpr int64_t kMostRows = 8;      // of a product; more are multiplied as well inside the loop
+constexpr int64_t kMinElements = 16;     // fewer are not worth a place in the state
+constexpr int64_t kMostRows = 8;         // of a product; more are multiplied as well inside the loop
+constexpr int64_t kMostNarrowRows = 64;  // of types of 16 bits and fewer, which every product converts anew
 constexpr int64_t kFewestProducts = 4096, kFewestSteps = 8;
-constexpr int64_t kFewestRows = 256, kFewestSums = 4;               // of rows that are turned, and trips
-constexpr int64_t kMostGathered = int64_t{256} << 20;               // beyond what they are gathered from, in all
+constexpr int64_t kFewestTurned = 4, kMostTurned = 500;  // rows of a small matrix, and products: more are the library's
+constexpr int64_t kFewestRows = 256, kFewestSums = 4;    // of rows that are turned, and trips
+constexpr int64_t kMostGathered = int64_t{256} << 20;    // beyond what they are gathered from, in all
 constexpr int64_t kMostBytes = int64_t{16} << 20, kMostGrowth = 8;  // of all products, beside what they are made from
 
 bool IsCheap(const Instruction& i) {
@@ -73,6 +80,7 @@ class Mover {
     FindInvariant();
     if (MultiplyRowsAtOnce()) FindInvariant();
     if (TurnShortRows()) FindInvariant();
+    if (TurnSmallMatrices()) FindInvariant();
     std::vector<Instruction*> moved = Boundary();
     if (moved.empty()) return 0;
     std::vector<Instruction*> outside;
@@ -141,7 +149,8 @@ class Mover {
     for (int64_t d : a.lhs_contracting) summed = SaturatingMultiply(summed, dot.operand(0)->shape().dim(d));
     const int64_t results = dot.shape().num_elements(), bytes = SaturatingMultiply(all.dim(0), dot.shape().byte_size());
     const int64_t made_from = SaturatingAdd(all.byte_size(), dot.operand(1)->shape().byte_size());
-    const bool few = next.num_elements() <= SaturatingMultiply(kMostRows, summed);
+    const int64_t most_rows = Bits(dot.operand(1)->shape().type()) <= 16 ? kMostNarrowRows : kMostRows;
+    const bool few = next.num_elements() <= SaturatingMultiply(most_rows, summed);
     const bool pays = SaturatingMultiply(results, summed) >= kFewestProducts && bytes <= kMostBytes;
     return few && pays && bytes / kMostGrowth <= made_from ? slice : nullptr;
   }
@@ -212,6 +221,43 @@ class Mover {
       if (!turned) continue;
       i->ReplaceAllUsesWith(turned);
       body_->Remove(i);
+    }
+    return !found.empty();
+  }
+
+  // A product for which code is generated in the loop, whose lanes are rows of operand `k`.
+  bool SumsRowsOf(const Instruction& dot, int64_t k) const {
+    if (dot.op() != Op::Dot || dot.operand_count() != 2 || !MayMove(dot)) return false;
+    const DotAttrs& a = dot.attrs<DotAttrs>();
+    const Instruction *matrix = dot.operand(k), *other = dot.operand(1 - k);
+    const Dims& contracting = k == 0 ? a.lhs_contracting : a.rhs_contracting;
+    if (!a.lhs_batch.empty() || contracting != Dims{1} || matrix->shape().rank() != 2 || !invariant_[matrix->id()])
+      return false;
+    const bool last = k == 1 || other->shape().rank() == 1;  // of the result's dimensions, its rows
+    const ElementType type = dot.shape().type();
+    const int64_t products = SaturatingMultiply(dot.shape().num_elements(), matrix->shape().dim(1));
+    return last && (type == ElementType::F32 || type == ElementType::F64) && matrix->shape().type() == type &&
+           matrix->shape().dim(0) >= kFewestTurned && products <= kMostTurned;
+  }
+
+  bool TurnSmallMatrices() {
+    if (trips_ > 0 && trips_ < kFewestSteps) return false;
+    std::vector<std::pair<Instruction*, int64_t>> found;
+    for (Instruction* i : body_->instructions()) {
+      if (SumsRowsOf(*i, 0) || SumsRowsOf(*i, 1)) found.push_back({i, SumsRowsOf(*i, 0) ? 0 : 1});
+    }
+    for (auto [dot, k] : found) {
+      Builder b(body_);
+      b.set_insert_before(dot);
+      if (dot->has_metadata()) b.set_metadata(dot->shared_metadata());
+      DotAttrs attrs = dot->attrs<DotAttrs>();
+      (k == 0 ? attrs.lhs_contracting : attrs.rhs_contracting) = {0};
+      Instruction* operands[] = {dot->operand(0), dot->operand(1)};
+      operands[k] = b.Transpose(operands[k], {1, 0});
+      Instruction* made = b.Dot(operands[0], operands[1], attrs, dot->shape().type());
+      if (!made) continue;
+      dot->ReplaceAllUsesWith(made);
+      body_->Remove(dot);
     }
     return !found.empty();
   }

@@ -230,7 +230,8 @@ class RealGemm final : public Gemm {
         block_.kb = std::min<int64_t>(few ? 512 : p.k, p.k);
         // Eight rows at a distance of pages are what the cache holds. The more rows of A, the more it costs to add to
         // C instead of to registers.
-        block_.pack_rows = !few ? block_.kb : !typed_ ? 8 : 64;
+        const bool cached = p.k * p.n * Bytes(p.b.type) <= kCachedBytes / 2;
+        block_.pack_rows = !few ? block_.kb : typed_ || cached ? 64 : 8;
         fetches_b_ = few && p.k * p.n * Bytes(p.b.type) > kCachedBytes / 2;
         const int64_t rows = std::min(block_.mb, p.m);
         scratch_bytes_ =
