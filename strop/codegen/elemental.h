@@ -175,6 +175,8 @@ class ElementalEmitter {
   Vals Unsupported(const Instruction& i, const ArrayIndex& index);
 
   Vals MultiplyAccumulate(const Vals& acc, const Val& lhs, const Val& rhs);
+  Val ContractInChains(int64_t size, const Val& zero,
+                       const std::function<Vals(const LaneIndex& n, const Vals& sum)>& product);
   // Pieces of reductions (elemental_reduce.cc).
   struct Accumulation;
   Vals AccumulateLoops(const Accumulation& a, size_t group, std::vector<ArrayIndex>& parts, Vals accumulators);

@@ -75,8 +75,42 @@ Vals ElementalEmitter::Dot(const Instruction& i, const ArrayIndex& index) {
       return contract(k + 1, c);
     });
   };
+  if (b_.short_chains() && a.lhs_contracting.size() == 1 && IsFloat(wide)) {
+    const auto product = [&](const LaneIndex& n, const Vals& sum) {
+      left.digits[a.lhs_contracting[0]] = right.digits[a.rhs_contracting[0]] = n;
+      return MultiplyAccumulate(sum, Emit(i.operand(0), left), Emit(i.operand(1), right));
+    };
+    return {scalars_.Convert(ContractInChains(lhs.dim(a.lhs_contracting[0]), acc[0], product), type)};
+  }
   acc = contract(0, acc);
   return {scalars_.Convert(acc[0], type)};
+}
+
+// Sums of products in several chains, which do not wait for each other: every so manieth product is one's.
+Val ElementalEmitter::ContractInChains(int64_t size, const Val& zero,
+                                       const std::function<Vals(const LaneIndex& n, const Vals& sum)>& product) {
+  constexpr int64_t kLeastForTwo = 6, kLeastForFour = 12;
+  const int64_t chains = size >= kLeastForFour ? 4 : size >= kLeastForTwo ? 2 : 1;
+  const int64_t whole = size / chains * chains;
+  Vals sums(static_cast<size_t>(chains), zero);
+  const auto step = [&](const LaneIndex& first, int64_t count, Vals carried) {
+    for (int64_t k = 0; k < count; ++k) {
+      Val& sum = carried[static_cast<size_t>(k)];
+      sum = product(indices_.Add(first, indices_.Constant(k)), {sum})[0];
+    }
+    return carried;
+  };
+  if (size <= kMaxUnrolled) {
+    for (int64_t n = 0; n < whole; n += chains) sums = step(indices_.Constant(n), chains, sums);
+  } else {
+    sums = LoopOver("contract", b_.I64(0), b_.I64(whole), chains, sums, [&](V n, const Vals& carried) {
+      return step(indices_.Counter(n, scopes_.current(), 0, chains), chains, carried);
+    });
+  }
+  sums = step(indices_.Constant(whole), size - whole, sums);
+  for (size_t n = sums.size(); n > 1; n /= 2)
+    for (size_t k = 0; k < n / 2; ++k) sums[k] = scalars_.Add(sums[k], sums[k + n / 2]);
+  return sums[0];
 }
 
 Vals ElementalEmitter::Convolution(const Instruction& i, const ArrayIndex& index) {

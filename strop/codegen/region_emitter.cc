@@ -14,6 +14,7 @@ namespace {
 
 constexpr int64_t kMaxShadowBytes = 1 << 10;      // a larger buffer stays where it is
 constexpr int64_t kMaxAllShadowBytes = 16 << 10;  // of the stack
+constexpr int64_t kMaxHeldBytes = 512;            // what is only read, and fits into registers
 constexpr int64_t kMaxPadding = 512;              // longer vectors are masked
 constexpr uint64_t kAlignment = 64;
 constexpr int64_t kRepeatedCode = 2048;  // simple instructions of all kernels, when their loops are no more
@@ -22,13 +23,13 @@ constexpr int64_t kRepeatedBytes = 512;  // of a result: larger ones fill the re
 
 static_assert(sizeof(std::atomic<bool>) == 1, "regions read it as a byte");
 
-// Does the kernel write arrays that fit into registers?
-bool WritesLittle(const KernelBody& body) {
-  return std::all_of(body.roots.begin(), body.roots.end(), [](const Instruction* root) {
+// Does the kernel write arrays of no more bytes than that?
+bool WritesAtMost(const KernelBody& body, int64_t bytes) {
+  return std::all_of(body.roots.begin(), body.roots.end(), [&](const Instruction* root) {
     const Shape& shape = root->op() == Op::DynamicUpdateSlice ? root->operand(1)->shape() : root->shape();
     const std::vector<Shape> leaves = shape.Leaves();
     return std::all_of(leaves.begin(), leaves.end(),
-                       [](const Shape& leaf) { return leaf.IsArray() && leaf.byte_size() <= kRepeatedBytes; });
+                       [&](const Shape& leaf) { return leaf.IsArray() && leaf.byte_size() <= bytes; });
   });
 }
 
@@ -46,7 +47,10 @@ Status RegionEmitter::Emit(const std::string& name) {
   PlaceCalls();
   copies_ = Copies();
   give_up_ = llvm::BasicBlock::Create(b_.context(), "give_up", function_);
-  STROP_TRY(region_.tasks > 1 ? EmitTask() : EmitProgram(0));
+  b_.DeferMath(true);
+  const Status status = region_.tasks > 1 ? EmitTask() : EmitProgram(0);
+  b_.DeferMath(false);
+  STROP_TRY(status);
   for (size_t k = 0; k < places_.size(); ++k)
     if (places_[k].outside && region_.buffers[k].stored)
       Copy(places_[k].outside, places_[k].pointer, region_.buffers[k].size);
@@ -160,6 +164,10 @@ void RegionEmitter::PlaceBuffers() {
       pointer->setMetadata(llvm::LLVMContext::MD_dereferenceable,
                            llvm::MDNode::get(b_.context(), llvm::ConstantAsMetadata::get(
                                                                ir.getInt64(static_cast<uint64_t>(buffer.size)))));
+    if (!buffer.written && buffer.size <= kMaxHeldBytes && types_[k] != ElementType::Invalid)
+      pointer->setMetadata(llvm::LLVMContext::MD_align,
+                           llvm::MDNode::get(b_.context(), llvm::ConstantAsMetadata::get(
+                                                               ir.getInt64(static_cast<uint64_t>(Bytes(types_[k]))))));
     place.pointer = pointer;
     if (!buffer.written || buffer.in_parts || buffer.size > kMaxShadowBytes ||
         shadow_bytes + buffer.size > kMaxAllShadowBytes)
@@ -228,8 +236,12 @@ Status RegionEmitter::EmitOneKernel(const RegionNode& node) {
                        .padding = places_[arg].padding});
   }
   KernelFrame frame(b_, body, node.in_place, buffers);
-  if (WritesLittle(body)) frame.RepeatUpTo(copies_);
-  return emit_kernel_(node, body, frame);
+  if (WritesAtMost(body, kRepeatedBytes)) frame.RepeatUpTo(copies_);
+  // There is little else to compute while a state of two vectors is waited for.
+  b_.ShortenChains(WritesAtMost(body, 2 * b_.target().vector_bytes));
+  const Status status = emit_kernel_(node, body, frame);
+  b_.ShortenChains(false);
+  return status;
 }
 
 V RegionEmitter::LoadPredicate(int32_t buffer) {

@@ -141,7 +141,38 @@ V VectorBuilder::Scale(V a, V n) {
   return FMul(FMul(a, power(half)), power(Sub(n, half)));
 }
 
+// x86's vscalef takes floats, and a ldexp would convert them to integers and back.
+V VectorBuilder::ScaleByWhole(V a, V n) {
+  const int lanes = Lanes(a), bits = ScalarBits(a), width = lanes * bits;
+  const bool wide = bits == 64;
+  if (!target_.scale || !target_.ternary_logic || (lanes & (lanes - 1)) != 0)
+    return Scale(a, ir_.CreateFPToSI(n, IntLike(a)));
+  if (width > 512) {
+    V low = ScaleByWhole(Slice(a, 0, lanes / 2), Slice(n, 0, lanes / 2));
+    return Concat(low, ScaleByWhole(Slice(a, lanes / 2, lanes / 2), Slice(n, lanes / 2, lanes / 2)));
+  }
+  if (width < 128) {
+    llvm::SmallVector<int, 4> widen(static_cast<size_t>(128 / bits), -1);
+    for (int lane = 0; lane < lanes; ++lane) widen[static_cast<size_t>(lane)] = lane;
+    const auto padded = [&](V v) -> V {
+      if (lanes > 1) return ir_.CreateShuffleVector(v, widen);
+      return ir_.CreateInsertElement(llvm::PoisonValue::get(WithLanes(v->getType(), 128 / bits)), v, uint64_t{0});
+    };
+    return Slice(ScaleByWhole(padded(a), padded(n)), 0, lanes);
+  }
+  using namespace llvm::Intrinsic;
+  const ID id = width == 512   ? (wide ? x86_avx512_mask_scalef_pd_512 : x86_avx512_mask_scalef_ps_512)
+                : width == 256 ? (wide ? x86_avx512_mask_scalef_pd_256 : x86_avx512_mask_scalef_ps_256)
+                               : (wide ? x86_avx512_mask_scalef_pd_128 : x86_avx512_mask_scalef_ps_128);
+  V all = ir_.getIntN(static_cast<unsigned>(std::max(lanes, 8)), ~uint64_t{0} >> (64 - std::max(lanes, 8)));
+  if (width == 512) return ir_.CreateIntrinsic(id, {}, {a, n, a, all, ir_.getInt32(4)});  // rounded as ever
+  return ir_.CreateIntrinsic(id, {}, {a, n, a, all});
+}
+
 V VectorBuilder::Polynomial(V x, std::initializer_list<double> coefficients) {
+  constexpr size_t kLeastInPairs = 5;
+  if (short_chains_ && coefficients.size() >= kLeastInPairs)
+    return Fma(PolynomialByPairs(x, llvm::ArrayRef<double>(coefficients).drop_front()), x, F(*coefficients.begin(), x));
   V sum = nullptr;
   for (auto c = coefficients.end(); c != coefficients.begin();) {
     --c;
@@ -150,12 +181,11 @@ V VectorBuilder::Polynomial(V x, std::initializer_list<double> coefficients) {
   return sum;
 }
 
-V VectorBuilder::PolynomialByPairs(V x, std::initializer_list<double> coefficients) {
-  const double* c = coefficients.begin();
+V VectorBuilder::PolynomialByPairs(V x, llvm::ArrayRef<double> c) {
   const V square = FMul(x, x);
   V sum = nullptr;
-  for (size_t k = (coefficients.size() - 1) / 2 * 2 + 2; k > 0; k -= 2) {
-    const bool whole = k <= coefficients.size();
+  for (size_t k = (c.size() - 1) / 2 * 2 + 2; k > 0; k -= 2) {
+    const bool whole = k <= c.size();
     const V pair = whole ? Fma(F(c[k - 1], x), x, F(c[k - 2], x)) : F(c[k - 2], x);
     sum = sum ? Fma(sum, square, pair) : pair;
   }

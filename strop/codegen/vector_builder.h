@@ -34,6 +34,14 @@ class VectorBuilder {
   llvm::LLVMContext& context() { return module_.getContext(); }
   const VectorTarget& target() const { return target_; }
 
+  // Code from now on is waited for (the next trip of a loop needs what this one computes) rather than computed beside
+  // other elements: sums take a few operations more if that makes them wait less.
+  void ShortenChains(bool shorten) { short_chains_ = shorten; }
+  bool short_chains() const { return short_chains_; }
+  // Functions of single numbers become calls from now on, which a pass turns into code (math/deferred.h).
+  void DeferMath(bool defer) { defers_math_ = defer; }
+  bool defers_math() const { return defers_math_; }
+
   // ---- types and constants
   static int Lanes(const llvm::Type* type);
   static int Lanes(V v) { return Lanes(v->getType()); }
@@ -102,10 +110,13 @@ class VectorBuilder {
   // a 2^n, n an integer of a's width that may leave the range of exponents by as much again; rounded once. a is not
   // far from 1.
   V Scale(V a, V n);
-  // c[0] + x (c[1] + x (c[2] + ...)) by Horner's rule with fma.
+  // The same, where n are floats that are integers.
+  V ScaleByWhole(V a, V n);
+  // c[0] + x (c[1] + x (c[2] + ...)) by Horner's rule with fma; where chains are to be short, what is multiplied by the
+  // first x is summed by pairs.
   V Polynomial(V x, std::initializer_list<double> coefficients);
   // The same as (c[0] + c[1] x) + x^2 ((c[2] + c[3] x) + ...): one product more, but little over half as long a chain.
-  V PolynomialByPairs(V x, std::initializer_list<double> coefficients);
+  V PolynomialByPairs(V x, llvm::ArrayRef<double> coefficients);
   // The same by pairs of pairs and so on (Estrin's scheme): a chain as long as the logarithm of the degree.
   V PolynomialByHalves(V x, std::initializer_list<double> coefficients);
   V IsNan(V a) { return ir_.CreateFCmpUNO(a, a); }
@@ -201,6 +212,8 @@ class VectorBuilder {
   llvm::Module& module_;
   VectorTarget target_;
   IrBuilder ir_;
+  bool short_chains_ = false;
+  bool defers_math_ = false;
 };
 
 }  // namespace strop

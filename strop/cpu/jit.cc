@@ -17,6 +17,7 @@
 #include <mutex>
 
 #include "strop/codegen/llvm_guard.h"
+#include "strop/codegen/math/deferred.h"
 #include "strop/cpu/isa.h"
 
 extern "C" {
@@ -165,7 +166,8 @@ struct ObjectEmitter::Pipeline {
   KernelPasses passes;
 };
 
-ObjectEmitter::ObjectEmitter(std::unique_ptr<llvm::TargetMachine> machine) : machine_(std::move(machine)) {}
+ObjectEmitter::ObjectEmitter(std::unique_ptr<llvm::TargetMachine> machine, const Isa& isa)
+    : machine_(std::move(machine)), target_(std::make_unique<VectorTarget>(isa.vector_target())) {}
 ObjectEmitter::~ObjectEmitter() = default;
 
 Result<std::unique_ptr<ObjectEmitter>> ObjectEmitter::Create(const Isa& isa, int optimization_level) {
@@ -182,7 +184,7 @@ Result<std::unique_ptr<ObjectEmitter>> ObjectEmitter::Create(const Isa& isa, int
   std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
       triple, isa.cpu, isa.features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small, level, /*JIT=*/true));
   if (!machine) return Internal("LLVM made no target machine for ", isa.cpu);
-  return std::unique_ptr<ObjectEmitter>(new ObjectEmitter(std::move(machine)));
+  return std::unique_ptr<ObjectEmitter>(new ObjectEmitter(std::move(machine), isa));
 }
 
 void ObjectEmitter::Prepare(llvm::Module& module) const {
@@ -208,6 +210,7 @@ Result<std::string> ObjectEmitter::EmitUnguarded(llvm::Module& module, const Emi
     KernelPasses& passes = pipeline->passes;
     passes.add(llvm::createTargetTransformInfoWrapperPass(machine_->getTargetIRAnalysis()));
     if (options.promote_memory && options.optimization_level > 0) AddPromotion(passes);
+    if (options.promote_memory) passes.add(CreateDeferredMathPass(*target_, options.optimization_level > 0));
     if (options.optimization_level > 0) passes.add(llvm::createEarlyCSEPass());
     if (machine_->addPassesToEmitFile(passes, pipeline->stream, nullptr, type, /*DisableVerify=*/true)) return nullptr;
     return pipeline;

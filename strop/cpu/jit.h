@@ -19,14 +19,19 @@ class Module;
 class TargetMachine;
 }  // namespace llvm
 
+namespace strop {
+struct VectorTarget;
+}
+
 namespace strop::cpu {
 
 struct Isa;
 
 struct EmitOptions {
-  int optimization_level = 2;   // 0: least time in the compiler
-  bool promote_memory = false;  // values of allocas become registers, short loops straight code: for regions
-  std::string dump_prefix;      // not empty: <prefix>.ll and <prefix>.s are written
+  int optimization_level = 2;  // 0: least time in the compiler
+  // For regions: values of allocas become registers, short loops straight code, deferred functions code.
+  bool promote_memory = false;
+  std::string dump_prefix;  // not empty: <prefix>.ll and <prefix>.s are written
 };
 
 // One target machine, and the passes for it, which are made once (a tenth of the time of a small kernel); not for use
@@ -42,10 +47,11 @@ class ObjectEmitter {
   Result<std::string> Emit(llvm::Module& module, const EmitOptions& options);
 
  private:
-  explicit ObjectEmitter(std::unique_ptr<llvm::TargetMachine> machine);
+  ObjectEmitter(std::unique_ptr<llvm::TargetMachine> machine, const Isa& isa);
   struct Pipeline;
   Result<std::string> EmitUnguarded(llvm::Module& module, const EmitOptions& options);
   std::unique_ptr<llvm::TargetMachine> machine_;
+  std::unique_ptr<const VectorTarget> target_;
   std::unique_ptr<Pipeline> pipelines_[2];  // without and with promote_memory
 };
 

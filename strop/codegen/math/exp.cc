@@ -12,8 +12,9 @@ namespace {
 
 struct Reduced {
   V r;
-  V n;      // as integers of the same width
-  V expm1;  // e^r - 1, the last bits of r included
+  V n;        // as integers of the same width
+  V expm1;    // e^r - 1, the last bits of r included
+  V whole_n;  // as floats
 };
 
 Reduced Reduce(VectorBuilder& b, V x) {
@@ -32,7 +33,7 @@ Reduced Reduce(VectorBuilder& b, V x) {
            : b.Polynomial(r, {0.4999999403953552, 0.16666515171527863, 0.04166845604777336, 0.008369418792426586,
                               0.0013813144760206342});
   V integer = b.Sub(b.AsInt(shifted), b.AsInt(b.F(magic, x)));
-  return {r, integer, b.FAdd(r, b.Fma(b.FMul(r, r), p, lost))};
+  return {r, integer, b.FAdd(r, b.Fma(b.FMul(r, r), p, lost)), n};
 }
 
 // 2^n for exponents of normal numbers.
@@ -52,7 +53,7 @@ V Exp(VectorBuilder& b, V x) {
   const bool wide = IsDouble(x);
   x = wide ? Clamp(b, x, -750, 711) : Clamp(b, x, -110, 90);
   const Reduced e = Reduce(b, x);
-  return b.Scale(b.FAdd(e.expm1, b.F(1, x)), e.n);
+  return b.ScaleByWhole(b.FAdd(e.expm1, b.F(1, x)), e.whole_n);
 }
 
 ScaledExp ExpInParts(VectorBuilder& b, V x) {
@@ -106,10 +107,11 @@ V PowerOfTwoOfNormal(VectorBuilder& b, V x, double scale) {
 static V ExpOfNarrow(VectorBuilder& b, V x) {
   V magic = b.F(0x1.8p23, x), factor = b.F(0x1.71547652b82fep+0, x);
   V shifted = b.Fma(x, factor, magic);
-  V r = b.Fma(x, factor, b.FSub(magic, shifted));
+  V minus_n = b.FSub(magic, shifted);
+  V r = b.Fma(x, factor, minus_n);
   V value = b.Polynomial(r, {1, 0.693146977595067, 0.24022242082587367, 0.055507337491489575, 0.009671512767530687,
                              0.0013264725422170367});
-  return b.Scale(value, b.Sub(b.AsInt(shifted), b.AsInt(magic)));
+  return b.ScaleByWhole(value, b.FNeg(minus_n));
 }
 
 V ExpForNarrow(VectorBuilder& b, V x) { return ExpOfNarrow(b, Clamp(b, x, -110, 90)); }
@@ -145,8 +147,7 @@ V Tanh(VectorBuilder& b, V x) {
 static V HalfExp(VectorBuilder& b, V a) {
   const bool wide = IsDouble(a);
   const Reduced e = Reduce(b, b.Select(b.FGt(a, b.F(wide ? 712 : 91, a)), b.F(wide ? 712 : 91, a), a));
-  V n = b.Sub(e.n, b.I(1, e.n));
-  return b.Scale(b.FAdd(e.expm1, b.F(1, a)), n);
+  return b.ScaleByWhole(b.FAdd(e.expm1, b.F(1, a)), b.FSub(e.whole_n, b.F(1, a)));
 }
 
 // x + x^3 p(x^2) below 1; (e^x - e^-x) / 2 beyond.

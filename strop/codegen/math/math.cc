@@ -4,6 +4,8 @@
 
 #include <initializer_list>
 
+#include "strop/codegen/math/deferred.h"
+
 namespace strop {
 namespace {
 
@@ -18,6 +20,7 @@ V Libm(VectorBuilder& b, const char* name64, const char* name32, std::initialize
 #define LIBM(name, ...) Libm(b, #name, #name "f", {__VA_ARGS__})
 
 V EmitMath(VectorBuilder& b, MathFunction f, V x) {
+  if (b.defers_math() && VectorBuilder::Lanes(x) == 1 && f != MathFunction::kSqrt) return DeferMath(b, f, x);
   switch (f) {
     case MathFunction::kAcos: return math::Acos(b, x);
     case MathFunction::kAcosh: return math::Acosh(b, x);
