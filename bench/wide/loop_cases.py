@@ -570,3 +570,72 @@ def beam_search_5x200(embed, head, w):
 
     start = (jnp.zeros((5, 64), w.dtype), jnp.array([0.0] + [-1e4] * 4, w.dtype), jnp.zeros((5, 31), jnp.int32))
     return lax.scan(step, start, jnp.arange(30))[0][1:]
+
+
+# carries that cannot be updated in place, and states that every trip waits for ------------------
+
+
+@case("control", lambda g: (g.normal(180, 260, scale=0.1), g.uniform(180, 260, lo=0.1, hi=0.4)), tol=2e-3)
+def wave_2d_speeds_41_steps(u, speed):
+    def step(_, s):
+        last, now = s
+        up = jnp.pad(now, 1)
+        bent = up[:-2, 1:-1] + up[2:, 1:-1] + up[1:-1, :-2] + up[1:-1, 2:] - 4 * now
+        return now, 2 * now - last + speed * bent
+
+    return lax.fori_loop(0, 41, step, (u, u))
+
+
+@case("control", lambda g: (g.uniform(97, 97, lo=1.0, hi=50.0),), x64=True)
+def floyd_warshall_next_hops_97(d):
+    def step(k, s):
+        d, first = s
+        way = d[:, k, None] + d[None, k]
+        return jnp.minimum(d, way), jnp.where(way < d, first[:, k, None], first)
+
+    return lax.fori_loop(0, 97, step, (d.astype(jnp.float64), jnp.broadcast_to(jnp.arange(97), (97, 97))))
+
+
+@case("control", lambda g: (g.normal(900), g.normal(900, scale=0.01)), tol=2e-3)
+def verlet_chain_900(x, v):
+    def step(s, _):
+        last, now = s
+        force = jnp.sin(jnp.roll(now, 1) - now) + jnp.sin(jnp.roll(now, -1) - now)
+        return (now, 2 * now - last + 1e-3 * force), now[0]
+
+    return lax.scan(step, (x - v, x), None, length=200)
+
+
+@case("control", lambda g: (np.array([0.9, 0.3, 0.1, 0.2], np.float32), g.uniform(5, lo=0.5, hi=2.0)), tol=2e-3)
+def arrhenius_kinetics_1200(y, energy):
+    def step(_, s):
+        a, b, c, t = s
+        rate = lambda k, e: k * jnp.exp(-energy[e] / (0.2 + t))  # noqa: E731
+        r1, r2, r3 = rate(1.3, 0) * a, rate(0.7, 1) * a * b, rate(2.1, 2) * b
+        r4, r5 = rate(0.4, 3) * c, rate(0.9, 4) * c * b
+        return (a + 2e-3 * (r4 - r1 - r2), b + 2e-3 * (r1 - r2 - r3), c + 2e-3 * (r2 + r3 - r4 - r5),
+                t + 2e-3 * (r1 + r3 - 0.1 * t))  # fmt: skip
+
+    return lax.fori_loop(0, 1200, step, tuple(y))
+
+
+@case("control", lambda g: (g.weight(21, 21), g.weight(21, 6), g.normal(500, 6)), chain_cycles=2e5)
+def echo_state_h21_500_steps(w, u, x):
+    return lax.scan(lambda h, x: (0.7 * h + 0.3 * jnp.tanh(w @ h + u @ x),) * 2, jnp.zeros(21, x.dtype), x)
+
+
+@case("control", lambda g: (g.normal(6000, 4), g.normal(24, 4)), ref="cpu", tol=5e-2)
+def kmeans_inertia_6000x4_k24(x, c):
+    def step(c, _):
+        d = jnp.square(x).sum(1)[:, None] - 2 * x @ c.T + jnp.square(c).sum(1)
+        near = d.argmin(1)
+        total = jax.ops.segment_sum(x, near, num_segments=24)
+        count = jax.ops.segment_sum(jnp.ones_like(x[:, 0]), near, num_segments=24)
+        return total / jnp.maximum(count, 1)[:, None], d.min(1).mean()
+
+    return lax.scan(step, c, None, length=6)
+
+
+@case("control", lstm_inputs(30, 20, 40, 64, "bf16"), tol=0.1)
+def lstm_scan_bf16_b20_h64(wx, wh, x):
+    return lstm(wx, wh, x)[1]
