@@ -24,12 +24,13 @@ using Long = long double;
 using EmitFn = Value* (*)(VectorBuilder&, Value*, Value*);
 
 // void kernel(args = {x, y, out}, begin, end, scratch): out[begin..end) = f(x, y), the count a multiple of the lanes.
-std::shared_ptr<const LoadedCode> CompileFunction(EmitFn emit, bool wide, int lanes) {
+std::shared_ptr<const LoadedCode> CompileFunction(EmitFn emit, bool wide, int lanes, bool short_chains) {
   llvm::LLVMContext context;
   llvm::Module module("math", context);
   auto emitter = *ObjectEmitter::Create(Isa::OfHost(), 2);
   emitter->Prepare(module);
   VectorBuilder b(module, Isa::OfHost().vector_target());
+  b.ShortenChains(short_chains);
   LoopScopes scopes(b);
   auto* type = llvm::FunctionType::get(b.ir().getVoidTy(), {b.Ptr(), b.Int(64), b.Int(64), b.Ptr()}, false);
   auto* f = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, "f", module);
@@ -163,9 +164,9 @@ const Row kRows[] = {
 };
 
 template <class T>
-void CheckRow(const Row& row, double bound, int lanes) {
+void CheckRow(const Row& row, double bound, int lanes, bool short_chains = false) {
   constexpr bool kWide = sizeof(T) == 8;
-  const auto code = CompileFunction(row.emit, kWide, lanes);
+  const auto code = CompileFunction(row.emit, kWide, lanes, short_chains);
   if (!code) return;
   std::mt19937_64 random(7);
   const size_t n = 100000 / static_cast<size_t>(lanes) * static_cast<size_t>(lanes);
@@ -215,6 +216,14 @@ TEST(Math, ForNarrow) {
 
 TEST(Math, Double) {
   for (const Row& row : kRows) CheckRow<double>(row, row.bound64, 8);
+}
+
+// As loops of small states compute them.
+TEST(Math, InShortChains) {
+  for (const Row& row : kRows) {
+    CheckRow<float>(row, row.bound32, 8, true);
+    CheckRow<double>(row, row.bound64, 4, true);
+  }
 }
 
 }  // namespace

@@ -95,6 +95,11 @@ class Turner {
     return siblings;
   }
 
+  static bool Precedes(const Instruction* x, const Instruction* y) {
+    while (y && y != x) y = y->prev();
+    return y != nullptr;
+  }
+
   // One reduction in the place of reduce_ and the sibling, whose result is the last element.
   void Join(Instruction* sibling) {
     const int64_t n = reduce_->operand_count() / 2;
@@ -118,9 +123,7 @@ class Turner {
         CloneBodyBefore(*sibling->to_apply(), std::vector<Instruction*>{left_of_sibling[0], right_of_sibling[0]}, end));
     both->set_root(inside.Tuple(results));
     both->Remove(end);
-    Instruction* first = reduce_;
-    for (Instruction* i = reduce_->prev(); i; i = i->prev())
-      if (i == sibling) first = sibling;
+    Instruction* first = Precedes(sibling, reduce_) ? sibling : reduce_;
     Builder b(reduce_->parent());
     b.set_insert_before(first);
     if (reduce_->has_metadata()) b.set_metadata(reduce_->shared_metadata());
@@ -129,8 +132,8 @@ class Turner {
     operands.push_back(sibling->operand(0));
     for (int64_t k = 0; k < n; ++k) operands.push_back(reduce_->operand(n + k));
     operands.push_back(sibling->operand(1));
-    for (size_t k = 1; k < operands.size(); ++k)
-      if (operands[k] != operands[0]) reduce_->parent()->MoveBefore(operands[k], first);
+    for (Instruction* operand : operands)
+      if (!Precedes(operand, first)) reduce_->parent()->MoveBefore(operand, first);
     Computation* const called[] = {both};
     Instruction* joined = b.Make(Op::Reduce, operands, DimensionsAttrs{reduce_->dimensions()}, called, nullptr);
     const std::vector<Use> uses(reduce_->uses().begin(), reduce_->uses().end());
