@@ -6,11 +6,6 @@
 // Two states that are handed on each lie where the other should be at the end of a trip. After two trips each of them
 // is where it was, and `a` may be computed in the memory of `last`. The kernels of both halves are the same code, which
 // is compiled once. An odd trip comes first. Small carries change places in regions (plan/rotation.cc).
-//
-// So are loops with a large carry whose next value is made of slices of it that are spread over it (shortest ways by
-// way of one node after the other): it cannot be written where it is read, but two trips on.
-#include <algorithm>
-
 #include "strop/analysis/trip_count.h"
 #include "strop/ir/builder.h"
 #include "strop/passes/effects.h"
@@ -37,38 +32,9 @@ bool HandsOnLargeCarries(const Computation& body) {
   return false;
 }
 
-// Is a slice of the carry spread over what makes its next value?
-bool IsSpreadOver(const Instruction& carry, const Instruction& next) {
-  constexpr size_t kMost = 64;  // instructions that are looked at
-  const auto is_slice = [&](const Instruction& i) { return i.op() == Op::DynamicSlice && i.operand(0) == &carry; };
-  std::vector<const Instruction*> found = {&next};
-  for (size_t n = 0; n < found.size() && n < kMost; ++n) {
-    if (is_slice(*found[n])) return found[n]->shape().num_elements() < carry.shape().num_elements();
-    const Op op = found[n]->op();
-    if (!IsElementwise(op) && op != Op::Broadcast && op != Op::Reshape) continue;
-    for (int64_t k = 0; k < found[n]->operand_count(); ++k)
-      if (std::find(found.begin(), found.end(), found[n]->operand(k)) == found.end())
-        found.push_back(found[n]->operand(k));
-  }
-  return false;
-}
-
-bool SpreadsLargeCarries(const Computation& body) {
-  const Instruction* state = body.parameter(0);
-  for (const Use& use : state->uses()) {
-    const Instruction& carry = *use.user;
-    if (carry.op() != Op::GetTupleElement || !carry.shape().IsArray() || carry.shape().byte_size() < kLeastBytes)
-      continue;
-    const Instruction* next = body.root()->operand(carry.tuple_index());
-    if (next != &carry && IsElementwise(next->op()) && IsSpreadOver(carry, *next)) return true;
-  }
-  return false;
-}
-
-Decision ShouldDouble(const Instruction& loop, const Counter& counter, const Effects& effects) {
+Decision ShouldDouble(const Instruction& loop, const Effects& effects) {
   const Computation& body = *loop.body();
-  if (body.root()->op() != Op::Tuple ||
-      !(HandsOnLargeCarries(body) || (counter.step == 1 && SpreadsLargeCarries(body))))  // doubled, it is 2
+  if (body.root()->op() != Op::Tuple || !HandsOnLargeCarries(body))
     return Decision::No("no large carry becomes another");
   if (body.instruction_count() > kMostInstructions) return Decision::No("its body is long");
   for (const Instruction* i : body.instructions())
@@ -101,7 +67,7 @@ struct LoopDoubler final : Pass {
     for (Instruction* loop : loops) {
       const std::optional<Counter> counter = FindCounter(*loop);
       if (!counter || counter->trips < kLeastTrips || !HasExplicitState(*loop, callers)) continue;
-      if (const Decision d = ShouldDouble(*loop, *counter, effects); !d) {
+      if (const Decision d = ShouldDouble(*loop, effects); !d) {
         context.Decide(*loop, "not doubled: ", d.why_not());
         continue;
       }

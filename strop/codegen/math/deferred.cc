@@ -71,6 +71,7 @@ class DeferredMath final : public llvm::ModulePass {
   }
 
   void RunOnBlock(VectorBuilder& b, llvm::BasicBlock& block) {
+    if (std::none_of(block.begin(), block.end(), [&](llvm::Instruction& i) { return Deferred(i); })) return;
     std::vector<Group> groups;
     // Calls of equal level do not need each other.
     std::map<std::pair<int, llvm::Function*>, size_t> group_of;

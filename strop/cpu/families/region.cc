@@ -13,6 +13,9 @@ namespace {
 constexpr int64_t kMaxInsteadOfLibrary = 1000;  // flops
 // What a loop works on lies in the cache: two tasks are done before another thread has heard of the second.
 constexpr int64_t kMostTasks = 2;
+// Of what is moved rather than computed, more: carries that cannot be updated in place are copied between the steps of
+// a loop, and change places in a region.
+constexpr int64_t kMostTasksOfMoves = 3;
 
 Decision IsEmitted(const Instruction& kernel) {
   if (LibrarySupports(kernel) && Flops(kernel) > kMaxInsteadOfLibrary) return Decision::No("the library computes it");
@@ -47,7 +50,9 @@ Decision JoinsTask(const Instruction& kernel) { return IsCall(kernel) ? Decision
 
 Decision JoinsRegion(const Instruction& kernel) {
   if (Decision d = JoinsTask(kernel); !d) return d;
-  if (IsSingleTask(kernel) || KernelFrame::WantedTasks(CostOf(KernelBody::Of(kernel))) <= kMostTasks)
+  const KernelCost cost = CostOf(KernelBody::Of(kernel));
+  const int64_t tasks = KernelFrame::WantedTasks(cost), computing = KernelFrame::WantedTasks({.flops = cost.flops});
+  if (IsSingleTask(kernel) || tasks <= kMostTasks || (computing <= kMostTasks && tasks <= kMostTasksOfMoves))
     return Decision::Yes();
   return Decision::No("it is worth several tasks");
 }
