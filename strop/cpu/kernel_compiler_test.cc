@@ -8,6 +8,7 @@
 #include <cstring>
 #include <random>
 
+#include "strop/codegen/loop_space.h"
 #include "strop/cpu/testing/differential.h"
 #include "strop/interp/interpreter.h"
 #include "strop/ir/builder.h"
@@ -90,6 +91,31 @@ TEST(KernelCompiler, ContractedSumWithoutItsProduct) {
   ASSERT_TRUE(step);
   step->fn(args, 0, 1, nullptr);
   for (int k = 0; k < 4; ++k) EXPECT_EQ(out[k], product[k] + other[k]);
+}
+
+// Rows of seven are walked in periods of seven vectors; quick code walks the same elements row by row.
+TEST(KernelCompiler, QuickCodeWalksShortRowsOneByOne) {
+  constexpr int kVectorBytes = 64;
+  Module m("m");
+  Builder b(m.AddComputation("body"));
+  const Shape shape = Shape::Array(ElementType::F32, {3, 1000, 7});
+  Instruction* x = b.Parameter(0, shape);
+  Instruction* row = b.Parameter(1, Shape::Array(ElementType::F32, {3, 1000}));
+  b.Make(Op::Subtract, {x, b.Broadcast(row, shape.dims(), {0, 1})});
+  ASSERT_TRUE(b.Finish().ok()) << b.status().ToString();
+  Computation* entry = m.AddComputation("main");
+  Instruction* fusion = entry->Add(
+      Op::Fusion, shape, {entry->AddParameter(0, shape), entry->AddParameter(1, row->shape())}, FusionAttrs{});
+  fusion->set_called({b.computation()});
+  const KernelBody body = KernelBody::Of(*fusion);
+  LoopSpace space = ChooseLoopSpace(body, kVectorBytes, true);
+  EXPECT_EQ(space.period, 112);
+  EXPECT_EQ(space.rows * space.row_size, 21000);
+  EXPECT_EQ(WalkShortRows(space), 3000);
+  EXPECT_EQ(space.period, 16);
+  EXPECT_EQ(space.rows, 3000);
+  EXPECT_EQ(space.row_size, 7);
+  EXPECT_EQ(WalkShortRows(space), 0) << "they are walked so already";
 }
 
 }  // namespace
