@@ -169,6 +169,12 @@ V IndexBuilder::Emit(Arith op, V a, V b, int level) {
   if (op == Arith::kAdd && is(a, 0)) return b;
   if (op == Arith::kAdd && is(b, 0)) return a;
   if (op == Arith::kMul && is(b, 1)) return a;
+  // (x + 1) + 2 is x + 3: rows that are walked together find what they read to be the same.
+  const auto* sum = llvm::dyn_cast<llvm::BinaryOperator>(a);
+  if (const auto* more = llvm::dyn_cast<llvm::ConstantInt>(b);
+      op == Arith::kAdd && more && sum && sum->getOpcode() == llvm::Instruction::Add)
+    if (const auto* known = llvm::dyn_cast<llvm::ConstantInt>(sum->getOperand(1)))
+      return Emit(op, sum->getOperand(0), b_.I64(known->getSExtValue() + more->getSExtValue()), level);
   const LoopScopes::Key key{static_cast<uint64_t>(op), reinterpret_cast<uint64_t>(a), reinterpret_cast<uint64_t>(b)};
   if (const std::vector<V>* done = scopes_.Find(level, key)) return (*done)[0];
   V v = scopes_.At(level, [&] { return Compute(op, a, b); });

@@ -161,6 +161,8 @@ KernelFrame::Cut KernelFrame::CutIntoTasks(const LoopSpace& space, const KernelC
   const int64_t units = space.rows * cut.pieces;
   const int64_t tasks = std::min(wanted, units);
   cut.units_per_task = (units + tasks - 1) / tasks;
+  if (cut.pieces == 1)  // whole groups of rows that go together
+    cut.units_per_task = (cut.units_per_task + space.together - 1) / space.together * space.together;
   cut.num_tasks = (units + cut.units_per_task - 1) / cut.units_per_task;
   return cut;
 }
@@ -379,6 +381,52 @@ void KernelFrame::FillRows(const LoopSpace& space, const ArrayIndex& row) {
   }
 }
 
+// `count` neighbours among the rows, or pieces of rows, from number `unit` on: each of them at a point before the next.
+void KernelFrame::Rows(const LoopSpace& space, const Cut& cut, V unit, int64_t count, const RunFn& run) {
+  IndexBuilder& indices = Emitter(space.lanes).indices();
+  const int64_t units = space.rows * cut.pieces;
+  const LaneIndex counter = indices.Counter(unit, scopes_.current(), 0, 1);
+  Int64Vector sizes = space.row_sizes;
+  sizes.push_back(cut.pieces);
+  std::vector<ArrayIndex> rows;
+  for (int64_t k = 0; k < count; ++k) {
+    ArrayIndex at;
+    at.sizes = {units};
+    at.digits.push_back(indices.Add(counter, indices.Constant(k)).Within(k, units - count + k));
+    rows.push_back(indices.Refactor(at, sizes));
+  }
+  const LaneIndex first = indices.Mul(rows[0].digits.back(), cut.piece_size);
+  V row_end = b_.I64(space.row_size);
+  if (cut.pieces > 1)
+    row_end = b_.Binary(llvm::Intrinsic::smin, b_.ir().CreateAdd(first.base, b_.I64(cut.piece_size)), row_end);
+  const auto walk = [&](std::span<const ArrayIndex> in_regions) {
+    if (!kept_rows_.empty()) FillRows(space, in_regions[0]);
+    const auto element = [&](ElementalEmitter& e, const LaneIndex& i) {
+      for (ArrayIndex position : in_regions) {
+        position.digits.back() = i;
+        run(e, position);
+      }
+    };
+    if (!space.uniform) return Segments(space, first.base, row_end, cut.pieces == 1, element);
+    ElementalEmitter& e = Emitter(space.lanes);
+    scopes_.Loop("elements", first.base, row_end, 1, [&](V i) {
+      element(e, e.indices().Counter(i, scopes_.current(), 0, 1).Within(0, space.row_size - 1));
+    });
+  };
+  std::vector<ArrayIndex> in_regions;
+  const std::function<void()> further = [&] {
+    if (in_regions.size() == rows.size()) return walk(in_regions);
+    ArrayIndex row = rows[in_regions.size()];
+    row.sizes.back() = space.row_size;
+    Regions(space, 0, row, [&](const ArrayIndex& in_region) {
+      in_regions.push_back(in_region);
+      further();
+      in_regions.pop_back();
+    });
+  };
+  further();
+}
+
 Status KernelFrame::Walk(const LoopSpace& space, const Cut& cut, const PointFn& point) {
   IrBuilder& ir = b_.ir();
   Status status;
@@ -395,33 +443,13 @@ Status KernelFrame::Walk(const LoopSpace& space, const Cut& cut, const PointFn& 
     begin = ir.CreateMul(begin, b_.I64(cut.units_per_task));
     end = b_.Binary(llvm::Intrinsic::smin, ir.CreateMul(end, b_.I64(cut.units_per_task)), b_.I64(units));
   }
-  scopes_.Loop("rows", begin, end, 1, [&](V unit) {
-    IndexBuilder& indices = Emitter(space.lanes).indices();
-    ArrayIndex at;
-    at.sizes = {units};
-    at.digits.push_back(indices.Counter(unit, scopes_.current(), 0, 1).Within(0, units - 1));
-    Int64Vector sizes = space.row_sizes;
-    sizes.push_back(cut.pieces);
-    ArrayIndex row = indices.Refactor(at, sizes);
-    const LaneIndex first = indices.Mul(row.digits.back(), cut.piece_size);
-    row.sizes.back() = space.row_size;
-    V row_end = b_.I64(space.row_size);
-    if (cut.pieces > 1)
-      row_end = b_.Binary(llvm::Intrinsic::smin, ir.CreateAdd(first.base, b_.I64(cut.piece_size)), row_end);
-    Regions(space, 0, row, [&](const ArrayIndex& in_region) {
-      if (!kept_rows_.empty()) FillRows(space, in_region);
-      const auto element = [&](ElementalEmitter& e, const LaneIndex& i) {
-        ArrayIndex position = in_region;
-        position.digits.back() = i;
-        run(e, position);
-      };
-      if (!space.uniform) return Segments(space, first.base, row_end, cut.pieces == 1, element);
-      ElementalEmitter& e = Emitter(space.lanes);
-      scopes_.Loop("elements", first.base, row_end, 1, [&](V i) {
-        element(e, e.indices().Counter(i, scopes_.current(), 0, 1).Within(0, space.row_size - 1));
-      });
-    });
-  });
+  if (const int64_t together = space.together; together > 1 && cut.pieces == 1) {
+    V rest = ir.CreateAdd(begin, ir.CreateAnd(ir.CreateSub(end, begin), b_.I64(-together)));
+    scopes_.Loop("rows_together", begin, rest, together, [&](V unit) { Rows(space, cut, unit, together, run); });
+    if (units % together == 0) return status;  // and so are the rows of each task
+    begin = rest;
+  }
+  scopes_.Loop("rows", begin, end, 1, [&](V unit) { Rows(space, cut, unit, 1, run); });
   return status;
 }
 

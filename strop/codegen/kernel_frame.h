@@ -86,6 +86,8 @@ class KernelFrame {
                   const std::function<ElementBuilder::Memory(size_t)>& buffer);
   using RegionFn = std::function<void(const ArrayIndex& row)>;
   void Regions(const LoopSpace& space, size_t digit, ArrayIndex row, const RegionFn& fn);
+  using RunFn = std::function<void(ElementalEmitter& e, const ArrayIndex& at)>;
+  void Rows(const LoopSpace& space, const Cut& cut, V unit, int64_t count, const RunFn& run);
   void Periods(const LoopSpace& space, V first, V row_end, bool whole_row, const ElementFn& element);
   void Segments(const LoopSpace& space, V first, V row_end, bool whole_row, const ElementFn& element);
 

@@ -25,6 +25,8 @@ struct LoopSpace {
   // Rows are walked from their ends: what they read is reversed, and memory is fetched ahead best where it is read
   // forwards.
   bool backwards = false;
+  // So many neighbouring rows are computed at each point of a row, which share what they read (rows_at_a_time.h).
+  int64_t together = 1;
   // Per digit, the row itself last: where conditions of the kernel change. What lies between is walked by code of its
   // own, in which they are decided. Empty: nowhere.
   std::vector<Int64Vector> splits;

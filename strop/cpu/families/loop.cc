@@ -5,6 +5,7 @@
 #include "strop/codegen/block_space.h"
 #include "strop/codegen/kernel_frame.h"
 #include "strop/codegen/row_order.h"
+#include "strop/codegen/rows_at_a_time.h"
 #include "strop/codegen/splits.h"
 #include "strop/cpu/kernel_family.h"
 #include "strop/plan/band.h"
@@ -26,6 +27,7 @@ std::string TilesOf(const LoopSpace& space, const KernelFrame::Cut& cut) {
   std::string out = StrCat(space.rows, space.rows == 1 ? " row of " : " rows of ", space.row_size);
   if (space.interleaved > 1) StrAppend(out, " x ", space.interleaved, " interleaved");
   if (cut.pieces > 1) StrAppend(out, " in pieces of ", cut.piece_size);
+  if (space.together > 1) StrAppend(out, ", ", space.together, " at a time");
   if (space.period > space.lanes) StrAppend(out, ", periods of ", space.period);
   StrAppend(out, space.uniform ? ", one at a time" : StrCat(", vectors of ", space.lanes));
   return out;
@@ -97,12 +99,16 @@ Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
   if (KernelFrame::PaysToStream(cost, early) || !order.empty()) frame.StreamResults(spec.in_place);
   if (KernelFrame::PaysToStream(cost) && ReadsInOrder(frame)) frame.FetchInputs();
   if (order.empty()) {
+    space.together = RowsAtATime(body, space);
     KernelFrame::Cut cut = KernelFrame::CutIntoTasks(space, cost);
     if (!ChooseSplits(frame.b(), body, spec.in_place, cut, space) && space.period > 0) {
       space = ChooseLoopSpace(body, vector_bytes, false);  // with conditions, whose lanes differ, periods gain nothing
       cut = KernelFrame::CutIntoTasks(space, cost);
       ChooseSplits(frame.b(), body, spec.in_place, cut, space);
     }
+    // Rows of different parts of the result do not go together.
+    for (size_t d = 0; d < space.row_sizes.size() && d < space.splits.size(); ++d)
+      if (!space.splits[d].empty()) space.together = 1;
     return EmitCut(frame, space, cut, point);
   }
   const KernelFrame::Cut cut = CutOrderedRows(space, cost);
