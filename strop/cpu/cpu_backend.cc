@@ -56,6 +56,8 @@ void CpuBackend::AddPasses(Phase phase, PassPipeline& pipeline) const {
                                   PassId::Dce};
   pipeline.AddRepeated(kProducts, 4);
   pipeline.Add(PassId::SmallProducts);
+  pipeline.Add(PassId::SmallConvolutions);
+  pipeline.Add(PassId::ConstantFolding);
   pipeline.Add(PassId::Simplify);
   pipeline.Add(PassId::Cse);
   pipeline.Add(PassId::ReducedProducts);          // its sums of pairs would be products again by the algebra
@@ -64,8 +66,9 @@ void CpuBackend::AddPasses(Phase phase, PassPipeline& pipeline) const {
   pipeline.Add(PassId::ReductionSplitter);        // of what the algebra would put together again
   pipeline.Add(PassId::ScatterSplitter);
   pipeline.Add(PassId::LoopSplitter);
-  pipeline.Add(PassId::Cse);          // of the constants that several began with
-  pipeline.Add(PassId::LoopKernels);  // of loops that no pass knows once they are fused
+  pipeline.Add(PassId::Cse);           // of the constants that several began with
+  pipeline.Add(PassId::PaddedCopies);  // the algebra would undo it
+  pipeline.Add(PassId::LoopKernels);   // of loops that no pass knows once they are fused
   pipeline.Add(PassId::Dce);
 }
 
