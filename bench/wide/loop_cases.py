@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import jax.scipy.signal
 import numpy as np
 from jax import lax, nn
 
@@ -570,3 +571,77 @@ def beam_search_5x200(embed, head, w):
 
     start = (jnp.zeros((5, 64), w.dtype), jnp.array([0.0] + [-1e4] * 4, w.dtype), jnp.zeros((5, 31), jnp.int32))
     return lax.scan(step, start, jnp.arange(30))[0][1:]
+
+
+# stencils that are written as convolutions ------------------------------------------------------------------
+
+
+def _filter(x, k, layout=("NCHW", "OIHW", "NCHW")):
+    return lax.conv_general_dilated(x, k, (1, 1), "SAME", dimension_numbers=layout)
+
+
+@case("control", lambda g: (g.normal(96, 96), g.uniform(3, 3)))
+def heat_convolve2d_96(x, k):
+    k = k / k.sum()
+    return lax.fori_loop(0, 30, lambda _, x: x + 0.1 * (jax.scipy.signal.convolve2d(x, k, mode="same") - x), x)
+
+
+@case("control", lambda g: (g.ints(0, 2, 200, 96, dtype="i8"),))
+def life_integer_convolution_200x96(board):
+    k = jnp.ones((1, 1, 3, 3), jnp.int32).at[0, 0, 1, 1].set(0)
+
+    def step(_, b):
+        near = _filter(b.astype(jnp.int32)[None, None], k)[0, 0]
+        return ((near == 3) | ((b == 1) & (near == 2))).astype(b.dtype)
+
+    return lax.fori_loop(0, 30, step, board)
+
+
+@case("control", lambda g: (g.normal(4, 70, 50, 1), g.uniform(3, 3)))
+def diffusion_nhwc_batch_4(x, k):
+    k = (k / k.sum())[:, :, None, None]
+    return lax.fori_loop(0, 20, lambda _, x: _filter(x, k, ("NHWC", "HWIO", "NHWC")), x)
+
+
+@case("control", lambda g: (g.uniform(64, 64), g.uniform(64, 64)))
+def richardson_lucy_5x5_64(image, estimate):
+    a = jnp.exp(-0.5 * (jnp.arange(5.0) - 2) ** 2).astype(image.dtype)
+    psf = jnp.outer(a, a) / jnp.outer(a, a).sum()
+    blur = lambda x, k: jax.scipy.signal.convolve2d(x, k, mode="same")  # noqa: E731
+
+    def step(x, _):
+        return x * blur((image + 0.1) / (blur(x, psf) + 0.1), psf[::-1, ::-1]), None
+
+    return lax.scan(step, estimate, None, length=15)[0]
+
+
+@case("control", lambda g: (g.normal(8, 48, 48),))
+def laplacian_vmap_8x48(x):
+    k = jnp.array([[0.05, 0.2, 0.05], [0.2, -1, 0.2], [0.05, 0.2, 0.05]], x.dtype)
+    blur = lambda x: jax.scipy.signal.convolve2d(x, k, mode="same")  # noqa: E731
+    return jax.vmap(lambda x: lax.fori_loop(0, 20, lambda _, x: x + 0.2 * blur(x), x))(x)
+
+
+@case("control", lambda g: (g.normal(500), g.uniform(5)))
+def smooth_convolve_500(x, k):
+    return lax.fori_loop(0, 100, lambda _, x: jnp.tanh(jnp.convolve(x, k, mode="same")), x)
+
+
+@case("control", lambda g: (g.uniform(200, 160, lo=-0.5, hi=0.5), g.uniform(200, 160, hi=0.1)), tol=1e-3)
+def fitzhugh_nagumo_convolution_200x160(u, v):
+    k = jnp.array([[0.25, 0.5, 0.25], [0.5, -3, 0.5], [0.25, 0.5, 0.25]], u.dtype)[None, None]
+
+    def step(s, _):
+        u, v = s
+        du = _filter(u[None, None], k)[0, 0] + u - u**3 - v + 0.05
+        dv = 0.3 * _filter(v[None, None], k)[0, 0] + 0.1 * (u - 0.8 * v)
+        return (u + 0.05 * du, v + 0.05 * dv), u.mean()
+
+    return lax.scan(step, (u, v), None, length=20)
+
+
+@case("control", lambda g: (g.normal(90, 110), g.uniform(90, 110)))
+def deblur_by_gradient_90x110(start, target):
+    k = jnp.array([[1, 2, 1], [2, 4, 2], [1, 2, 1]], start.dtype)[None, None] / 16
+    loss = lambda x: jnp.square(_filter(x[None, None], k)[0, 0] - target).sum()  # noqa: E731
+    return lax.fori_loop(0, 15, lambda _, x: x - 0.4 * jax.grad(loss)(x), start)
