@@ -24,6 +24,7 @@ namespace {
 constexpr int64_t kMostTerms = 27;   // of a result
 constexpr int64_t kMostOutputs = 4;  // features that read the same input: more share what a product of matrices reads
 constexpr int64_t kFewestElements = 16;
+constexpr int64_t kVectorOfChannels = 16;  // side by side
 
 ElementType SumsOf(ElementType type) { return IsFloat(type) && Bits(type) < 32 ? ElementType::F32 : type; }
 
@@ -93,7 +94,14 @@ class Expander {
     }
     if (outputs_ > kMostOutputs || (outputs_ > 1 && (features_ > 1 || attrs_.feature_group_count > 1))) return false;
     if (features_ > 1 && attrs_.feature_group_count > 1) return false;
+    if (IsFloat(shape.type()) && IsLibrarys()) return false;
     return SaturatingMultiply(taps_, features_) <= kMostTerms && shape.num_elements() >= kFewestElements;
+  }
+
+  // What the library computes as fast, or faster: sums over features of a window, and channels that fill vectors.
+  bool IsLibrarys() const {
+    if (features_ > 1) return taps_ > 1;
+    return attrs_.feature_group_count >= kVectorOfChannels && labels_.output_feature == conv_->shape().rank() - 1;
   }
 
   // Of the input and of the result: those that are left once what has one element everywhere is gone.
