@@ -66,8 +66,7 @@ bool OthersDepend(const Instruction& state, const Copy& copy, const Instruction&
 
 // A kernel that computes it element by element can read the copy, at another place.
 bool ReadsElements(const Instruction& user) {
-  return IsElementwise(user.op()) || user.op() == Op::Slice || user.op() == Op::Pad || user.op() == Op::Broadcast ||
-         user.op() == Op::Reduce;
+  return IsElementwise(user.op()) || user.op() == Op::Slice || user.op() == Op::Pad || user.op() == Op::Broadcast;
 }
 
 bool ReadFromCopy(Instruction* state, Instruction* root) {
@@ -79,12 +78,16 @@ bool ReadFromCopy(Instruction* state, Instruction* root) {
     const int64_t low = copy.pad->attrs<PadAttrs>().padding[static_cast<size_t>(d)].low;
     inside.push_back({low, low + copy.of->shape().dim(d), 1});
   }
+  // Sums read the state as it lies, before it is overwritten if their turn comes so early.
+  const auto stays = [&](const Instruction* user) {
+    return user == copy.of || user == copy.pad || user == root || user->op() == Op::Reduce;
+  };
   std::vector<Use> of_state, of_reshaped;
   for (const Use& use : state->uses())
-    if (use.user != copy.of && use.user != copy.pad && use.user != root) of_state.push_back(use);
+    if (!stays(use.user)) of_state.push_back(use);
   if (copy.of != state)
     for (const Use& use : copy.of->uses())
-      if (use.user != copy.pad && use.user != root) of_reshaped.push_back(use);
+      if (!stays(use.user)) of_reshaped.push_back(use);
   const auto reads_elements = [](const Use& use) { return ReadsElements(*use.user); };
   if (!std::ranges::all_of(of_state, reads_elements) || !std::ranges::all_of(of_reshaped, reads_elements)) return false;
   b.set_insert_before(copy.pad->next());
