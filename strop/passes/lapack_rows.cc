@@ -6,6 +6,8 @@
 //
 // getrf, potrf, geqrf and orgqr. LAPACK's layout is by columns, for which every matrix would be transposed before and
 // after. Whether LU's info is negative, which tells of arguments that a bound call does not have, is known.
+#include <algorithm>
+
 #include "strop/ir/builder.h"
 #include "strop/ir/physical_shape.h"
 #include "strop/passes/pass.h"
@@ -68,10 +70,7 @@ const Routine* Read(const Instruction& i) {
   if (!tuple) return IsByColumns(i.shape()) ? routine : nullptr;
   for (int64_t k = 0; k < routine->results; ++k)
     if (k == 0 ? !IsByColumns(i.shape().element(k)) : !IsRowMajor(i.shape().element(k))) return nullptr;
-  if (&i == i.parent()->root() || i.use_count() == 0) return nullptr;
-  for (const Use& use : i.uses())
-    if (use.user->op() != Op::GetTupleElement) return nullptr;
-  return routine;
+  return i.IsRoot() || i.use_count() > 0 ? routine : nullptr;
 }
 
 // info >= 0 is true.
@@ -105,12 +104,23 @@ Status Rewrite(Instruction* i, const Routine& routine) {
     c->Replace(i, value);
     return OkStatus();
   }
-  for (Instruction* user : i->users()) {
+  const std::vector<Instruction*> users = i->users();
+  const auto is_part = [](const Instruction* user) { return user->op() == Op::GetTupleElement; };
+  // Where it is read as a whole it stays until that is replaced; else it goes with the last of its parts.
+  const bool whole = i->IsRoot() || !std::all_of(users.begin(), users.end(), is_part);
+  for (Instruction* user : users) {
+    if (!is_part(user)) continue;
     Instruction* part = b.GetTupleElement(value, user->tuple_index());
     STROP_TRY(b.status());
     c->Replace(user, part);
     if (routine.name == "getrf" && part->tuple_index() == 2) SettleInfo(part);
   }
+  if (!whole) return OkStatus();
+  std::vector<Instruction*> parts;
+  for (int64_t k = 0; k < routine.results; ++k) parts.push_back(b.GetTupleElement(value, k));
+  Instruction* tuple = b.Tuple(parts);
+  STROP_TRY(b.status());
+  c->Replace(i, tuple);
   return OkStatus();
 }
 
