@@ -367,14 +367,16 @@ void VectorizeRows(LoopSpace& space, Int64Vector& sizes, bool wide) {
 }
 
 // What is as wide as several registers becomes as many vectors side by side, if all that waits for several trips is
-// reductions that are results.
+// reductions that are results. Long elements (random bits) stay wide: one vector's operations wait for each other, and
+// those of the next come too late to fill the gaps.
 void CutIntoStrips(const KernelBody& body, int register_lanes, LoopSpace& space) {
+  constexpr int64_t kLongElement = 100;
   const std::vector<const Instruction*> computed = body.Computed();
   const bool nested = std::any_of(computed.begin(), computed.end(), [&](const Instruction* i) {
     return i->op() == Op::While ||
            (i->op() == Op::Reduce && std::find(body.roots.begin(), body.roots.end(), i) == body.roots.end());
   });
-  if (nested || register_lanes == 1 || space.lanes <= register_lanes) return;
+  if (nested || register_lanes == 1 || space.lanes <= register_lanes || CodeOf(computed) > kLongElement) return;
   space.strips = space.lanes / register_lanes;
   space.lanes = register_lanes;
 }
