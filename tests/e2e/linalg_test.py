@@ -75,7 +75,7 @@ def no_factors():
 
 
 def without_a_library():
-    program = "import jax.numpy as jnp; q, r = jnp.linalg.qr(jnp.eye(3) * 2); print(abs(r[0, 0]))"
+    program = "import jax.numpy as jnp; q, r = jnp.linalg.qr(jnp.eye(100) * 2); print(abs(r[0, 0]))"
     environment = dict(os.environ, STROP_LAPACK_LIBRARY="/nonexistent/liblapack.so", STROP_LOG="2")
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
     assert done.returncode == 0 and done.stdout.strip() == "2.0", done.stderr[-800:]
