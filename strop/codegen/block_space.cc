@@ -72,6 +72,7 @@ void FetchPart(ElementalEmitter& e, const BlockSpace& space, const ArrayIndex& n
     ArrayIndex at = next;
     LaneIndex& across = at.digits[space.across];
     across = indices.Add(indices.Mul(across, space.tile_across), indices.Mul(vector, lanes));
+    across = across.Within(LaneIndex::kNoLow, LaneIndex::kNoHigh);  // which was said of the first lane
     across.stride = 1;
     at.digits.back() = indices.Add(indices.Mul(at.digits.back(), space.tile_along), row);
     for (const Instruction* t : space.turned) e.Fetch(t, at);

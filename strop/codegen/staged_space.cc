@@ -249,8 +249,7 @@ class TileWalk {
     IndexBuilder& indices = e.indices();
     const ElementBuilder::Memory memory = MemoryOf(k);
     ArrayIndex at = at_;
-    at.digits.back() = indices.Constant(0);
-    at.digits.back().stride = 1;
+    at.digits.back() = indices.Counter(b().I64(0), 0, 1, lanes).Within(0, space_.run - 1);
     const auto copy = [&](V to) {
       const auto masked = [&] {
         const Val v = e.elements().Splat(e.Emit(t, at), lanes);
