@@ -201,19 +201,6 @@ constexpr int64_t kConditionCode = 16;           // of an operand that not all e
 constexpr int64_t kMinInterleavedElements = 32;  // fewer are not worth the code
 constexpr int64_t kMinInterleavedLanes = 4;      // shorter vectors save nothing over reads of every so manieth element
 
-// About how many instructions an element is in the code.
-template <class Instructions>
-int64_t CodeOf(const Instructions& instructions) {
-  int64_t code = 0;
-  for (const Instruction* i : instructions) {
-    int64_t own = Is(i->op(), kFloatMath) ? 20 : 1;
-    if (i->op() == Op::ReduceWindow)
-      for (const WindowDim& w : i->attrs<WindowAttrs>().window.dims) own = SaturatingMultiply(own, w.size);
-    code = SaturatingAdd(code, own);
-  }
-  return code;
-}
-
 // Takes a last factor that is shorter than a vector out of the walk, if the one before fills vectors, be they short
 // ones.
 void Interleave(const KernelBody& body, LoopSpace& space, Int64Vector& sizes) {
@@ -411,6 +398,13 @@ void SetRows(LoopSpace& space, Int64Vector sizes) {
 }
 
 }  // namespace
+
+int64_t CodeOf(const Instruction& i) {
+  int64_t code = Is(i.op(), kFloatMath) ? 20 : 1;
+  if (i.op() == Op::ReduceWindow)
+    for (const WindowDim& w : i.attrs<WindowAttrs>().window.dims) code = SaturatingMultiply(code, w.size);
+  return code;
+}
 
 int64_t CodeOf(const KernelBody& body) { return CodeOf(body.Computed()); }
 

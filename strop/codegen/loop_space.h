@@ -43,7 +43,14 @@ int PreferredLanes(const KernelBody& body, int vector_bytes);
 // The dimensions of the roots, merged as far as the kernel treats them alike.
 Int64Vector DigitsOf(const KernelBody& body);
 // About how many instructions an element is in the code.
+int64_t CodeOf(const Instruction& i);
 int64_t CodeOf(const KernelBody& body);
+template <class Instructions>
+int64_t CodeOf(const Instructions& instructions) {
+  int64_t code = 0;
+  for (const Instruction* i : instructions) code = SaturatingAdd(code, CodeOf(*i));
+  return code;
+}
 // For roots of `num_elements` elements each. `by_period`: walks by periods are known.
 LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes, bool by_period);
 // A vector at a time where the space has several because each takes long: less code, the same results.

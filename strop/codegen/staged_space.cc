@@ -27,6 +27,7 @@ constexpr int64_t kShortRow = 128;       // bytes
 constexpr int64_t kMostInterleaved = 8;  // elements of rows whose vectors are interleaved as well
 constexpr int64_t kMostVectorsOfRun = 4;
 constexpr int64_t kPartBytes = int64_t{16} << 10;
+constexpr int64_t kMostCodeOfRuns = 64;  // instructions that an element needs, were they for one lane
 constexpr int64_t kFetchedBytes = int64_t{1} << 20;    // of kernels whose operands come from afar
 constexpr int64_t kStreamedBytes = int64_t{16} << 20;  // see block_space.cc
 constexpr int64_t kOrderedBytes = int64_t{20} << 20;   // whose rows go past the caches, see row_order.h
@@ -96,17 +97,18 @@ std::vector<Stage> StagesOf(const StagedSpace& space) {
   return stages;
 }
 
+bool Among(const std::vector<const Instruction*>& list, const Instruction* i) {
+  return std::find(list.begin(), list.end(), i) != list.end();
+}
+
 // Do users at the roots compute from what the operands have at the same place, whatever its dimensions?
 bool OnlySamePlace(const KernelBody& body, const std::vector<const Instruction*>& moved) {
   std::vector<const Instruction*> stack(body.roots.begin(), body.roots.end()), seen;
-  const auto among = [](const std::vector<const Instruction*>& list, const Instruction* i) {
-    return std::find(list.begin(), list.end(), i) != list.end();
-  };
   while (!stack.empty()) {
     const Instruction* i = stack.back();
     stack.pop_back();
-    const bool input = i != body.kernel && among(body.inputs, i);
-    if (input || among(moved, i) || among(seen, i)) continue;
+    const bool input = i != body.kernel && Among(body.inputs, i);
+    if (input || Among(moved, i) || Among(seen, i)) continue;
     seen.push_back(i);
     const bool spread = i->op() == Op::Broadcast && i->operand(0)->shape().num_elements() == 1;
     if (!IsElementwise(i->op()) && i->op() != Op::Reshape && i->op() != Op::Copy && i->op() != Op::Constant && !spread)
@@ -151,6 +153,20 @@ bool SetParts(int64_t bytes, StagedSpace& space) {
   tiles.tile_along =
       EvenSide(along, std::max<int64_t>(1, kPartBytes / (across * bytes)), std::max<int64_t>(space.lanes, kLine));
   return true;
+}
+
+// Is an element of what is moved computed from so much that vectors as short as a run take longer than they save?
+bool ComputesRuns(const KernelBody& body, const StagedSpace& space) {
+  std::vector<const Instruction*> stack(space.moved.begin(), space.moved.end()), seen;
+  while (!stack.empty()) {
+    const Instruction* i = stack.back();
+    stack.pop_back();
+    if (Among(seen, i) || (i != body.kernel && Among(body.inputs, i))) continue;
+    seen.push_back(i);
+    for (const Instruction* operand : i->operands()) stack.push_back(operand);
+  }
+  const auto lanes = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(space.run)));
+  return CodeOf(seen) * space.lanes > kMostCodeOfRuns * std::min<int64_t>(lanes, space.lanes);
 }
 
 void SetRuns(int64_t bytes, const KernelCost& cost, StagedSpace& space) {
@@ -508,6 +524,7 @@ StagedSpace ChooseStagedSpace(const KernelBody& body, int vector_bytes) {
     if (!SetParts(bytes, space)) SetBlocks(cost, space);
   } else if (space.run * bytes < kLine || (space.run * bytes % kLine != 0 && cost.bytes >= kStreamedBytes &&
                                            space.run <= kMostVectorsOfRun * space.lanes)) {
+    if (ComputesRuns(body, space)) return space;
     SetRuns(bytes, cost, space);
   } else {
     SetRows(bytes, cost, space);
