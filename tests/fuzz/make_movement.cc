@@ -296,11 +296,23 @@ Instruction* MakeSlice(Scope& scope, Op op) {
   return scope.Try(op, {x}, attrs);
 }
 
+// Now and then of what has several parts side by side, and with a last dimension that stays.
 Instruction* MakeTranspose(Scope& scope, Op op) {
+  Random& random = scope.random();
   Instruction* x = scope.AnyArray();
-  std::vector<int64_t> permutation(static_cast<size_t>(x->shape().rank()));
+  const int64_t rank = x->shape().rank();
+  if (rank > 1 && random.Chance(30)) {
+    std::vector<Instruction*> parts = {x};
+    for (int64_t n = random.Between(int64_t{1}, int64_t{2}); n > 0; --n)
+      parts.push_back(scope.Value(x->shape().type(), x->shape().dims()));
+    Instruction* joined = scope.Try(Op::Concatenate, parts, DimensionsAttrs{{rank - 1}});
+    if (joined) x = joined;
+  }
+  std::vector<int64_t> permutation(static_cast<size_t>(rank));
   std::iota(permutation.begin(), permutation.end(), 0);
-  scope.random().Shuffle(permutation);
+  random.Shuffle(permutation);
+  if (rank > 2 && random.Chance(40))
+    std::swap(*std::find(permutation.begin(), permutation.end(), rank - 1), permutation.back());
   return scope.Try(op, {x}, DimensionsAttrs{permutation});
 }
 
