@@ -189,6 +189,7 @@ class ElementalEmitter {
   Vals GetTupleElement(const Instruction& i, const ArrayIndex& index);
   Vals While(const Instruction& i, const ArrayIndex& index);
   Vals StateOfLoop(const Instruction& i, const ArrayIndex& index);
+  bool IsAt(const ArrayIndex& index, const ArrayIndex& position);
   Vals GetDimensionSize(const Instruction& i, const ArrayIndex& index);
   Vals Dot(const Instruction& i, const ArrayIndex& index);
   Vals Convolution(const Instruction& i, const ArrayIndex& index);
@@ -231,7 +232,7 @@ class ElementalEmitter {
   // The state of a positionwise loop inside its body, by the body's parameter.
   struct LoopState {
     const Instruction* init = nullptr;
-    LaneIndex position;
+    ArrayIndex position;
     std::vector<std::optional<Val>> carried;  // by element; others are those of init
   };
   std::unordered_map<const Instruction*, LoopState> loops_;  // looked up only
