@@ -69,8 +69,12 @@ namespace {
 
 std::string RegionKey(const Region& region) {
   std::string key = "region";
-  for (const RegionBuffer& b : region.buffers)
-    StrAppend(key, " ", b.size, ":", b.arg, b.loaded ? "l" : "", b.stored ? "s" : "", b.written ? "w" : "");
+  if (region.tasks > 1) StrAppend(key, " of ", region.tasks, " tasks by ", region.number, " with ", region.local_bytes);
+  for (const RegionBuffer& b : region.buffers) {
+    StrAppend(key, " ", b.size, ":", b.arg, b.loaded ? "l" : "", b.stored ? "s" : "", b.written ? "w" : "",
+              b.in_parts ? "p" : "");
+    if (b.local >= 0) StrAppend(key, "@", b.local);
+  }
   key += '\n';
   for (const std::vector<RegionNode>& program : region.programs) {
     StrAppend(key, "program of ", program.size(), "\n");

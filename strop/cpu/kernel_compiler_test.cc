@@ -7,6 +7,9 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "strop/codegen/loop_space.h"
 #include "strop/cpu/testing/differential.h"
@@ -39,6 +42,28 @@ Instruction* Transposes(Module& m, Computation* entry, int times) {
   Instruction* fusion = entry->Add(Op::Fusion, shape, {entry->parameter(0)}, FusionAttrs{});
   fusion->set_called({b.computation()});
   return fusion;
+}
+
+// Regions that differ only in how their trips are shared out have code of their own.
+TEST(KernelCompiler, KeysOfRegionsSayHowTheirTasksAreCut) {
+  Region loop;
+  loop.buffers = {RegionBuffer{.size = 4, .arg = 0, .loaded = true, .written = true},
+                  RegionBuffer{.size = 64, .arg = 1, .loaded = true, .stored = true, .written = true},
+                  RegionBuffer{.size = 4096, .written = true}};
+  loop.programs = {{RegionNode{.kind = RegionNodeKind::kWhile, .args = {0}, .programs = {1, 2}}}, {}, {}};
+  std::vector<Region> regions(7, loop);
+  for (size_t k = 1; k < regions.size(); ++k) {
+    regions[k].tasks = 8;
+    regions[k].number = 0;
+  }
+  regions[2].tasks = 4;
+  regions[3].number = 1;
+  regions[4].local_bytes = 4096;
+  regions[5].buffers[1].in_parts = true;
+  regions[6].buffers[2].local = 0;
+  std::set<std::string> keys;
+  for (const Region& region : regions) keys.insert(KernelKey(KernelSpec{.region = std::make_shared<Region>(region)}));
+  EXPECT_EQ(keys.size(), regions.size());
 }
 
 // Kernels are compiled in groups: one that turns out to be impossible must not take the others with it.
