@@ -8,15 +8,6 @@
 namespace strop::cpu {
 namespace {
 
-float Bf16ToF32(uint16_t code) { return std::bit_cast<float>(static_cast<uint32_t>(code) << 16); }
-
-uint16_t F32ToBf16(float v) {
-  uint32_t bits = std::bit_cast<uint32_t>(v);
-  if ((bits & 0x7fffffff) > 0x7f800000) return static_cast<uint16_t>((bits >> 16) | 0x40);  // quiet NaN
-  bits += 0x7fff + ((bits >> 16) & 1);                                                      // ties to even
-  return static_cast<uint16_t>(bits >> 16);
-}
-
 template <class T>
 T Load(const void* data, int64_t i) {
   T v;
@@ -35,7 +26,7 @@ T LoadAs(ElementType type, const void* data, int64_t i) {
   switch (type) {
     case ElementType::F32: return static_cast<T>(Load<float>(data, i));
     case ElementType::F64: return static_cast<T>(Load<double>(data, i));
-    case ElementType::BF16: return static_cast<T>(Bf16ToF32(Load<uint16_t>(data, i)));
+    case ElementType::BF16: return static_cast<T>(Bf16ToFloat(Load<uint16_t>(data, i)));
     case ElementType::F16: return static_cast<T>(HalfToFloat(Load<uint16_t>(data, i)));
     case ElementType::Pred: return static_cast<T>(Load<uint8_t>(data, i) != 0);
     case ElementType::S1:
@@ -61,7 +52,7 @@ void StoreAs(ElementType type, void* data, int64_t i, T value) {
   switch (type) {
     case ElementType::F32: return Store(data, i, static_cast<float>(value));
     case ElementType::F64: return Store(data, i, static_cast<double>(value));
-    case ElementType::BF16: return Store(data, i, F32ToBf16(static_cast<float>(value)));
+    case ElementType::BF16: return Store(data, i, FloatToBf16(static_cast<float>(value)));
     case ElementType::F16:
       if constexpr (std::is_same_v<T, float>)
         return Store(data, i, FloatToHalf(value));

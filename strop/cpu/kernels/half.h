@@ -1,4 +1,4 @@
-// binary16 <-> float without branches, so that loops over it become vector code.
+// binary16 and bfloat16 <-> float without branches, so that loops over them become vector code.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -25,6 +25,15 @@ inline uint16_t FloatToHalf(float value) {
   const uint32_t special = rest > 0x7f800000 ? 0x7e00 | ((rest >> 13) & 0x3ff) : 0x7c00;
   const uint32_t finite = rest < 0x38800000 ? subnormal : normal;
   return static_cast<uint16_t>(sign | (rest >= 0x477ff000 ? special : finite));
+}
+
+inline float Bf16ToFloat(uint16_t code) { return std::bit_cast<float>(static_cast<uint32_t>(code) << 16); }
+
+// Rounds to nearest, ties to even; NaNs become quiet.
+inline uint16_t FloatToBf16(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t rounded = bits + 0x7fff + ((bits >> 16) & 1), quiet = bits | 0x400000;
+  return static_cast<uint16_t>(((bits & 0x7fffffff) > 0x7f800000 ? quiet : rounded) >> 16);
 }
 
 }  // namespace strop::cpu

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "strop/base/isa.h"
-#include "strop/cpu/kernels/gemm.h"
+#include "strop/cpu/kernels/half.h"
 #include "strop/cpu/kernels/parallel.h"
 #include "strop/cpu/kernels/scan_vector.h"
 
@@ -24,8 +24,13 @@ struct Native {
 template <ElementType kType>
 struct Small {
   using Sum = float;
-  static float Load(const void* data, int64_t i) { return LoadAs<float>(kType, data, i); }
-  static void Store(void* data, int64_t i, float v) { StoreAs<float>(kType, data, i, v); }
+  static float Load(const void* data, int64_t i) {
+    const uint16_t code = static_cast<const uint16_t*>(data)[i];
+    return kType == ElementType::F16 ? HalfToFloat(code) : Bf16ToFloat(code);
+  }
+  static void Store(void* data, int64_t i, float v) {
+    static_cast<uint16_t*>(data)[i] = kType == ElementType::F16 ? FloatToHalf(v) : FloatToBf16(v);
+  }
 };
 
 // A scan cut into segments; positions along a line count in the direction of the scan.

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <random>
 #include <vector>
+
+#include "strop/cpu/kernels/gemm.h"
 
 namespace strop::cpu {
 namespace {
@@ -59,6 +62,37 @@ TEST(ScanTest, AllWidths) {
       Check<uint16_t>({ElementType::U16, CombineKind::kMaximum, reverse, s.outer, s.n, s.inner}, 0);
       Check<int64_t>({ElementType::S64, CombineKind::kAdd, reverse, s.outer, s.n, s.inner}, 0);
       Check<double>({ElementType::F64, CombineKind::kAdd, reverse, s.outer, s.n, s.inner}, 0);
+    }
+}
+
+// Floats of 16 bits are what the sums of floats round to, NaN and the largest ones, too.
+TEST(ScanTest, HalvesAreRoundedSumsOfFloats) {
+  std::mt19937 random(3);
+  for (ElementType type : {ElementType::F16, ElementType::BF16})
+    for (const Shape3& s : {Shape3{3, 67, 1}, Shape3{2, 41, 19}}) {
+      const int64_t size = s.outer * s.n * s.inner;
+      std::vector<uint16_t> in(size), out(size);
+      std::vector<float> wide(size), sums(size);
+      for (int64_t i = 0; i < size; ++i) {
+        StoreAs<float>(type, in.data(), i, static_cast<float>(static_cast<int>(random() % 2001) - 900) * 0.37f);
+        wide[i] = LoadAs<float>(type, in.data(), i);
+      }
+      in[5] = type == ElementType::F16 ? 0x7c01 : 0x7f81;  // a signalling NaN
+      wide[5] = NAN;
+      const uint16_t zero = 0;
+      const float none = 0;
+      RunScan({type, CombineKind::kAdd, false, s.outer, s.n, s.inner}, in.data(), &zero, out.data(), nullptr);
+      RunScan({ElementType::F32, CombineKind::kAdd, false, s.outer, s.n, s.inner}, wide.data(), &none, sums.data(),
+              nullptr);
+      for (int64_t i = 0; i < size; ++i) {
+        uint16_t rounded;
+        StoreAs<float>(type, &rounded, 0, sums[i]);
+        const float got = LoadAs<float>(type, out.data(), i);
+        if (std::isnan(sums[i]))
+          EXPECT_TRUE(std::isnan(got)) << i;
+        else
+          EXPECT_EQ(got, LoadAs<float>(type, &rounded, 0)) << i;
+      }
     }
 }
 
