@@ -49,15 +49,13 @@ int64_t CanonicalParameter(const Instruction* i, bool& canonical) {
   return ParameterOf(i);
 }
 
-}  // namespace
-
-std::optional<SortOrder> MatchSortOrder(const Computation& c) {
-  const Instruction* root = c.root();
-  if (root->op() != Op::Compare) return std::nullopt;
-  const CompareAttrs& attrs = root->attrs<CompareAttrs>();
+// The order of a comparison of the two sides of one operand.
+std::optional<SortOrder> OrderOf(const Instruction* comparison) {
+  if (comparison->op() != Op::Compare) return std::nullopt;
+  const CompareAttrs& attrs = comparison->attrs<CompareAttrs>();
   bool left_canonical, right_canonical;
-  const int64_t left = CanonicalParameter(root->operand(0), left_canonical);
-  const int64_t right = CanonicalParameter(root->operand(1), right_canonical);
+  const int64_t left = CanonicalParameter(comparison->operand(0), left_canonical);
+  const int64_t right = CanonicalParameter(comparison->operand(1), right_canonical);
   if (left < 0 || right < 0 || left_canonical != right_canonical || left / 2 != right / 2 || left == right)
     return std::nullopt;
   const bool less = attrs.direction == CompareDirection::Lt, greater = attrs.direction == CompareDirection::Gt;
@@ -69,6 +67,43 @@ std::optional<SortOrder> MatchSortOrder(const Computation& c) {
   if (left_canonical && !total) return std::nullopt;
   order.kind = left_canonical ? SortOrder::Kind::Canonical : total ? SortOrder::Kind::Total : SortOrder::Kind::Ieee;
   return order;
+}
+
+// Does `equal` hold just where neither side of `comparison`, which orders them, comes first? Floats that are compared
+// as numbers leave NaN without a place.
+bool IsTieOf(const Instruction* equal, const Instruction* comparison) {
+  if (equal->op() != Op::Compare || equal->attrs<CompareAttrs>().direction != CompareDirection::Eq) return false;
+  const Instruction *a = comparison->operand(0), *b = comparison->operand(1);
+  if (IsComplex(a->shape().type())) return false;
+  const auto is_total = [](const Instruction* i) { return i->attrs<CompareAttrs>().order == CompareOrder::TotalOrder; };
+  if (IsFloat(a->shape().type()) && (!is_total(equal) || !is_total(comparison))) return false;
+  return (equal->operand(0) == a && equal->operand(1) == b) || (equal->operand(0) == b && equal->operand(1) == a);
+}
+
+}  // namespace
+
+std::optional<SortOrder> MatchSortOrder(const Computation& c) { return OrderOf(c.root()); }
+
+std::vector<const Instruction*> MatchSortKeys(const Computation& c) {
+  std::vector<const Instruction*> keys;
+  const Instruction* rest = c.root();
+  while (rest->op() == Op::Or) {
+    const Instruction* next = nullptr;
+    for (int64_t k = 0; k < 2 && !next; ++k) {
+      const Instruction *first = rest->operand(k), *tie = rest->operand(1 - k);
+      if (!OrderOf(first) || tie->op() != Op::And) continue;
+      for (int64_t n = 0; n < 2 && !next; ++n) {
+        if (!IsTieOf(tie->operand(n), first)) continue;
+        keys.push_back(first);
+        next = tie->operand(1 - n);
+      }
+    }
+    if (!next) return {};
+    rest = next;
+  }
+  if (!OrderOf(rest)) return {};
+  keys.push_back(rest);
+  return keys;
 }
 
 }  // namespace strop

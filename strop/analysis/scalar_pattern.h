@@ -1,6 +1,7 @@
 // What a scalar computation (the to_apply of reduce, scatter, sort, ...) does, if it is one of the common few.
 #pragma once
 #include <optional>
+#include <vector>
 
 #include "strop/ir/module.h"
 
@@ -13,5 +14,9 @@ struct SortOrder {
   bool descending = false;
 };
 std::optional<SortOrder> MatchSortOrder(const Computation& comparator);
+
+// The comparisons of one operand each, the one that counts most first, of a comparator that looks at the next operand
+// where they are equal: a0 < b0 || (a0 == b0 && (a1 < b1 || ...)). Empty: it is none.
+std::vector<const Instruction*> MatchSortKeys(const Computation& comparator);
 
 }  // namespace strop

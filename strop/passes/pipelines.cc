@@ -12,6 +12,7 @@ constexpr PassId kSimplify[] = {
     PassId::WhileSimplifier,
     PassId::ConditionalSimplifier,
     PassId::CallInliner,  // a map of branches is one of selects now
+    PassId::SortSplitter,
     PassId::SortSimplifier,
     PassId::Cse,
     PassId::Dce,
