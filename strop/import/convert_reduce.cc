@@ -1,4 +1,6 @@
 // Ops that apply a function to elements: map, reduce, windows, sort, top-k, scan.
+#include <optional>
+
 #include "strop/import/convert.h"
 
 namespace strop {
@@ -80,6 +82,21 @@ Status ConvertSort(OpImport& op) {
   return op.Emit(Op::Sort, op.operands(), std::move(attrs), called);
 }
 
+// Compares values, as the total order has floats, and ignores their positions.
+Computation* ByValue(OpImport& op, ElementType type, bool largest) {
+  Computation*& comparator = op.module().helpers()[StrCat(largest ? "top_k " : "bottom_k ", Name(type))];
+  if (comparator) return comparator;
+  comparator = op.module().module().AddComputation(largest ? "descending" : "ascending");
+  Instruction* a = comparator->AddParameter(0, Shape::Scalar(type));
+  Instruction* b = comparator->AddParameter(1, Shape::Scalar(type));
+  comparator->AddParameter(2, Shape::Scalar(ElementType::S32));
+  comparator->AddParameter(3, Shape::Scalar(ElementType::S32));
+  CompareAttrs before{largest ? CompareDirection::Gt : CompareDirection::Lt,
+                      IsFloat(type) ? CompareOrder::TotalOrder : CompareOrder::Default};
+  comparator->set_root(comparator->Add(Op::Compare, Shape::Scalar(ElementType::Pred), {a, b}, before));
+  return comparator;
+}
+
 // chlo.top_k, and mhlo.topk, which may ask for the smallest: a stable sort of (value, index) in descending order, cut
 // to k. NaNs are first among floats, as the total order has them, equal values by ascending index.
 Status ConvertChloTopK(OpImport& op) {
@@ -92,19 +109,7 @@ Status ConvertChloTopK(OpImport& op) {
   if (!shape.IsStatic()) return EmitDynamic(op);
   if (k < 0 || k > shape.dim(last))
     return op.Invalid("k = ", k, " is more than the ", shape.dim(last), " elements of the last dimension");
-  ElementType type = shape.type();
-  std::string key = StrCat(largest ? "top_k " : "bottom_k ", Name(type));
-  Computation*& comparator = op.module().helpers()[key];
-  if (!comparator) {
-    comparator = op.module().module().AddComputation(largest ? "descending" : "ascending");
-    Instruction* a = comparator->AddParameter(0, Shape::Scalar(type));
-    Instruction* b = comparator->AddParameter(1, Shape::Scalar(type));
-    comparator->AddParameter(2, Shape::Scalar(ElementType::S32));
-    comparator->AddParameter(3, Shape::Scalar(ElementType::S32));
-    CompareAttrs before{largest ? CompareDirection::Gt : CompareDirection::Lt,
-                        IsFloat(type) ? CompareOrder::TotalOrder : CompareOrder::Default};
-    comparator->set_root(comparator->Add(Op::Compare, Shape::Scalar(ElementType::Pred), {a, b}, before));
-  }
+  Computation* comparator = ByValue(op, shape.type(), largest);
   Instruction* indices = op.b().Iota(shape.WithType(ElementType::S32), last);
   Instruction* operands[] = {values, indices};
   Computation* called[] = {comparator};
@@ -119,8 +124,23 @@ Status ConvertChloTopK(OpImport& op) {
   return op.SetResults(results);
 }
 
+// Is it value > other value, or value < other value, of floats?
+std::optional<bool> ComparesValues(const Computation& comparator) {
+  const Instruction& root = *comparator.root();
+  if (root.op() != Op::Compare || comparator.parameter_count() != 4 || !IsFloat(root.operand(0)->shape().type()) ||
+      root.operand(0) != comparator.parameter(0) || root.operand(1) != comparator.parameter(1) ||
+      comparator.parameter(2)->shape().type() != ElementType::S32)
+    return std::nullopt;
+  switch (root.attrs<CompareAttrs>().direction) {
+    case CompareDirection::Gt: return true;
+    case CompareDirection::Lt: return false;
+    default: return std::nullopt;
+  }
+}
+
 // custom_call @ApproxTopK(inputs..., initial values...): the best along reduction_dim in the order of the comparator,
-// as many as the result holds. Exact here, which is a recall of 1.
+// as many as the result holds. Exact here, which is a recall of 1. A plain comparison of floats says nothing of NaN:
+// the order of top_k is one of those that it allows.
 Status ConvertApproxTopK(OpImport& op) {
   const MlirAttr* config = op.attr("mhlo.backend_config");
   const MlirAttr* dim = config ? config->Find("reduction_dim") : nullptr;
@@ -137,6 +157,8 @@ Status ConvertApproxTopK(OpImport& op) {
         out.dim(d) > in.dim(d))
       return op.Invalid("ApproxTopK of ", in, " along dimension ", d, " to ", out);
   }
+  if (const std::optional<bool> largest = n == 2 ? ComparesValues(*comparator) : std::nullopt)
+    comparator = ByValue(op, op.operand(0)->shape().type(), *largest);
   Computation* comparators[] = {comparator};
   Instruction* sorted = op.b().Make(Op::Sort, op.operands().first(n), SortAttrs{{d}, true}, comparators, nullptr);
   STROP_TRY(op.At(op.b().status()));

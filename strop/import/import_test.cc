@@ -317,7 +317,7 @@ TEST(Import, ApproxTopK) {
 })");
   };
   std::string hlo = Hlo(with("1"));
-  EXPECT_HAS(hlo, "dimensions={1}, is_stable=true, to_apply=%gt");
+  EXPECT_HAS(hlo, "dimensions={1}, is_stable=true, to_apply=%descending");
   EXPECT_HAS(hlo, "slice={[0:4], [0:3]}");
   EXPECT_HAS(Error(with("2")), "along dimension 2");
 }

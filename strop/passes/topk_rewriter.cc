@@ -1,4 +1,4 @@
-// A descending sort of values and their positions of which only the first k are used is a topk, which is linear:
+// A sort of values, perhaps with their positions, of which only the first k are used is a topk, which is linear:
 //
 //   %s = sort(%x, iota), to_apply=greater, dimensions={last}         %t = topk(%x), k=8
 //   slice(get-tuple-element(%s, 0)), slice=[0:8]               ->    get-tuple-element(%t, 0)
@@ -16,19 +16,26 @@
 namespace strop {
 namespace {
 
-bool SortsValuesAndPositions(const Instruction& sort) {
-  if (sort.operand_count() != 2) return false;
+// Most of a row is as well sorted, keys alone sooner than with their positions.
+constexpr int64_t kFew = 4, kFewOfKeys = 16;  // of so many elements one
+
+// Of values along the last dimension, with their positions or alone.
+std::optional<SortOrder> OrderOfValues(const Instruction& sort) {
+  if (sort.operand_count() > 2) return std::nullopt;
   const Shape& shape = sort.operand(0)->shape();
   const Dims& along = sort.attrs<SortAttrs>().dimensions;
   const int64_t last = shape.rank() - 1;
-  if (along.size() != 1 || along[0] != last || !shape.IsStatic() || IsComplex(shape.type())) return false;
-  const Instruction& positions = *sort.operand(1);
-  if (positions.op() != Op::Iota || positions.shape().type() != ElementType::S32 ||
-      positions.attrs<IotaAttrs>().dimension != last)
-    return false;
+  if (along.size() != 1 || along[0] != last || !shape.IsStatic() || IsComplex(shape.type())) return std::nullopt;
+  if (sort.operand_count() == 2) {
+    const Instruction& positions = *sort.operand(1);
+    if (positions.op() != Op::Iota || positions.shape().type() != ElementType::S32 ||
+        positions.attrs<IotaAttrs>().dimension != last)
+      return std::nullopt;
+  }
   const std::optional<SortOrder> order = MatchSortOrder(*sort.to_apply());
-  if (!order || order->operand != 0 || !order->descending) return false;
-  return order->kind == SortOrder::Kind::Total || !IsFloat(shape.type());
+  if (!order || order->operand != 0) return std::nullopt;
+  if (order->kind != SortOrder::Kind::Total && IsFloat(shape.type())) return std::nullopt;
+  return order;
 }
 
 // The number of leading elements of the last dimension that this slice keeps, or -1 if it is no such slice.
@@ -43,19 +50,25 @@ int64_t LeadingElements(const Instruction& i) {
   return slice[from.rank() - 1].limit;
 }
 
-// All slices of the sort's results, and the largest number that they keep; empty if something else reads them.
+// All slices of `values`, and the largest number that they keep; false if something else reads them.
+bool AddLeadingSlices(const Instruction& values, std::vector<Instruction*>& slices, int64_t& k) {
+  if (values.IsRoot()) return false;
+  for (const Use& use : values.uses()) {
+    const int64_t kept = LeadingElements(*use.user);
+    if (kept < 0) return false;
+    k = std::max(k, kept);
+    slices.push_back(use.user);
+  }
+  return true;
+}
+
+// The same of all results of the sort; empty if something else reads one.
 std::vector<Instruction*> LeadingSlices(const Instruction& sort, int64_t& k) {
   std::vector<Instruction*> slices;
   k = 0;
-  for (const Use& use : sort.uses()) {
-    if (use.user->op() != Op::GetTupleElement || use.user == sort.parent()->root()) return {};
-    for (const Use& inner : use.user->uses()) {
-      const int64_t kept = LeadingElements(*inner.user);
-      if (kept < 0) return {};
-      k = std::max(k, kept);
-      slices.push_back(inner.user);
-    }
-  }
+  if (!sort.shape().IsTuple()) return AddLeadingSlices(sort, slices, k) ? slices : std::vector<Instruction*>();
+  for (const Use& use : sort.uses())
+    if (use.user->op() != Op::GetTupleElement || !AddLeadingSlices(*use.user, slices, k)) return {};
   return slices;
 }
 
@@ -64,26 +77,26 @@ struct TopkRewriter final : Pass {
     int64_t rewritten = 0;
     for (Computation* c : module.PostOrder()) {
       for (Instruction* i : c->instructions())
-        if (i->op() == Op::Sort && i != c->root() && SortsValuesAndPositions(*i)) rewritten += Rewrite(*c, *i);
+        if (i->op() == Op::Sort && i != c->root())
+          if (const std::optional<SortOrder> order = OrderOfValues(*i)) rewritten += Rewrite(*c, *i, order->descending);
     }
     context.Count("topk-rewriter.rewritten", rewritten);
     return rewritten > 0;
   }
 
-  static bool Rewrite(Computation& c, Instruction& sort) {
+  static bool Rewrite(Computation& c, Instruction& sort, bool largest) {
     int64_t k;
     const std::vector<Instruction*> slices = LeadingSlices(sort, k);
     const Shape& whole = sort.operand(0)->shape();
     const int64_t last = whole.rank() - 1;
-    // Most of a row is as well sorted.
-    if (slices.empty() || k == 0 || k > whole.dim(last) / 4) return false;
+    if (slices.empty() || k == 0 || k > whole.dim(last) / (sort.operand_count() == 1 ? kFewOfKeys : kFew)) return false;
     Shape values = whole.WithoutLayout();
     values.set_dim(last, k);
     const Shape result = Shape::Tuple({values, values.WithType(ElementType::S32)});
-    Instruction* topk = c.Add(Op::TopK, result, {sort.operand(0)}, TopKAttrs{k, true}, "topk", &sort);
+    Instruction* topk = c.Add(Op::TopK, result, {sort.operand(0)}, TopKAttrs{k, largest}, "topk", &sort);
     if (sort.has_metadata()) topk->set_metadata(sort.shared_metadata());
     for (Instruction* slice : slices) {
-      const int64_t leaf = slice->operand(0)->tuple_index();
+      const int64_t leaf = slice->operand(0) == &sort ? 0 : slice->operand(0)->tuple_index();
       Instruction* part =
           c.Add(Op::GetTupleElement, result.element(leaf), {topk}, GetTupleElementAttrs{leaf}, "topk", slice);
       if (slice->shape().dim(last) != k)
