@@ -48,22 +48,35 @@ std::optional<Dims> OfProduct(const Instruction& dot, int64_t d) {
   const bool same = lhs.type() == dot.shape().type() && rhs.type() == dot.shape().type();
   if (!same || !IsFloat(lhs.type()) || Bits(lhs.type()) < 32 || !a.algorithm.empty() || a.lhs_contracting.empty())
     return std::nullopt;
-  if (a.lhs_batch.size() == 1 && d == 0) return Dims{a.lhs_batch[0], a.rhs_batch[0]};
-  if (!a.lhs_batch.empty()) return std::nullopt;
-  const Dims of_lhs = FreeDims(lhs, {}, a.lhs_contracting), of_rhs = FreeDims(rhs, {}, a.rhs_contracting);
-  const auto place = static_cast<size_t>(d);
+  const auto batches = static_cast<int64_t>(a.lhs_batch.size());
+  if (d < batches) return Dims{a.lhs_batch[static_cast<size_t>(d)], a.rhs_batch[static_cast<size_t>(d)]};
+  const Dims of_lhs = FreeDims(lhs, a.lhs_batch, a.lhs_contracting),
+             of_rhs = FreeDims(rhs, a.rhs_batch, a.rhs_contracting);
+  const auto place = static_cast<size_t>(d - batches);
   return place < of_lhs.size() ? Dims{of_lhs[place], -1} : Dims{-1, of_rhs[place - of_lhs.size()]};
 }
 
-// Both operands spread over [free of lhs..., free of rhs..., summed..., batch], multiplied, and summed.
+// Both operands spread over [other batches..., free of lhs..., free of rhs..., summed..., batch], multiplied, and
+// summed.
 Instruction* Product(Builder& b, const Instruction& dot, const Dims& batch, int64_t members, Instruction* lhs,
                      Instruction* rhs) {
   const DotAttrs& a = dot.attrs<DotAttrs>();
-  const auto of_batch = [](int64_t d) { return d < 0 ? Dims{} : Dims{d}; };
-  const Dims free_lhs = FreeDims(dot.operand(0)->shape(), of_batch(batch[0]), a.lhs_contracting),
-             free_rhs = FreeDims(dot.operand(1)->shape(), of_batch(batch[1]), a.rhs_contracting);
+  const auto others = [](const Dims& batches, int64_t d) {
+    Dims list;
+    for (int64_t k : batches)
+      if (k != d) list.push_back(k);
+    return list;
+  };
+  const auto free = [](const Instruction& x, Dims batches, int64_t d, const Dims& contracting) {
+    if (d >= 0) batches.push_back(d);
+    return FreeDims(x.shape(), batches, contracting);
+  };
+  const Dims others_lhs = others(a.lhs_batch, batch[0]), others_rhs = others(a.rhs_batch, batch[1]),
+             free_lhs = free(*dot.operand(0), a.lhs_batch, batch[0], a.lhs_contracting),
+             free_rhs = free(*dot.operand(1), a.rhs_batch, batch[1], a.rhs_contracting);
   Int64Vector sizes;
   Dims summed;
+  for (int64_t k : others_lhs) sizes.push_back(dot.operand(0)->shape().dim(k));
   for (int64_t k : free_lhs) sizes.push_back(dot.operand(0)->shape().dim(k));
   for (int64_t k : free_rhs) sizes.push_back(dot.operand(1)->shape().dim(k));
   for (int64_t k : a.lhs_contracting) {
@@ -71,12 +84,13 @@ Instruction* Product(Builder& b, const Instruction& dot, const Dims& batch, int6
     sizes.push_back(dot.operand(0)->shape().dim(k));
   }
   sizes.push_back(members);
-  const auto spread = [&](Instruction* x, const Instruction& original, int64_t d, const Dims& free, int64_t first_free,
-                          const Dims& contracting) {
+  const auto spread = [&](Instruction* x, const Instruction& original, int64_t d, const Dims& others, const Dims& free,
+                          int64_t first_free, const Dims& contracting) {
     const int64_t rank = original.shape().rank();
     Dims to(static_cast<size_t>(rank));
     for (int64_t k = 0; k < rank; ++k) {
       int64_t at = static_cast<int64_t>(sizes.size()) - 1;
+      if (Contains(others, k)) at = IndexOf(others, k);
       if (Contains(free, k)) at = first_free + IndexOf(free, k);
       if (Contains(contracting, k)) at = summed[static_cast<size_t>(IndexOf(contracting, k))];
       to[static_cast<size_t>(NumberOf(k, rank, d))] = at;
@@ -88,9 +102,10 @@ Instruction* Product(Builder& b, const Instruction& dot, const Dims& batch, int6
     if (order != WithInnermost(rank, rank - 1)) x = b.Transpose(x, order);
     return b.Broadcast(x, sizes, sorted);
   };
-  Instruction* left = spread(lhs, *dot.operand(0), batch[0], free_lhs, 0, a.lhs_contracting);
-  Instruction* right =
-      spread(rhs, *dot.operand(1), batch[1], free_rhs, static_cast<int64_t>(free_lhs.size()), a.rhs_contracting);
+  const auto first = static_cast<int64_t>(others_lhs.size());
+  Instruction* left = spread(lhs, *dot.operand(0), batch[0], others_lhs, free_lhs, first, a.lhs_contracting);
+  Instruction* right = spread(rhs, *dot.operand(1), batch[1], others_rhs, free_rhs,
+                              first + static_cast<int64_t>(free_lhs.size()), a.rhs_contracting);
   Computation* sum = dot.module()->AddComputation("sum");
   const Shape scalar = Shape::Array(dot.shape().type(), {});
   Instruction *x = sum->AddParameter(0, scalar), *y = sum->AddParameter(1, scalar);

@@ -3,6 +3,8 @@
 //   x: f32[64,6]  p: f32[64,6,6]                              x: f32[6,64]  p: f32[6,6,64]
 //   dot(p, x), lhs_batch_dims={0}, rhs_batch_dims={0}    ->   reduce(multiply(p, broadcast(x))), dimensions={1}
 //
+// So are loops that sum short rows of what they carry (state-space models), whose lanes would have to be added up.
+//
 // What jax.vmap makes of a step over small matrices (filters, controllers, integrators) has products of a few elements
 // a side, one behind the other in memory: a product alone is too short for vectors, and reading every so manieth
 // element costs more than the arithmetic. From the products the batch's dimension is followed through everything that
@@ -24,21 +26,27 @@
 namespace strop {
 namespace {
 
-constexpr int64_t kFewestMembers = 16;     // of a batch
-constexpr int64_t kVector = 16;            // members; a batch of others is filled up
-constexpr int64_t kWideVector = 64;        // of larger batches: sums are made of four vectors at a time
-constexpr int64_t kMostRows = 12;          // and columns; products of larger matrices fill vectors by themselves
+constexpr int64_t kFewestMembers = 16;  // of a batch
+constexpr int64_t kVector = 16;         // members; a batch of others is filled up
+constexpr int64_t kWideVector = 64;     // of larger batches: sums are made of four vectors at a time
+constexpr int64_t kMostRows = 12;       // and columns; products of larger matrices fill vectors by themselves
+constexpr int64_t kFewestTerms = 4;     // of a row that is summed; shorter ones are taken apart in registers as fast
+constexpr int64_t kMostTerms = 16;
 constexpr int64_t kCostOfTransposes = 16;  // beside the products that are computed of as much
 constexpr int64_t kThin = 4;               // of a product: rows, columns, or terms
 constexpr int64_t kMostThick = 3;          // beside what is gained
 constexpr int64_t kMostOfOneVector = 10;   // rows, columns and terms of others
 constexpr int64_t kMostBytesOfThick = 512 << 10;
-constexpr int64_t kFewestTrips = 8;  // that pay for the transposes around the loop
+constexpr int64_t kFewestTrips = 2;
+constexpr int64_t kEnoughTrips = 8;  // to pay for the transposes around the loop
+constexpr int64_t kCostAround = 8;   // of these, beside what fewer trips gain
 
 bool IsPlain(const Instruction& i) {
   return i.shape().IsArray() && i.shape().IsStatic() && i.control_predecessors().empty() &&
          i.control_successors().empty() && !i.sharding();
 }
+
+bool Contains(const Dims& dims, int64_t d) { return std::find(dims.begin(), dims.end(), d) != dims.end(); }
 
 // The batch's dimension in the operands, if that of the result is `d`, and a product is one of small matrices.
 std::optional<Dims> BatchOf(const Instruction& i, int64_t d) {
@@ -46,8 +54,10 @@ std::optional<Dims> BatchOf(const Instruction& i, int64_t d) {
   if (!dims || i.op() != Op::Dot) return dims;
   for (int64_t k = 0; k < 2; ++k) {
     const Shape& shape = i.operand(k)->shape();
+    const Dims& batches = k == 0 ? i.attrs<DotAttrs>().lhs_batch : i.attrs<DotAttrs>().rhs_batch;
     for (int64_t n = 0; n < shape.rank(); ++n)
-      if (n != (*dims)[static_cast<size_t>(k)] && shape.dim(n) > kMostRows) return std::nullopt;
+      if (n != (*dims)[static_cast<size_t>(k)] && !Contains(batches, n) && shape.dim(n) > kMostRows)
+        return std::nullopt;
   }
   return dims;
 }
@@ -58,32 +68,52 @@ bool IsSeed(const Instruction& i) {
          i.shape().dim(0) >= kFewestMembers && BatchOf(i, 0);
 }
 
-// One element of each matrix of a batch, or of each short vector (linear-algebra-expander, x[0]).
-bool IsElementOfMatrix(const Instruction& i) {
-  if (i.op() != Op::Slice || !IsPlain(i)) return false;
+// One element of each matrix of a batch, or of each short vector (linear-algebra-expander, x[0]): gives the dimension
+// of the batch, the last one in front of the matrices.
+std::optional<int64_t> BatchOfElements(const Instruction& i) {
+  if (i.op() != Op::Slice || !IsPlain(i)) return std::nullopt;
+  const Shape &from = i.operand(0)->shape(), &to = i.shape();
+  int64_t d = from.rank() - 1;
+  while (d >= 0 && to.dim(d) == 1 && from.dim(d) <= kMostRows) --d;
+  if (d < 0 || d == from.rank() - 1 || from.dim(d) < kFewestMembers) return std::nullopt;
+  for (int64_t k = 0; k <= d; ++k)
+    if (from.dim(k) != to.dim(k)) return std::nullopt;
+  return d;
+}
+
+// Sums, or other reductions, of rows too short for vectors (the state of a state-space model): gives the dimension of
+// the result that is the batch.
+std::optional<int64_t> BatchOfShortRows(const Instruction& i) {
+  if (i.op() != Op::Reduce || i.operand_count() != 2 || !IsPlain(i) || i.shape().rank() == 0) return std::nullopt;
   const Shape& from = i.operand(0)->shape();
-  if (from.rank() < 2 || from.dim(0) < kFewestMembers || i.shape().num_elements() != from.dim(0)) return false;
-  for (int64_t d = 1; d < from.rank(); ++d)
-    if (from.dim(d) > kMostRows) return false;
-  return i.shape().dim(0) == from.dim(0);
+  const int64_t kept = i.shape().rank();
+  int64_t terms = 1;
+  for (int64_t d : i.dimensions()) {
+    if (d < kept) return std::nullopt;
+    terms *= from.dim(d);
+  }
+  if (terms < kFewestTerms || terms > kMostTerms || i.shape().dim(kept - 1) < kFewestMembers) return std::nullopt;
+  return kept - 1;
 }
 
 // One loop.
 class Turner {
  public:
-  explicit Turner(Instruction* loop)
-      : loop_(loop), body_(loop->body()), condition_(loop->condition()), next_(body_->root()) {}
+  // Of so many trips, as far as is known.
+  Turner(Instruction* loop, int64_t trips)
+      : loop_(loop), trips_(trips), body_(loop->body()), condition_(loop->condition()), next_(body_->root()) {}
 
   bool Run() {
-    bool any = false;
     for (Instruction* i : body_->instructions()) {
-      if ((!IsSeed(*i) && !IsElementOfMatrix(*i)) || (any && i->shape().dim(0) != members_)) continue;
-      any = true;
-      members_ = i->shape().dim(0);
-      Add(i, 0);
+      const std::optional<int64_t> d = IsSeed(*i) ? std::optional<int64_t>(0) : BatchOfElements(*i);
+      if (d) Start(i, *d);
     }
-    if (!any) return false;
-    const int64_t vector = members_ <= 2 * kVector ? kVector : kWideVector;
+    const bool of_rows = found_.empty();
+    if (of_rows)
+      for (Instruction* i : body_->instructions())
+        if (const std::optional<int64_t> d = BatchOfShortRows(*i)) Start(i, *d);
+    if (found_.empty()) return false;
+    const int64_t vector = of_rows || members_ <= 2 * kVector ? kVector : kWideVector;
     padded_ = (members_ + vector - 1) / vector * vector;
     for (size_t n = 0; n < found_.size(); ++n) Spread(found_[n]);
     FindTurnedState();
@@ -106,6 +136,12 @@ class Turner {
   bool Has(const Instruction* i) const { return place_.contains(i); }
   int64_t StateRead(const Instruction* i) const {
     return i->op() == Op::GetTupleElement && i->operand(0)->IsParameter() ? i->tuple_index() : -1;
+  }
+
+  // With the first of all, or with another one of its batch.
+  void Start(Instruction* i, int64_t d) {
+    if (found_.empty()) members_ = i->shape().dim(d);
+    Add(i, d);
   }
 
   void Add(Instruction* i, int64_t d) {
@@ -195,8 +231,8 @@ class Turner {
       const Shape& shape = dot.operand(k)->shape();
       const Dims& contracting = k == 0 ? a.lhs_contracting : a.rhs_contracting;
       for (int64_t d = 0; d < shape.rank(); ++d)
-        if (d != batch[static_cast<size_t>(k)] &&
-            std::find(contracting.begin(), contracting.end(), d) == contracting.end())
+        if (d != batch[static_cast<size_t>(k)] && !Contains(contracting, d) &&
+            !Contains(k == 0 ? a.lhs_batch : a.rhs_batch, d))
           sides[k] *= shape.dim(d);
     }
     for (int64_t d : a.lhs_contracting) summed *= dot.operand(0)->shape().dim(d);
@@ -211,7 +247,8 @@ class Turner {
     for (const Instruction* i : found_) {
       if (!Has(i)) continue;
       if (i->op() != Op::Dot) {
-        if (IsElementOfMatrix(*i)) gained = SaturatingAdd(gained, i->shape().byte_size());
+        if (BatchOfElements(*i) == place_.at(i)) gained = SaturatingAdd(gained, i->shape().byte_size());
+        if (BatchOfShortRows(*i) == place_.at(i)) gained = SaturatingAdd(gained, i->operand(0)->shape().byte_size());
         continue;
       }
       int64_t bytes = i->shape().byte_size();
@@ -224,7 +261,22 @@ class Turner {
       sum = SaturatingAdd(sum, bytes);
     }
     return SaturatingMultiply(BytesTransposed(), kCostOfTransposes) <= gained &&
-           thick <= SaturatingMultiply(gained, kMostThick);
+           thick <= SaturatingMultiply(gained, kMostThick) &&
+           (trips_ >= kEnoughTrips ||
+            SaturatingMultiply(BytesTransposedAround(), kCostAround) <= SaturatingMultiply(gained, trips_));
+  }
+
+  // By transposes in front of the loop and behind it.
+  int64_t BytesTransposedAround() const {
+    int64_t bytes = 0;
+    for (const Use& use : loop_->uses())
+      if (use.user->op() == Op::GetTupleElement && turned_[static_cast<size_t>(use.user->tuple_index())] >= 0)
+        bytes = SaturatingAdd(bytes, use.user->shape().byte_size());
+    for (size_t k = 0; k < turned_.size(); ++k) {
+      const Instruction* initial = loop_->operand(0)->operand(static_cast<int64_t>(k));
+      if (turned_[k] >= 0) bytes = SaturatingAdd(bytes, initial->shape().byte_size());
+    }
+    return bytes;
   }
 
   // ---- doing it
@@ -341,6 +393,7 @@ class Turner {
   }
 
   Instruction* loop_;
+  int64_t trips_;
   Computation *body_, *condition_;
   Instruction* next_;
   int64_t members_ = 0, padded_ = 0;
@@ -351,10 +404,11 @@ class Turner {
   std::vector<std::pair<std::pair<Instruction*, int64_t>, Instruction*>> moved_;  // transposes
 };
 
-bool IsFit(const Instruction& loop, const std::vector<int32_t>& callers) {
-  if (!HasExplicitState(loop, callers)) return false;
+// The trips of a loop that can be turned, at least; 0: it cannot be.
+int64_t FitTrips(const Instruction& loop, const std::vector<int32_t>& callers) {
+  if (!HasExplicitState(loop, callers)) return 0;
   const std::optional<Counter> counter = FindCounter(loop);
-  return !counter || counter->trips >= kFewestTrips;
+  return !counter ? kEnoughTrips : counter->trips >= kFewestTrips ? counter->trips : 0;
 }
 
 struct BatchInnermost final : Pass {
@@ -362,10 +416,11 @@ struct BatchInnermost final : Pass {
     int64_t turned = 0;
     const std::vector<int32_t> callers = CallerCounts(module);
     for (Computation* c : module.PostOrder()) {  // inner loops first
-      std::vector<Instruction*> loops;
+      std::vector<std::pair<Instruction*, int64_t>> loops;
       for (Instruction* i : c->instructions())
-        if (i->op() == Op::While && IsFit(*i, callers)) loops.push_back(i);
-      for (Instruction* loop : loops) turned += Turner(loop).Run();
+        if (i->op() == Op::While)
+          if (const int64_t trips = FitTrips(*i, callers); trips > 0) loops.emplace_back(i, trips);
+      for (const auto& [loop, trips] : loops) turned += Turner(loop, trips).Run();
     }
     context.Count("batch-innermost.loops", turned);
     return turned > 0;
