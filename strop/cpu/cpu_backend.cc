@@ -62,13 +62,15 @@ void CpuBackend::AddPasses(Phase phase, PassPipeline& pipeline) const {
   pipeline.Add(PassId::Cse);
   pipeline.Add(PassId::ReducedProducts);          // its sums of pairs would be products again by the algebra
   pipeline.Add(PassId::LoopInvariantCodeMotion);  // of what is transposed for them
+  pipeline.Add(PassId::WhileSimplifier);          // of what only that was made of
   pipeline.Add(PassId::Contraction);              // last: it asks who uses a product
   pipeline.Add(PassId::ReductionSplitter);        // of what the algebra would put together again
   pipeline.Add(PassId::ScatterSplitter);
   pipeline.Add(PassId::LoopSplitter);
-  pipeline.Add(PassId::Cse);           // of the constants that several began with
-  pipeline.Add(PassId::PaddedCopies);  // the algebra would undo it
-  pipeline.Add(PassId::LoopKernels);   // of loops that no pass knows once they are fused
+  pipeline.Add(PassId::WhileSimplifier);  // of state that no part reads
+  pipeline.Add(PassId::Cse);              // of the constants that several began with
+  pipeline.Add(PassId::PaddedCopies);     // the algebra would undo it
+  pipeline.Add(PassId::LoopKernels);      // of loops that no pass knows once they are fused
   pipeline.Add(PassId::Dce);
 }
 
