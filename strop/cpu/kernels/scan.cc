@@ -152,10 +152,14 @@ class Scan {
         E::Store(out_, from + i, Combine<kKind>(carry, E::Load(out_, from + i)));
       return;
     }
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t at = cut_.At(o, i);
-      for (int64_t v = 0; v < cut_.p.inner; ++v)
-        E::Store(out_, at + v, Combine<kKind>(E::Load(out_, before + v), E::Load(out_, at + v)));
+    for (int64_t first = 0; first < cut_.p.inner; first += kChunk) {
+      const int64_t width = std::min(kChunk, cut_.p.inner - first);
+      Sum carry[kChunk];  // a copy: what is stored below is known not to change it
+      for (int64_t v = 0; v < width; ++v) carry[v] = E::Load(out_, before + first + v);
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t at = cut_.At(o, i) + first;
+        for (int64_t v = 0; v < width; ++v) E::Store(out_, at + v, Combine<kKind>(carry[v], E::Load(out_, at + v)));
+      }
     }
   }
 
