@@ -102,6 +102,16 @@ def rnn_tiny_h7_1500_steps(w, x):
     return lax.scan(lambda h, x: (jnp.tanh(w @ h + x), h[0]), jnp.zeros_like(x[0]), x, unroll=2)
 
 
+@case("control", lambda g: (g.normal(300, 5, 31), g.uniform(5, 31, 8, lo=-1.0, hi=0.0), g.normal(300, 8), g.normal(300, 8)))
+def state_space_diagonal_scan(x, a, b, c):
+    def step(h, t):
+        x, b, c = t
+        h = jnp.exp(a) * h + x[..., None] * b
+        return h, (h * c).sum(-1)
+
+    return lax.scan(step, jnp.zeros_like(a), (x, b, c))[1]
+
+
 # differential equations -----------------------------------------------------------------
 
 
@@ -196,6 +206,20 @@ def ode_adaptive_van_der_pol(y):
 @case("control", lambda g: (g.uniform(70, 2, lo=-2.0, hi=2.0),), trips=60, tol=2e-2)
 def ode_adaptive_vmapped_70(y):
     return jax.vmap(lambda y: adaptive(van_der_pol, y, 3.0, 1e-3))(y)
+
+
+@case("control", lambda g: (g.uniform(300, 3, lo=0.1, hi=1.0),), tol=1e-3)
+def implicit_euler_newton_vmapped_300(y0):
+    def f(y):
+        return jnp.array([-0.04 * y[0] + 10 * y[1] * y[2], 0.04 * y[0] - 10 * y[1] * y[2] - 30 * y[1] ** 2, 30 * y[1] ** 2])
+
+    def step(y, _):
+        def newton(_, z):
+            return z - jnp.linalg.solve(jnp.eye(3) - 0.05 * jax.jacfwd(f)(z), z - y - 0.05 * f(z))
+
+        return lax.fori_loop(0, 3, newton, y), None
+
+    return jax.vmap(lambda y: lax.scan(step, y, None, length=10)[0])(y0)
 
 
 # bodies -----------------------------------------------------------------------------------

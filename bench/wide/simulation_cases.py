@@ -286,6 +286,21 @@ def rl_cartpole_policy_130_envs(key, p):
     return jax.vmap(one)(jax.random.split(key, 130))
 
 
+@case("control", lambda g: (g.normal(33, 48, 4, scale=0.1), g.weight(33, 4, 2)), ref="cpu")
+def rl_cartpole_population_33x48(states, policies):
+    def rollout(w, s):
+        def step(carry, _):
+            s, done, steps = carry
+            left, right = s @ w
+            s = jnp.where(done, s, cartpole(s, jnp.where(left > right, 10.0, -10.0)))
+            done = done | (jnp.abs(s[0]) > 2.4) | (jnp.abs(s[2]) > 0.2)
+            return (s, done, steps + ~done), None
+
+        return lax.scan(step, (s, False, 0), None, length=50)[0][2]
+
+    return jax.vmap(lambda w, s: jax.vmap(lambda s: rollout(w, s))(s).mean())(policies, states)
+
+
 @case("control", lambda g: (g.key(), g.uniform(48, 4, hi=0.1)), ref="cpu", tol=1e-2)
 def rl_gridworld_q_learning_600(key, q):
     moves = jnp.array([-8, 8, -1, 1], jnp.int32)
