@@ -246,6 +246,8 @@ class RealGemm final : public Gemm {
         const int64_t cached = kStripBytes / (p.m * static_cast<int64_t>(sizeof(T)));
         block_.nb = std::min({RoundUp(std::max({CeilDiv(p.n, 16), columns, kPageBytes / Bytes(p.b.type)}), micro_.nr),
                               cached, RoundUp(p.n, micro_.lanes)});
+        streams_b_ = p.m <= kStreamedRows && p.k * p.n * Bytes(p.b.type) >= kStreamedBytes &&
+                     p.b.row_stride * Bytes(p.b.type) <= kPageBytes;
         scratch_bytes_ = p.m * (block_.kb + block_.nb) * static_cast<int64_t>(sizeof(T)) + 2 * kCarverSlack;
         break;
       }
@@ -313,6 +315,9 @@ class RealGemm final : public Gemm {
   // Of a strip's rows where memory is waited for: shorter ones miss the translation cache each.
   static constexpr int64_t kPageBytes = 4096;
   static constexpr int64_t kStripBytes = 1 << 15;  // of C, that stay in the first-level cache
+  // Of B that may come from memory, and rows of A: several short rows at a time are no streams that a processor knows,
+  // while sums of long ones, or in more rows, are read and written too often for one at a time.
+  static constexpr int64_t kStreamedBytes = 1 << 18, kStreamedRows = 2;
   static constexpr int64_t kLongDots = 2;          // vectors; what is shorter is worth turning B
   static constexpr int64_t kDirectTask = 1 << 19;  // products of a task of few rows: several times what a thread costs
   static constexpr int64_t kSmall = 1 << 14;       // elements of a small B
@@ -443,8 +448,8 @@ class RealGemm final : public Gemm {
     for (int64_t k0 = 0; k0 < p_.k; k0 += block_.kb) {
       const int64_t kc = std::min(block_.kb, p_.k - k0);
       PackA(a, 0, p_.m, k0, kc, p_.m, a_panel);
-      StripOf()(kc, a_panel, b + (k0 * p_.b.row_stride + n0) * Bytes(p_.b.type), p_.b.row_stride, cols, to, stride,
-                k0 > 0);
+      StripOf()(kc, a_panel, b + (k0 * p_.b.row_stride + n0) * Bytes(p_.b.type), p_.b.row_stride, streams_b_, cols, to,
+                stride, k0 > 0);
     }
     if (direct < 0) StoreTile<T>(c, 0, n0, p_.m, cols, sums, stride, false);
   }
@@ -478,6 +483,7 @@ class RealGemm final : public Gemm {
   bool typed_ = false;                          // B needs no conversion
   bool a_in_place_ = false;                     // A is not packed
   bool fetches_b_ = false, fetches_c_ = false;  // ahead
+  bool streams_b_ = false;                      // is read row by row
   BlockShape block_;
   int64_t down_ = 1, across_ = 1;
   int64_t products_a_task_ = 1;  // of Small

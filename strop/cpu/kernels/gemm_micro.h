@@ -37,10 +37,10 @@ template <class T>
 using DotKernel = void (*)(int64_t k, const T* x, const void* rows, int64_t row_stride, int count, T* out);
 
 // c[r][j] = (accumulate ? c[r][j] : 0) + sum over k of a[k][r] * b[k][j], for few rows r and many columns: a is a
-// packed panel, b lies where it lies, b_stride elements from row to row, and is read along its rows, kStripGroup of
-// them at a time, as memory likes it. The products of such a group are added first.
+// packed panel, b lies where it lies, b_stride elements from row to row, and is read along its rows: one after the
+// other as memory likes it (`streams`), or kStripGroup of them at a time, whose products are added first.
 template <class T>
-using StripKernel = void (*)(int64_t k, const T* a, const void* b, int64_t b_stride, int64_t cols, T* c,
+using StripKernel = void (*)(int64_t k, const T* a, const void* b, int64_t b_stride, bool streams, int64_t cols, T* c,
                              int64_t c_stride, bool accumulate);
 inline constexpr int kStripHeight = 4, kStripGroup = 4;
 

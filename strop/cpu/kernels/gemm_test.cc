@@ -192,6 +192,17 @@ TEST(Gemm, SkinnyAndSmall) {
         Check({2, m, n, k, a, b, c, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0});
 }
 
+// Up to four rows of A by so much that it may come from memory, which is read row by row.
+TEST(Gemm, FewRowsOfLargeMatrices) {
+  using enum ElementType;
+  int layout = 0;
+  for (auto [a, b, c] : std::vector<std::array<ElementType, 3>>{
+           {F32, F32, F32}, {F64, F64, F64}, {BF16, BF16, BF16}, {F16, F16, F32}, {S32, S32, S32}})
+    for (auto [m, n, k] :
+         std::vector<std::array<int64_t, 3>>{{1, 256, 1030}, {2, 1000, 523}, {3, 133, 1300}, {4, 517, 600}})
+      Check({1, m, n, k, a, b, c, (layout++ & 1) != 0, false, (layout & 2) != 0});
+}
+
 // Operands that are fetched ahead of time: strips of B where it lies, C before it is written, what is packed next.
 TEST(Gemm, FetchesAhead) {
   using enum ElementType;
