@@ -48,3 +48,38 @@ def transpose_4d_short_minor(x):
 def pad_between_elements(x, y):
     zero = jnp.float32(0)
     return lax.pad(x, zero, [(0, 0, 0), (0, 0, 1)]), lax.pad(y, zero, [(0, 0, 0), (1, 1, 1), (1, 1, 1), (0, 0, 0)])
+
+
+@case("elementwise", lambda g: (g.ints(0, 256, 16, 120, 90, 4, dtype="u8"),))
+def transpose_images_u8_rgba(x):
+    return x.swapaxes(1, 2)
+
+
+@case("elementwise", lambda g: (g.normal(430, 610, 3, dtype="bf16"),))
+def transpose_image_bf16(x):
+    return x.swapaxes(0, 1)
+
+
+@case("elementwise", lambda g: (g.normal(210, 330, 20, dtype="bf16"),))
+def transpose_102_minor_20_bf16(x):
+    return x.swapaxes(0, 1)
+
+
+@case("elementwise", lambda g: (g.normal(530, 24, 240),))
+def split_heads_of_24(x):
+    return x.reshape(530, 24, 10, 24).transpose(0, 2, 1, 3)
+
+
+@case("elementwise", lambda g: (g.normal(1700, 1900, 3),))
+def transpose_points_39mb(x):
+    return x.swapaxes(0, 1)
+
+
+@case("elementwise", lambda g: (g.ints(0, 256, 7, 190, 230, 3, dtype="u8"),))
+def rotate_images_to_float(x):
+    return jnp.rot90(x, axes=(1, 2)).astype(jnp.float32) / 255
+
+
+@case("elementwise", lambda g: (g.normal(6, 7, 130, 90, 5),))
+def transpose_5d_pairs_of_axes(x):
+    return x.transpose(0, 3, 2, 1, 4)

@@ -145,7 +145,8 @@ BlockSpace ChooseBlockSpace(const KernelBody& body, std::span<const int> in_plac
   if (behind != suffix || across == 0) return space;
   space.across = across - 1;
   const int64_t side = std::min(space.sizes[space.across], space.sizes.back());
-  const bool near = space.across + 2 == space.sizes.size() || NeighboursAreNear(*space.turned[0], space.sizes);
+  const bool near = side == space.sizes.back() ? space.across + 2 == space.sizes.size()
+                                               : NeighboursAreNear(*space.turned[0], space.sizes);
   if (side <= kShort && side < PreferredLanes(body, vector_bytes) && near) return space;
   const bool complex = std::any_of(space.turned.begin(), space.turned.end(),
                                    [](const Instruction* t) { return IsComplex(t->shape().type()); });

@@ -157,6 +157,7 @@ class ElementalEmitter {
   ArrayIndex SelectGroups(const Instruction& i, const ArrayIndex& index);
   // `memory` as the lanes that are on allow: its padding may be read where only a tail is off.
   ElementBuilder::Memory Masked(ElementBuilder::Memory memory) const;
+  bool MayBeFarOutside(ElementType type, const ArrayIndex& index) const;
   V ToBits(const Val& value);
   Val FromBits(ElementType type, V bits);
   const Instruction* Resolve(const Instruction* i) const;  // through aliases

@@ -109,7 +109,7 @@ Vals ElementalEmitter::Pad(const Instruction& i, const ArrayIndex& index) {
   const std::vector<DimGroup> groups = CutAsIn(index, i);
   const ArrayIndex grouped = indices_.Refactor(index, GroupSizes(groups));
   ArrayIndex inner;
-  Condition inside;
+  Condition inside, between;  // `between`: of rows, whose lanes are at known places as long as no more is asked of them
   for (size_t g = 0; g < groups.size(); ++g) {
     const int64_t d = groups[g].first, bound = from.dim(d) * groups[g].inner;
     LaneIndex digit = grouped.digits[g];
@@ -118,10 +118,11 @@ Vals ElementalEmitter::Pad(const Instruction& i, const ArrayIndex& index) {
       // Counted from a whole step in front of the first element, so that nothing is negative.
       const int64_t steps = std::max<int64_t>(0, (low + step - 1) / step), shift = steps * step - low;
       const auto [quotient, rest] = indices_.DivMod(indices_.Shift(digit, shift), step, groups[g].size + shift);
-      inside = Both(inside, InRange(rest, 1));
+      Condition& there = rest.uniform() ? between : inside;
+      there = Both(there, InRange(rest, 1));
       digit = indices_.Add(quotient, indices_.Constant(-steps));
       // Less than a step in front and behind is between elements as well.
-      if (low >= step || padding[d].high >= step || from.dim(d) == 0) inside = Both(inside, InRange(digit, bound));
+      if (low >= step || padding[d].high >= step || from.dim(d) == 0) there = Both(there, InRange(digit, bound));
     } else if (!untouched(d)) {
       digit = indices_.Add(digit, indices_.Constant(-low * groups[g].inner));
       inside = Both(inside, InRange(digit, bound));
@@ -129,9 +130,9 @@ Vals ElementalEmitter::Pad(const Instruction& i, const ArrayIndex& index) {
     inner.digits.push_back(digit);
     inner.sizes.push_back(bound);
   }
-  return Choose(
-      inside, index.uniform(), [&]() -> Vals { return {Emit(i.operand(0), inner)}; },
-      [&]() -> Vals { return {EmitScalarOperand(i.operand(1))}; });
+  const auto element = [&]() -> Vals { return {Emit(i.operand(0), inner)}; };
+  const auto padded = [&]() -> Vals { return {EmitScalarOperand(i.operand(1))}; };
+  return Choose(between, index.uniform(), [&] { return Choose(inside, index.uniform(), element, padded); }, padded);
 }
 
 Vals ElementalEmitter::Concatenate(const Instruction& i, const ArrayIndex& index) {

@@ -157,6 +157,7 @@ V IndexBuilder::Compute(Arith op, V a, V b) {
   switch (op) {
     case Arith::kAdd: return b_.Add(a, b);
     case Arith::kMul: return b_.Mul(a, b);
+    case Arith::kExactDiv: return b_.ir().CreateExactSDiv(a, b);
     case Arith::kSpread: return b_.Add(b_.Mul(b_.LaneNumbers(lanes_, 64), b), a);  // a + lane * b
     default: break;
   }
@@ -239,7 +240,7 @@ LaneIndex IndexBuilder::Mul(const LaneIndex& a, int64_t factor) {
 
 LaneIndex IndexBuilder::Sub(int64_t from, const LaneIndex& a) { return Add(Constant(from), Mul(a, -1)); }
 
-std::optional<std::pair<LaneIndex, LaneIndex>> IndexBuilder::DivModByLanes(const LaneIndex& a, int64_t divisor, V d) {
+std::optional<std::pair<LaneIndex, LaneIndex>> IndexBuilder::DivModByLanes(const LaneIndex& a, int64_t divisor) {
   std::optional<Int64Vector> distances = Distances(a);
   if (!distances) return std::nullopt;
   LaneIndex base{.base = a.base, .multiple = a.multiple, .level = a.level};
@@ -255,7 +256,8 @@ std::optional<std::pair<LaneIndex, LaneIndex>> IndexBuilder::DivModByLanes(const
     quotients.push_back(distance / divisor);
     rests.push_back(distance % divisor);
   }
-  V quotient = Emit(Arith::kUDiv, base.base, d, a.level);
+  // The base may be negative: lanes that a condition excludes are in front of those that are not.
+  V quotient = Emit(Arith::kExactDiv, base.base, b_.I64(divisor), a.level);
   return std::pair{AtDistances(quotient, std::max<int64_t>(base.multiple / divisor, 1), a.level, quotients),
                    AtDistances(b_.I64(0), kAnyMultiple, a.level, rests)};
 }
@@ -305,7 +307,7 @@ std::pair<LaneIndex, LaneIndex> IndexBuilder::DivMod(const LaneIndex& a, int64_t
                      .stride = a.stride,
                      .multiple = std::gcd(a.multiple, divisor),
                      .level = a.level};
-  } else if (const auto known = DivModByLanes(a, divisor, d)) {
+  } else if (const auto known = DivModByLanes(a, divisor)) {
     std::tie(quotient, rest) = *known;
   } else if (const LaneIndex even = AffineIfEven(a); a.pattern && stays(even)) {
     return DivMod(even, divisor, bound);

@@ -88,13 +88,13 @@ class IndexBuilder {
 
  private:
   using V = llvm::Value*;
-  enum class Arith : uint64_t { kAdd = 1, kMul, kUDiv, kURem, kSpread, kSum };
+  enum class Arith : uint64_t { kAdd = 1, kMul, kUDiv, kExactDiv, kURem, kSpread, kSum };
   LaneIndex Combine(const ArrayIndex& index, size_t first, size_t count);
   // How far the lanes are from the base, if that is known.
   std::optional<Int64Vector> Distances(const LaneIndex& a) const;
   LaneIndex AtDistances(llvm::Value* base, int64_t multiple, int level, const Int64Vector& distances);
   // a / divisor and a % divisor where the base is no part of the rest; none if it may be.
-  std::optional<std::pair<LaneIndex, LaneIndex>> DivModByLanes(const LaneIndex& a, int64_t divisor, llvm::Value* d);
+  std::optional<std::pair<LaneIndex, LaneIndex>> DivModByLanes(const LaneIndex& a, int64_t divisor);
   LoopScopes::Key SumKey(const LaneIndex& sum) const;
   // From now on the sum is known to be made of these digits, as far as they are sure to lie in their sizes.
   void Note(const LaneIndex& sum, const ArrayIndex& digits);

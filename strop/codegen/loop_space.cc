@@ -57,6 +57,19 @@ void AddReducedCuts(const Instruction& reduce, const Cuts& operand_cuts, Cuts& c
   }
 }
 
+// Where a slice begins at a place that is not known, each of its rows is known to come from one part, or from the
+// padding, if rows are walked that are not joined along the dimension that is put together.
+void AddPartsOfSlice(const Instruction& slice, Cuts& cuts) {
+  const Instruction& from = *slice.operand(0);
+  int64_t suffix = 1;
+  for (int64_t d = slice.shape().rank(); d-- > 0;) {
+    const bool joins = (from.op() == Op::Concatenate && from.dimensions()[0] == d) ||
+                       (from.op() == Op::Pad && from.attrs<PadAttrs>().padding[static_cast<size_t>(d)] != PaddingDim{});
+    if (joins && slice.shape().dim(d) < from.shape().dim(d)) cuts.insert(suffix);
+    suffix *= slice.shape().dim(d);
+  }
+}
+
 // Cuts of an operand of a concatenation, where they do not fall into the dimension that grows.
 void AddPartCuts(const Instruction& concatenate, const Shape& part, const Cuts& part_cuts, Cuts& cuts) {
   const int64_t dimension = concatenate.dimensions()[0];
@@ -64,7 +77,7 @@ void AddPartCuts(const Instruction& concatenate, const Shape& part, const Cuts& 
   for (int64_t d = dimension + 1; d < part.rank(); ++d) behind *= part.dim(d);
   const int64_t from = part.dim(dimension) * behind, to = concatenate.shape().dim(dimension) * behind;
   for (int64_t cut : part_cuts) {
-    if (cut < behind) cuts.insert(cut);
+    if (cut <= behind) cuts.insert(cut);
     if (from > 0 && cut % from == 0) cuts.insert(cut / from * to);
   }
 }
@@ -111,6 +124,7 @@ Cuts CutsOf(const Instruction& i, const std::map<const Instruction*, Cuts>& know
         sizes.push_back(i.operand(0)->shape().dim(groups[g].first) * groups[g].inner);
       }
       AddOperandCuts(groups, order, sizes, of(i.operand(0)), cuts);
+      if (i.op() == Op::DynamicSlice && known.contains(i.operand(0))) AddPartsOfSlice(i, cuts);
       break;
     }
     case Op::Concatenate:

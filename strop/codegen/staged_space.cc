@@ -27,7 +27,12 @@ constexpr int64_t kShortRow = 128;       // bytes
 constexpr int64_t kMostInterleaved = 8;  // elements of rows whose vectors are interleaved as well
 constexpr int64_t kMostVectorsOfRun = 4;
 constexpr int64_t kPartBytes = int64_t{16} << 10;
-constexpr int64_t kMostCodeOfRuns = 64;                // instructions that an element needs, were they for one lane
+constexpr int64_t kMostCodeOfRuns = 64;                  // instructions that an element needs, were they for one lane
+constexpr int64_t kBlocksAcross = 4, kTurnedAlong = 64;  // of a tile of runs that are turned: blocks, and runs
+// Runs of so many bytes are stored to as many rows at a time: 8 streams are in the nearest cache whatever is between
+// them.
+constexpr int64_t kShortRun = 12, kLongRun = 128, kMostStreams = 8;
+constexpr int64_t kMostCodeOfStream = 8;               // instructions of an element that are repeated for each
 constexpr int64_t kFetchedBytes = int64_t{1} << 20;    // of kernels whose operands come from afar
 constexpr int64_t kStreamedBytes = int64_t{16} << 20;  // see block_space.cc
 constexpr int64_t kOrderedBytes = int64_t{20} << 20;   // whose rows go past the caches, see row_order.h
@@ -69,32 +74,6 @@ int64_t RoundUp(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 int64_t EvenSide(int64_t size, int64_t wanted, int64_t grain) {
   const int64_t count = std::max<int64_t>(1, (size + wanted / 2) / std::max<int64_t>(wanted, 1));
   return RoundUp((size + count - 1) / count, grain);
-}
-
-// Where a staged value lies in the memory of a thread: rows of a tile, with room in front of each row and of the first,
-// for what tiles overlap and for what a run writes too much.
-struct Stage {
-  int64_t offset = 0;         // bytes
-  int64_t pitch = 0;          // elements between rows
-  int64_t rows_in_front = 0;  // of the tile's first
-  int64_t in_front = 0;       // elements in front of a row
-  int64_t end = 0;            // bytes
-};
-
-std::vector<Stage> StagesOf(const StagedSpace& space) {
-  std::vector<Stage> stages;
-  int64_t offset = 0;
-  for (const Instruction* t : space.staged) {
-    const int64_t bytes = Bytes(t->shape().type());
-    Stage s{.offset = offset, .in_front = space.contiguous ? 0 : kLine / bytes};
-    s.pitch = s.in_front + RoundUp(space.tiles.tile_along * space.run * bytes, kLine) / bytes;
-    if (space.contiguous) s.pitch = space.tiles.sizes[space.tiles.along] * space.run;
-    if (space.way == Way::kBlocks) s.rows_in_front = space.block_lanes;
-    s.end = offset + RoundUp((s.rows_in_front + space.tiles.tile_across) * s.pitch * bytes, kLine) + kLine;
-    offset = s.end;
-    stages.push_back(s);
-  }
-  return stages;
 }
 
 bool Among(const std::vector<const Instruction*>& list, const Instruction* i) {
@@ -191,6 +170,44 @@ void SetRuns(int64_t bytes, const KernelCost& cost, StagedSpace& space) {
     tiles.tile_along = EvenSide(along, std::max<int64_t>(1, tile / (across * run)), grain);
 }
 
+// Does a vector hold several runs?
+bool SetTurns(const VectorTarget& target, StagedSpace& space) {
+  Tiles& tiles = space.tiles;
+  const int64_t across = tiles.sizes[tiles.across], along = tiles.sizes[tiles.along];
+  const bool complex = std::any_of(space.moved.begin(), space.moved.end(),
+                                   [](const Instruction* t) { return IsComplex(t->shape().type()); });
+  const int64_t lanes = space.lanes / (complex ? 2 : 1), most = std::min({lanes / space.run, across, along});
+  // Odd runs of bytes are no longer elements.
+  const bool bytes = std::any_of(space.moved.begin(), space.moved.end(), [&](const Instruction* t) {
+    return ElementBuilder::RegisterBits(t->shape().type()) == 8 && space.run % 4 != 0;
+  });
+  if (most < 2 || (bytes && target.shuffled_bits != 8)) return false;
+  auto side = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(most)));
+  if (!space.overlaps)  // they would compute from what they have written
+    while (across % side != 0 || along % side != 0) side /= 2;
+  if (side < 2 || (side * space.run < lanes && !target.masked_memory)) return false;
+  space.way = Way::kTurns;
+  space.lanes = static_cast<int>(lanes);
+  space.block_rows = static_cast<int>(side);
+  tiles.tile_across = EvenSide(across, kBlocksAcross * side, side);
+  tiles.tile_along = EvenSide(along, space.fetches ? 2 * kTurnedAlong : kTurnedAlong, side);
+  return true;
+}
+
+// Are runs less than two lines, and more than vectors hold several of?
+bool SetStreams(const KernelBody& body, int64_t bytes, StagedSpace& space) {
+  Tiles& tiles = space.tiles;
+  const int64_t across = tiles.sizes[tiles.across], along = tiles.sizes[tiles.along], run = space.run * bytes;
+  // What is computed of much is computed in whole vectors.
+  if (run < kShortRun || run >= kLongRun || CodeOf(body) > kMostCodeOfStream) return false;
+  const int64_t at_a_time = space.overlaps || across % kMostStreams == 0 ? std::min(kMostStreams, across) : 1;
+  space.way = Way::kStreams;
+  space.block_rows = static_cast<int>(at_a_time);
+  tiles.tile_across = EvenSide(across, kMostStreams, at_a_time);
+  tiles.tile_along = EvenSide(along, std::max<int64_t>(kTurnedAlong, kTileBytes / (kMostStreams * run)), 1);
+  return true;
+}
+
 void SetRows(int64_t bytes, const KernelCost& cost, StagedSpace& space) {
   const int64_t row = space.run * bytes;
   if (row >= kLongRow || row % kLine != 0 || cost.bytes >= kOrderedBytes) return;
@@ -199,299 +216,9 @@ void SetRows(int64_t bytes, const KernelCost& cost, StagedSpace& space) {
   space.tiles.tile_along = EvenSide(space.tiles.sizes[space.tiles.along], kLongRow / row, 1);
 }
 
-// The steps of a walk over one tile.
-class TileWalk {
- public:
-  TileWalk(KernelFrame& frame, const StagedSpace& space, const KernelFrame::PointFn& point, const ArrayIndex& tile)
-      : frame_(frame), space_(space), point_(point), at_(tile), stages_(StagesOf(space)) {
-    IndexBuilder& indices = frame.Emitter(1).indices();
-    const Tiles& tiles = space.tiles;
-    across_ =
-        SideOf(indices.Mul(tile.digits[tiles.across], tiles.tile_across), tiles.tile_across, tiles.sizes[tiles.across]);
-    along_ =
-        SideOf(indices.Mul(tile.digits[tiles.along], tiles.tile_along), tiles.tile_along, tiles.sizes[tiles.along]);
-  }
-
-  Status Run() {
-    switch (space_.way) {
-      case Way::kRuns:
-        for (size_t k = 0; k < space_.staged.size(); ++k) CopyRuns(k);
-        StoreRows();
-        break;
-      case Way::kBlocks:
-        for (size_t k = 0; k < space_.staged.size(); ++k) TurnBlocks(k);
-        StoreRows();
-        break;
-      case Way::kRows: StoreRuns(); break;
-      case Way::kParts: StoreParts(); break;
-      case Way::kNone: break;
-    }
-    return status_;
-  }
-
- private:
-  struct Side {
-    LaneIndex begin;
-    V end;
-    int64_t size;
-  };
-  Side SideOf(const LaneIndex& begin, int64_t tile, int64_t size) {
-    V end = b().ir().CreateAdd(begin.base, b().I64(tile));
-    if (size % tile != 0) end = b().Binary(llvm::Intrinsic::smin, end, b().I64(size));
-    return {begin, end, size};
-  }
-
-  VectorBuilder& b() { return frame_.b(); }
-  LoopScopes& scopes() { return frame_.scopes(); }
-
-  ElementBuilder::Memory MemoryOf(size_t k) {
-    V pointer =
-        b().ir().CreateConstInBoundsGEP1_64(b().Int(8), frame_.scratch(), static_cast<uint64_t>(stages_[k].offset));
-    return {.pointer = pointer, .alignment = static_cast<int>(kLine)};
-  }
-  // Where element 0 of row 0 of the result would be; nothing moves what is computed in a loop out of it.
-  V OriginOf(size_t k) {
-    const Stage& s = stages_[k];
-    V rows = b().Sub(b().I64(s.rows_in_front), across_.begin.base);
-    V columns = b().Sub(b().I64(s.in_front), b().Mul(along_.begin.base, b().I64(space_.run)));
-    return b().Add(b().Mul(rows, b().I64(s.pitch)), columns);
-  }
-  V RowIn(size_t k, V origin, V row) { return b().Add(origin, b().Mul(row, b().I64(stages_[k].pitch))); }
-
-  void CopyRuns(size_t k) {
-    const Instruction* t = space_.staged[k];
-    const int lanes = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(space_.run)));
-    ElementalEmitter& e = frame_.Emitter(lanes);
-    IndexBuilder& indices = e.indices();
-    const ElementBuilder::Memory memory = MemoryOf(k);
-    ArrayIndex at = at_;
-    at.digits.back() = indices.Counter(b().I64(0), 0, 1, lanes).Within(0, space_.run - 1);
-    const auto copy = [&](V to) {
-      const auto masked = [&] {
-        const Val v = e.elements().Splat(e.Emit(t, at), lanes);
-        e.elements().Store(memory, v, to, 1, lanes, nullptr, 1);
-        return Vals();
-      };
-      const ElementalEmitter::Condition inside{
-          b().ULt(b().LaneNumbers(lanes, 32), b().I32(static_cast<int32_t>(space_.run))), scopes().current(), true};
-      lanes == space_.run ? masked() : e.WithMask(inside, masked);
-    };
-    // Counts along a side, and with it where runs are copied to.
-    const auto over = [&](const char* name, const Side& side, size_t digit, V to, int64_t step,
-                          const std::function<void(V)>& fn) {
-      const V init[] = {to};
-      scopes().Loop(name, side.begin.base, side.end, 1, init, [&](V i, std::span<const V> carried) {
-        at.digits[digit] = indices.Counter(i, scopes().current(), 0, 1);
-        fn(carried[0]);
-        return std::vector<V>{b().Add(carried[0], b().I64(step))};
-      });
-    };
-    const size_t across = space_.tiles.across, along = space_.tiles.along;
-    const int64_t pitch = stages_[k].pitch;
-    V start = b().I64(stages_[k].in_front);
-    // In the order in which each run's surplus is overwritten.
-    if (space_.contiguous) {
-      over("across", across_, across, start, pitch,
-           [&](V row) { over("along", along_, along, row, space_.run, copy); });
-    } else {
-      over("along", along_, along, start, space_.run, [&](V column) {
-        Fetch(e, t, at, across_.begin, space_.tiles.tile_across * space_.run);
-        over("across", across_, across, column, pitch, copy);
-      });
-    }
-    Note(e);
-  }
-
-  // Asks for what the next tile reads, `elements` along `across`.
-  void Fetch(ElementalEmitter& e, const Instruction* t, ArrayIndex at, const LaneIndex& across, int64_t elements) {
-    if (!space_.fetches || elements * Bytes(t->shape().type()) > kLongRow) return;  // which the processor expects
-    at.digits[space_.tiles.across] = e.indices().Add(across, e.indices().Constant(space_.tiles.tile_across));
-    if (space_.run > 1) at.digits.back() = e.indices().Constant(0);
-    e.Fetch(t, at, static_cast<int>(elements));
-  }
-
-  // Blocks overlap the one before where the side ends inside of one.
-  void Blocks(const char* name, const Side& side, int step, const std::function<void(V)>& fn) {
-    scopes().Loop(name, side.begin.base, side.end, step, [&](V i) {
-      fn(side.size % step == 0 ? i : b().Binary(llvm::Intrinsic::smin, i, b().I64(side.size - step)));
-    });
-  }
-
-  void TurnBlocks(size_t k) {
-    const Instruction* t = space_.staged[k];
-    const int lanes = space_.block_lanes, rows = space_.block_rows;
-    ElementalEmitter& e = frame_.Emitter(lanes);
-    IndexBuilder& indices = e.indices();
-    const ElementBuilder::Memory memory = MemoryOf(k);
-    V origin = OriginOf(k);
-    Blocks("along", along_, rows, [&](V j) {
-      const int level = scopes().current();
-      V column = b().Add(origin, j);
-      Blocks("across", across_, lanes, [&](V i) {
-        std::vector<V> vectors;
-        ArrayIndex at = at_;
-        at.digits[space_.tiles.across] = indices.Counter(i, scopes().current(), 1, 1);
-        for (int64_t r = 0; r < rows; ++r) {
-          at.digits[space_.tiles.along] = indices.Add(indices.Counter(j, level, 0, 1), indices.Constant(r));
-          Fetch(e, t, at, at.digits[space_.tiles.across], lanes);
-          vectors.push_back(e.elements().ToStorage(t->shape().type(), e.elements().Splat(e.Emit(t, at), lanes).re));
-        }
-        TurnPieces(b(), vectors, rows);
-        llvm::Type* type = vectors[0]->getType()->getScalarType();
-        V first = RowIn(k, column, i);
-        for (int piece = 0; piece < lanes; piece += rows)
-          for (int r = 0; r < rows; ++r) {
-            V offset = b().Add(first, b().I64((piece + r) * stages_[k].pitch));
-            b().ir().CreateAlignedStore(b().Slice(vectors[static_cast<size_t>(r)], piece, rows),
-                                        b().ir().CreateInBoundsGEP(type, memory.pointer, offset), llvm::Align(1));
-          }
-      });
-    });
-    Note(e);
-  }
-
-  // The rows of the tile from where they were put together.
-  void StoreRows() {
-    std::vector<V> origins;
-    for (size_t k = 0; k < space_.staged.size(); ++k) origins.push_back(OriginOf(k));
-    const int64_t row = along_.size * space_.run, piece = space_.tiles.tile_along * space_.run;
-    V begin = b().Mul(along_.begin.base, b().I64(space_.run)), end = b().Mul(along_.end, b().I64(space_.run));
-    const auto store = [&](V i, V row_begin, V row_end) {
-      ArrayIndex at = RowAt(i);
-      std::vector<V> first;
-      for (size_t k = 0; k < space_.staged.size(); ++k) first.push_back(RowIn(k, origins[k], i));
-      if (space_.flat) {
-        V number = frame_.Emitter(1).indices().Linear(at).base;
-        for (V& v : first) v = b().Sub(v, number);
-        return StoreLine(first, b().Add(number, row_begin), b().Add(number, row_end));
-      }
-      const bool whole = row % space_.lanes == 0 && piece % space_.lanes == 0;
-      frame_.AlongRow(space_.lanes, row_begin, row_end, whole, piece,
-                      [&](ElementalEmitter& e, const LaneIndex& column) {
-                        at.digits.back() = column;
-                        StoreFrom(e, first, at, space_.lanes);
-                      });
-    };
-    if (space_.contiguous) {
-      V rows = b().Sub(across_.end, across_.begin.base);
-      return store(across_.begin.base, b().I64(0), b().Mul(rows, b().I64(row)));
-    }
-    scopes().Loop("rows", across_.begin.base, across_.end, 1, [&](V i) { store(i, begin, end); });
-  }
-
-  // Position of the first element of a row of the tile, what stays together being part of the last digit.
-  ArrayIndex RowAt(V i) {
-    const Tiles& tiles = space_.tiles;
-    ArrayIndex at = at_;
-    at.digits.resize(tiles.along + 1);
-    at.sizes.resize(tiles.along + 1);
-    at.sizes.back() = along_.size * space_.run;
-    at.digits[tiles.across] = frame_.Emitter(1).indices().Counter(i, scopes().current(), 0, 1);
-    at.digits.back() = frame_.Emitter(1).indices().Constant(0);
-    return at;
-  }
-
-  // Elements [begin, end) of the result by their number alone, from the first multiple of the lanes on in whole
-  // vectors.
-  void StoreLine(const std::vector<V>& first, V begin, V end) {
-    const int lanes = space_.lanes;
-    int64_t elements = 1;
-    for (int64_t size : space_.tiles.sizes) elements *= size;
-    const auto element = [&](ElementalEmitter& e, const LaneIndex& number) {
-      StoreFrom(e, first, ArrayIndex{{number}, {elements}}, 1);
-    };
-    V even = b().And(b().Add(begin, b().I64(lanes - 1)), b().I64(-static_cast<int64_t>(lanes)));
-    even = b().Binary(llvm::Intrinsic::smin, even, end);
-    if (b().target().masked_memory && lanes > 1) {
-      scopes().Loop("head", begin, even, lanes, [&](V i) {
-        ElementalEmitter& e = frame_.Emitter(lanes);
-        V left = b().ZExtOrTrunc(b().Sub(even, i), 32);
-        const ElementalEmitter::Condition inside{b().ULt(b().LaneNumbers(lanes, 32), left), scopes().current(), true};
-        e.WithMask(inside, [&] {
-          element(e, e.indices().Counter(i, scopes().current(), 1, 1));
-          return Vals();
-        });
-      });
-    } else if (lanes > 1) {
-      ElementalEmitter& e = frame_.Emitter(1);
-      scopes().Loop("head", begin, even, 1, [&](V i) { element(e, e.indices().Counter(i, scopes().current(), 0, 1)); });
-    }
-    frame_.AlongRow(lanes, even, end, false, lanes, element);
-  }
-
-  // The roots at a position, from the elements that were put together: its last digit on behind `first`. `even`: that
-  // is a multiple of as many elements in memory, but for a lane alone.
-  void StoreFrom(ElementalEmitter& e, const std::vector<V>& first, const ArrayIndex& at, int64_t even) {
-    for (size_t k = 0; k < space_.staged.size(); ++k) {
-      const ElementType type = space_.staged[k]->shape().type();
-      const int64_t multiple = e.lanes() > 1 ? std::gcd(even, kLine / Bytes(type)) : 1;
-      V offset = b().Add(first[k], at.digits.back().base);
-      e.Provide(space_.staged[k], at,
-                {e.elements().Load(MemoryOf(k), type, offset, e.lanes() > 1 ? 1 : 0, e.lanes(), nullptr, multiple)});
-    }
-    Point(e, at);
-  }
-
-  // Rows of a line or more, as the operand has them.
-  void StoreRuns() {
-    const Tiles& tiles = space_.tiles;
-    scopes().Loop("along", along_.begin.base, along_.end, 1, [&](V i) {
-      const int level = scopes().current();
-      for (const Instruction* t : space_.moved) {
-        ElementalEmitter& e = frame_.Emitter(space_.lanes);
-        ArrayIndex at = at_;
-        at.digits[tiles.along] = e.indices().Counter(i, level, 0, 1);
-        Fetch(e, t, at, across_.begin, tiles.tile_across * space_.run);
-      }
-      scopes().Loop("across", across_.begin.base, across_.end, 1, [&](V j) {
-        const bool whole = space_.run % space_.lanes == 0;
-        frame_.AlongRow(space_.lanes, b().I64(0), b().I64(space_.run), whole, space_.lanes,
-                        [&](ElementalEmitter& e, const LaneIndex& column) {
-                          ArrayIndex at = at_;
-                          at.digits[tiles.along] = e.indices().Counter(i, level, 0, 1);
-                          at.digits[tiles.across] = e.indices().Counter(j, level + 1, 0, 1);
-                          at.digits.back() = column;
-                          Point(e, at);
-                        });
-      });
-    });
-  }
-
-  // All rows of the tile side by side.
-  void StoreParts() {
-    const Tiles& tiles = space_.tiles;
-    const bool whole = along_.size % space_.lanes == 0 && tiles.tile_along % space_.lanes == 0;
-    frame_.AlongRow(space_.lanes, along_.begin.base, along_.end, whole, tiles.tile_along,
-                    [&](ElementalEmitter& e, const LaneIndex& column) {
-                      ArrayIndex at = at_;
-                      at.digits[tiles.along] = column;
-                      for (int64_t part = 0; part < tiles.tile_across; ++part) {
-                        at.digits[tiles.across] = e.indices().Constant(part);
-                        Point(e, at);
-                      }
-                    });
-  }
-
-  void Point(ElementalEmitter& e, const ArrayIndex& at) {
-    if (status_.ok()) status_ = point_(e, at);
-    Note(e);
-  }
-  void Note(const ElementalEmitter& e) {
-    if (status_.ok()) status_ = e.status();
-  }
-
-  KernelFrame& frame_;
-  const StagedSpace& space_;
-  const KernelFrame::PointFn& point_;
-  const ArrayIndex at_;  // of the tile
-  const std::vector<Stage> stages_;
-  Side across_, along_;
-  Status status_;
-};
-
 }  // namespace
 
-StagedSpace ChooseStagedSpace(const KernelBody& body, int vector_bytes) {
+StagedSpace ChooseStagedSpace(const KernelBody& body, std::span<const int> in_place, const VectorTarget& target) {
   StagedSpace space;
   for (const Instruction* i : body.Computed())
     if (i->op() == Op::Reduce) return space;  // what is computed once a row
@@ -502,7 +229,8 @@ StagedSpace ChooseStagedSpace(const KernelBody& body, int vector_bytes) {
     if (of.behind > 0 && of == order) space.moved.push_back(t);
   }
   if (space.moved.empty()) return space;
-  space.lanes = PreferredLanes(body, vector_bytes);
+  space.lanes = PreferredLanes(body, target.vector_bytes);
+  space.overlaps = std::all_of(in_place.begin(), in_place.end(), [](int k) { return k < 0; });
   if (PermutedTogether(*space.moved[0]) <= kVectorsPicked * space.lanes) return space;
   Tiles& tiles = space.tiles;
   tiles.sizes = DigitsOf(body);
@@ -522,6 +250,8 @@ StagedSpace ChooseStagedSpace(const KernelBody& body, int vector_bytes) {
   space.fetches = cost.bytes >= kFetchedBytes;
   if (kept == 0) {
     if (!SetParts(bytes, space)) SetBlocks(cost, space);
+  } else if (SetTurns(target, space) || SetStreams(body, bytes, space)) {
+    tiles.across_first = true;
   } else if (space.run * bytes < kLine || (space.run * bytes % kLine != 0 && cost.bytes >= kStreamedBytes &&
                                            space.run <= kMostVectorsOfRun * space.lanes)) {
     if (ComputesRuns(body, space)) return space;
@@ -534,18 +264,12 @@ StagedSpace ChooseStagedSpace(const KernelBody& body, int vector_bytes) {
                          ? KernelFrame::PaysToStream(cost, KernelFrame::WritesLargeResult(*body.kernel))
                          : cost.bytes >= kStreamedBytes;
   space.streams = large && (lines || (space.flat && !space.staged.empty()));
-  tiles.across_first = space.fetches;
-  if (!space.staged.empty()) space.scratch_bytes = StagesOf(space).back().end;
+  if (space.way == Way::kTurns)
+    space.streams &= space.block_rows * space.run * bytes == kLine && tiles.sizes[tiles.along] % space.block_rows == 0;
+  if (space.way == Way::kStreams) space.streams = false;  // whose lines are written in parts
+  tiles.across_first |= space.fetches;
+  space.scratch_bytes = StagedBytes(space);
   return space;
-}
-
-Status WalkStaged(KernelFrame& frame, const StagedSpace& space, const KernelCost& cost,
-                  const KernelFrame::PointFn& point, int64_t* num_tasks) {
-  Status status;
-  WalkTiles(frame, space.tiles, cost, num_tasks, [&](const ArrayIndex& tile, const std::function<ArrayIndex()>&) {
-    status = TileWalk(frame, space, point, tile).Run();
-  });
-  return status;
 }
 
 std::string Describe(const StagedSpace& space) {
@@ -554,6 +278,10 @@ std::string Describe(const StagedSpace& space) {
   switch (space.way) {
     case Way::kRuns: StrAppend(out, " runs of ", space.run, ", put together"); break;
     case Way::kRows: StrAppend(out, " rows of ", space.run); break;
+    case Way::kTurns:
+      StrAppend(out, " runs of ", space.run, ", turned in blocks of ", space.block_rows, "x", space.block_rows);
+      break;
+    case Way::kStreams: StrAppend(out, " runs of ", space.run, ", ", space.block_rows, " at a time"); break;
     case Way::kBlocks: StrAppend(out, ", turned in blocks of ", space.block_rows, "x", space.block_lanes); break;
     case Way::kParts: StrAppend(out, ", rows side by side"); break;
     case Way::kNone: break;

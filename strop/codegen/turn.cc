@@ -20,12 +20,13 @@ V Units(VectorBuilder& b, V first, V second, int unit, const F& of) {
   llvm::SmallVector<int, 64> mask;
   for (int k = 0; k < VectorBuilder::Lanes(first) / unit; ++k)
     for (int e = 0; e < unit; ++e) mask.push_back(of(k) * unit + e);
-  return b.ir().CreateShuffleVector(first, second, mask);
+  return b.Choose(first, second, mask);
 }
 
 // Within pieces of 16 bytes first, then the pieces, as processors have instructions for. (Each stage on whole vectors
 // needs as many, but slower ones, with masks that take long to compile.)
 constexpr int kPieceBits = 128;
+constexpr int kWidestUnit = 64;  // bits of a lane
 
 }  // namespace
 
@@ -73,6 +74,42 @@ void Turn(VectorBuilder& b, std::vector<V>& rows) {
   }
   if (bits)
     for (V& v : rows) v = b.ZExtOrTrunc(v, 1);
+}
+
+void TurnRuns(VectorBuilder& b, std::vector<V>& rows, int run) {
+  const int n = static_cast<int>(rows.size()), lanes = VectorBuilder::Lanes(rows[0]);
+  llvm::Type* const type = rows[0]->getType();
+  const int bits = VectorBuilder::ScalarBits(rows[0]);
+  if (bits == 1) {
+    for (V& v : rows) v = b.ZExtOrTrunc(v, 8);
+    TurnRuns(b, rows, run);
+    for (V& v : rows) v = b.ZExtOrTrunc(v, 1);
+    return;
+  }
+  if (run == 1 && n == lanes) return Turn(b, rows);
+  if (run % 2 == 0 && bits < kWidestUnit && lanes % 2 == 0) {  // fewer and longer lanes
+    llvm::Type* wide = VectorBuilder::WithLanes(b.Int(2 * bits), lanes / 2);
+    for (V& v : rows) v = b.ir().CreateBitCast(v, wide);
+    TurnRuns(b, rows, run / 2);
+    for (V& v : rows) v = b.ir().CreateBitCast(v, type);
+    return;
+  }
+  // Runs whose numbers have this bit change places with those of the row whose number differs in it.
+  for (int bit = 1; bit < n; bit *= 2)
+    for (int i = 0; i < n; ++i) {
+      if (i & bit) continue;
+      llvm::SmallVector<int, 64> low, high;
+      for (int l = 0; l < lanes; ++l) {
+        const int r = l / run;
+        const bool there = (r & bit) != 0, filled = r < n;
+        low.push_back(filled && there ? lanes + l - bit * run : l);
+        high.push_back(!filled || there ? lanes + l : l + bit * run);
+      }
+      V &x = rows[static_cast<size_t>(i)], &y = rows[static_cast<size_t>(i + bit)];
+      V first = x;
+      x = b.Choose(first, y, low);
+      y = b.Choose(first, y, high);
+    }
 }
 
 }  // namespace strop

@@ -15,4 +15,8 @@ void Turn(VectorBuilder& b, std::vector<llvm::Value*>& rows);
 // lanes p * piece onwards of rows[c] become column p * piece + c.
 void TurnPieces(VectorBuilder& b, std::vector<llvm::Value*>& rows, int piece);
 
+// rows[i] holds runs of so many lanes, one behind the other, as many as there are rows (a power of two) and perhaps
+// lanes that no run fills. Afterwards rows[c] holds run c of each row, in the order of the rows.
+void TurnRuns(VectorBuilder& b, std::vector<llvm::Value*>& rows, int run);
+
 }  // namespace strop

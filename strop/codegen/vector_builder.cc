@@ -134,6 +134,32 @@ V VectorBuilder::Majority(V a, V b, V c) {
   return Or(And(a, b), And(Or(a, b), c));
 }
 
+// LLVM takes long to find the best instructions for a shuffle; what is to be quick takes that which does any.
+V VectorBuilder::Choose(V first, V second, std::span<const int> numbers) {
+  const int lanes = Lanes(first), bits = ScalarBits(first);
+  const llvm::Intrinsic::ID ids[][3] = {
+      {llvm::Intrinsic::x86_avx512_vpermi2var_qi_128, llvm::Intrinsic::x86_avx512_vpermi2var_qi_256,
+       llvm::Intrinsic::x86_avx512_vpermi2var_qi_512},
+      {llvm::Intrinsic::x86_avx512_vpermi2var_hi_128, llvm::Intrinsic::x86_avx512_vpermi2var_hi_256,
+       llvm::Intrinsic::x86_avx512_vpermi2var_hi_512},
+      {llvm::Intrinsic::x86_avx512_vpermi2var_d_128, llvm::Intrinsic::x86_avx512_vpermi2var_d_256,
+       llvm::Intrinsic::x86_avx512_vpermi2var_d_512},
+      {llvm::Intrinsic::x86_avx512_vpermi2var_q_128, llvm::Intrinsic::x86_avx512_vpermi2var_q_256,
+       llvm::Intrinsic::x86_avx512_vpermi2var_q_512}};
+  const int width = lanes * bits, size = width == 128 ? 0 : width == 256 ? 1 : width == 512 ? 2 : -1;
+  const int element = bits == 8 ? 0 : bits == 16 ? 1 : bits == 32 ? 2 : bits == 64 ? 3 : -1;
+  if (!quick_ || size < 0 || element < 0 || target_.shuffled_bits == 0 || bits < target_.shuffled_bits ||
+      static_cast<int>(numbers.size()) != lanes)
+    return ir_.CreateShuffleVector(first, second, llvm::ArrayRef<int>(numbers.data(), numbers.size()));
+  llvm::Type* const type = WithLanes(Int(bits), lanes);
+  llvm::SmallVector<llvm::Constant*, 64> at;
+  for (int n : numbers) at.push_back(llvm::ConstantInt::get(Int(bits), static_cast<uint64_t>(n)));
+  V chosen = ir_.CreateIntrinsic(
+      ids[element][size], {},
+      {ir_.CreateBitCast(first, type), llvm::ConstantVector::get(at), ir_.CreateBitCast(second, type)});
+  return ir_.CreateBitCast(chosen, first->getType());
+}
+
 V VectorBuilder::Scale(V a, V n) {
   if (target_.scale) return ir_.CreateIntrinsic(llvm::Intrinsic::ldexp, {a->getType(), n->getType()}, {a, n});
   // In two factors that are normal numbers: only the second can round.

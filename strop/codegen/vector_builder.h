@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <span>
 
 #include "strop/codegen/llvm_headers.h"
 
@@ -15,6 +16,7 @@ namespace strop {
 struct VectorTarget {
   int vector_bytes = 16;       // of one register
   bool masked_memory = false;  // masked loads and stores of all element sizes are single instructions
+  int shuffled_bits = 0;       // any choice among elements of so many bits or more of two vectors is; 0: of none
   bool half_convert = false;   // f16 <-> f32 are single instructions
   bool fma = false;
   bool scale = false;          // x 2^n, subnormal and overflowing results too, is as good as one instruction
@@ -76,6 +78,8 @@ class VectorBuilder {
   void Match(V& a, V& b);   // the scalar one of two is spread
   V Lane(V v, int lane);    // scalar of one lane
   V Slice(V v, int first, int count);
+  // Elements of two vectors, one behind the other, by their numbers.
+  V Choose(V first, V second, std::span<const int> numbers);
   V Concat(V low, V high);
   V Reverse(V v);
   V Interleave(V even, V odd);      // 2n lanes

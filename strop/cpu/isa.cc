@@ -24,6 +24,7 @@ Isa Make(std::string cpu, std::vector<std::string> features) {
     return std::binary_search(features.begin(), features.end(), StrCat("+", name));
   };
   isa.avx512 = has("avx512f") && has("avx512bw") && has("avx512vl") && has("avx512dq");
+  isa.vbmi = has("avx512vbmi");
   isa.fma = has("fma");
   isa.f16c = has("f16c");
   isa.vector_bytes = isa.avx512 ? 64 : has("avx") ? 32 : 16;
@@ -81,6 +82,9 @@ Result<Isa> Isa::Of(std::string_view cpu) {
 VectorTarget Isa::vector_target() const {
   return VectorTarget{.vector_bytes = vector_bytes,
                       .masked_memory = avx512,
+                      .shuffled_bits = !avx512 ? 0
+                                       : vbmi  ? 8
+                                               : 16,
                       .half_convert = f16c,
                       .fma = fma,
                       .scale = avx512,

@@ -100,7 +100,7 @@ Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
     return EmitCut(frame, space, *every, point);
   }
   if (!frame.whole()) {
-    const StagedSpace staged = ChooseStagedSpace(body, vector_bytes);
+    const StagedSpace staged = ChooseStagedSpace(body, spec.in_place, frame.b().target());
     if (staged.way != StagedSpace::Way::kNone) {
       if (staged.streams) frame.StreamResults(spec.in_place);
       STROP_TRY(WalkStaged(frame, staged, cost, point, &emitted.num_tasks));
