@@ -10,6 +10,19 @@
 
 namespace strop::cpu {
 
+// `rows` of A by columns of B that are contiguous along k: are they dot products of both as they lie? Up to so many
+// rows however short they are; where the sums at the end are little of the work, up to more of them; and of f32 or f64,
+// which nothing converts, up to kMostDotRows if A leaves room in the second-level cache.
+inline constexpr int64_t kDotRows = 4, kConvertedDotRows = 8, kLongDotRows = 12, kMostDotRows = 32;
+inline constexpr int64_t kLeastDotElements = 256, kMostDotElements = 1 << 15;
+inline bool AreDots(const GemmProblem& p, int64_t rows) {
+  if (rows <= kDotRows) return true;
+  if (!IsFloat(p.a.type) || !IsFloat(p.b.type) || p.k < kLeastDotElements) return false;
+  const bool typed = p.a.type == p.b.type && (p.a.type == ElementType::F32 || p.a.type == ElementType::F64);
+  if (!typed) return rows <= kConvertedDotRows;
+  return rows <= kLongDotRows || (rows <= kMostDotRows && rows * p.k <= kMostDotElements);
+}
+
 // Packing may write a vector beyond the end of a panel.
 inline constexpr int64_t kPanelSlack = 64;
 
@@ -155,5 +168,13 @@ std::shared_ptr<const Gemm> MakePanelGemm(const GemmProblem& problem, const Gemm
 // Columns of A by rows of B, both where they lie (gemm_columns.cc), of f32 or f64; null if that does not suit.
 template <class T>
 std::shared_ptr<const Gemm> MakeColumnsGemm(const GemmProblem& problem, const GemmIsa& isa);
+
+// The product of complex matrices, or of one and a real one (gemm_complex.cc), whose parts are of T.
+template <class T>
+std::shared_ptr<const Gemm> MakeComplexGemm(const GemmProblem& problem, const GemmIsa& isa, GemmSharing sharing);
+
+// Products of bf16 by the processor's own instructions, without shared panels (gemm_half_products.cc); null if it has
+// none, or the types are others. k is not zero.
+std::shared_ptr<const Gemm> MakeHalfGemm(const GemmProblem& problem, const GemmIsa& isa);
 
 }  // namespace strop::cpu

@@ -192,6 +192,26 @@ TEST(Gemm, SkinnyAndSmall) {
         Check({2, m, n, k, a, b, c, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0});
 }
 
+// Each way of multiplying complex matrices: few rows by B as it lies either way, small ones, blocks, panels for all;
+// one operand real; results that lie along columns.
+TEST(Gemm, Complex) {
+  using enum ElementType;
+  for (auto [a, b, c] : std::vector<std::array<ElementType, 3>>{
+           {C64, C64, C64}, {C128, C128, C128}, {F32, C64, C64}, {C64, F32, C64}, {C64, C128, C128}})
+    for (auto [m, n, k] : std::vector<std::array<int64_t, 3>>{{1, 300, 101},
+                                                              {2, 130, 601},
+                                                              {300, 1, 101},
+                                                              {3, 3, 3},
+                                                              {1, 70, 9},
+                                                              {9, 21, 17},
+                                                              {24, 25, 26},
+                                                              {61, 150, 300},
+                                                              {130, 140, 150},
+                                                              {4, 5, 0}})
+      for (int bits = 0; bits < 8; ++bits)
+        Check({2, m, n, k, a, b, c, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0});
+}
+
 // Operands that are fetched ahead of time: strips of B where it lies, C before it is written, what is packed next.
 TEST(Gemm, FetchesAhead) {
   using enum ElementType;
