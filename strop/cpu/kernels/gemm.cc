@@ -414,7 +414,9 @@ class RealGemm final : public Gemm {
     T* a_panels = carver.Take<T>(rows * block_.kb);
     T* strip = carver.Take<T>(block_.pack_rows * nr);
     T* sums = carver.Take<T>(rows * RoundUp(cols, nr));
-    const int64_t direct = cols % (nr / 2) == 0 ? DirectStride<T>(c, m0, rows) : -1;
+    const int64_t last = cols % nr == 0 ? nr : cols % nr;
+    const bool whole = last == TileKernelsOf<T>(micro_, 1, last).width;
+    const int64_t direct = whole ? DirectStride<T>(c, m0, rows) : -1;
     T* to = direct >= 0 ? AddressIn<T>(c, m0, n0) : sums;
     const int64_t stride = direct >= 0 ? direct : RoundUp(cols, nr);
     for (int64_t k0 = 0; k0 < p_.k; k0 += block_.kb) {
@@ -426,8 +428,7 @@ class RealGemm final : public Gemm {
       for (int64_t p = 0; p < kc; p += block_.pack_rows) {
         const int64_t piece = std::min(block_.pack_rows, kc - p), units = CeilDiv(piece, group);
         for (int64_t j = 0; j < cols; j += nr) {
-          const bool narrow = cols - j <= nr / 2;
-          const int64_t width = narrow ? nr / 2 : nr;
+          const int64_t width = TileKernelsOf<T>(micro_, 1, std::min(nr, cols - j)).width;
           const T* panel = strip;
           int64_t panel_stride = width;
           if (typed_ && cols - j >= width) {
@@ -441,20 +442,19 @@ class RealGemm final : public Gemm {
           } else {
             PackB(b, n0 + j, std::min(width, cols - j), k0 + p, piece, width, strip);
           }
-          const auto& kernels = narrow ? micro_.narrow : micro_.kernel;
-          const auto& indirect = narrow ? micro_.narrow_indirect : micro_.indirect;
           for (int64_t i = 0; i < rows; i += mr) {
             const int64_t height = std::min(mr, rows - i);
+            const TileKernels<T> kernels = TileKernelsOf<T>(micro_, height, width);
             if (a_in_place_) {
               const T* lines[kMostRows];
               for (int64_t r = 0; r < height; ++r)
                 lines[r] = reinterpret_cast<const T*>(a) + (m0 + i + r) * p_.a.row_stride + k0 + p;
-              indirect[height - 1](1, piece, lines, panel, panel_stride, to + i * stride + j, stride, k0 + p > 0);
+              kernels.indirect(1, piece, lines, panel, panel_stride, to + i * stride + j, stride, k0 + p > 0);
               continue;
             }
             if (fetches_c_ && direct >= 0 && k0 + p == 0) FetchRows<true>(to + i * stride + j, stride, height, width);
-            kernels[height - 1](units, a_panels + i * a_units + p / group * height, panel, panel_stride,
-                                to + i * stride + j, stride, k0 + p > 0);
+            kernels.kernel(units, a_panels + i * a_units + p / group * height, panel, panel_stride, to + i * stride + j,
+                           stride, k0 + p > 0);
           }
         }
       }

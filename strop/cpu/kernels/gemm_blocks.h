@@ -43,6 +43,23 @@ class Carver {
 };
 inline constexpr int64_t kCarverSlack = 64 + kPanelSlack;  // a piece, at most
 
+// The inner kernels for as many rows, and the fewest columns that hold so many.
+template <class T>
+struct TileKernels {
+  MicroKernel<T> kernel;
+  IndirectKernel<T> indirect;
+  int64_t width;
+};
+template <class T>
+TileKernels<T> TileKernelsOf(const MicroTable<T>& micro, int64_t height, int64_t columns) {
+  const int64_t i = height - 1, half = micro.nr / 4;
+  const bool halves = micro.halves[i][0] != nullptr;
+  if (halves && columns <= half) return {micro.halves[i][0], micro.halves_indirect[i][0], half};
+  if (columns <= micro.nr / 2) return {micro.narrow[i], micro.narrow_indirect[i], micro.nr / 2};
+  if (halves && columns <= 3 * half) return {micro.halves[i][1], micro.halves_indirect[i][1], 3 * half};
+  return {micro.kernel[i], micro.indirect[i], micro.nr};
+}
+
 // Can C keep partial sums?
 template <class T>
 bool HoldsSums(ElementType c) {

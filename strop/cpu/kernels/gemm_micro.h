@@ -116,6 +116,10 @@ struct MicroTable {
   // kernel[i] computes i + 1 rows (a is packed with that many); kernel[mr - 1] is the full one. narrow: nr / 2 columns.
   MicroKernel<T> kernel[16] = {};
   MicroKernel<T> narrow[16] = {};
+  // One half of a vector, and one and a half: what a few columns more than a whole number of vectors fill. Null: there
+  // are none.
+  MicroKernel<T> halves[16][2] = {};
+  IndirectKernel<T> halves_indirect[16][2] = {};
   SeededKernel<T> seeded[16] = {};      // as kernel; null: there is no bias
   IndirectKernel<T> indirect[16] = {};  // null: not of this type, as the next
   IndirectKernel<T> narrow_indirect[16] = {};

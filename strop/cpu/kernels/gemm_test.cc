@@ -192,6 +192,21 @@ TEST(Gemm, SkinnyAndSmall) {
         Check({2, m, n, k, a, b, c, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0});
 }
 
+// Columns that end in half of a vector: in panels for all, and where B lies.
+TEST(Gemm, HalvesOfVectors) {
+  for (ElementType type : {ElementType::F32, ElementType::F64})
+    for (auto [m, n, k] : std::vector<std::array<int64_t, 3>>{{601, 56, 140},
+                                                              {590, 40, 190},
+                                                              {230, 24, 130},
+                                                              {70, 8, 40},
+                                                              {301, 20, 61},
+                                                              {200, 37, 31},
+                                                              {11, 88, 90},
+                                                              {605, 52, 151}})
+      for (int bits = 0; bits < 8; ++bits)
+        Check({1, m, n, k, type, type, type, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0});
+}
+
 // Each way of multiplying complex matrices: few rows by B as it lies either way, small ones, blocks, panels for all;
 // one operand real; results that lie along columns.
 TEST(Gemm, Complex) {
