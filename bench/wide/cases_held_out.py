@@ -7,4 +7,5 @@ import loop_cases  # noqa: F401
 import model_cases  # noqa: F401
 import movement_cases  # noqa: F401
 import op_cases  # noqa: F401
+import product_cases  # noqa: F401
 import simulation_cases  # noqa: F401

@@ -4,8 +4,9 @@
 //   f32[64,6,6]{1,2,0} custom-call(a), target lapack_sgetrf_ffi, operand_layout_constraints={f32[64,6,6]{1,2,0}}
 //     -> f32[64,6,6] custom-call(a), target lapack_sgetrf_rows_ffi
 //
-// getrf, potrf, geqrf and orgqr. LAPACK's layout is by columns, for which every matrix would be transposed before and
-// after. Whether LU's info is negative, which tells of arguments that a bound call does not have, is known.
+// getrf, potrf, geqrf, orgqr, syevd and gesdd. LAPACK's layout is by columns, for which every matrix would be
+// transposed before and after. Whether LU's info is negative, which tells of arguments that a bound call does not have,
+// is known.
 #include <algorithm>
 
 #include "strop/ir/builder.h"
@@ -19,12 +20,19 @@ constexpr int64_t kMostOrder = 32;          // SideBySide::kMaxOrder
 constexpr int64_t kMostElements = 32 * 32;  // SideBySide::kMaxElements
 constexpr int64_t kMostElementsOfOne = 16 * 16;
 
+// Rotations side by side do more than LAPACK does for one matrix: they need most of the lanes, or an order so small
+// that the call costs more.
+constexpr int64_t kLeastRotatedBatch = 6, kMostOrderOfFewRotated = 3;
+
 struct Routine {
   std::string_view name;
-  int64_t results;  // 1: no tuple
-  bool square;      // bounded by its order
+  int64_t results;        // 1: no tuple
+  bool square;            // bounded by its order
+  int64_t rotated = 0;    // by rotations, up to this order
+  unsigned matrices = 1;  // results that are matrices, a bit each
 };
-constexpr Routine kRoutines[] = {{"getrf", 3, true}, {"potrf", 2, true}, {"geqrf", 2, false}, {"orgqr", 1, false}};
+constexpr Routine kRoutines[] = {{"getrf", 3, true},  {"potrf", 2, true},     {"geqrf", 2, false},
+                                 {"orgqr", 1, false}, {"syevd", 3, true, 24}, {"gesdd", 5, true, 16, 0b1101}};
 
 const Routine* RoutineOf(std::string_view target, ElementType type) {
   const std::string_view prefix = type == ElementType::F32 ? "lapack_s" : type == ElementType::F64 ? "lapack_d" : "";
@@ -50,6 +58,9 @@ bool IsByColumns(const Shape& shape) {
 bool IsSmall(const Shape& a, const Routine& routine) {
   if (!a.IsStatic() || a.rank() < 2 || a.num_elements() == 0) return false;
   const int64_t m = a.dim(a.rank() - 2), n = a.dim(a.rank() - 1);
+  if (routine.rotated > 0)
+    return m == n && n <= routine.rotated &&
+           (n <= kMostOrderOfFewRotated || a.num_elements() >= kLeastRotatedBatch * m * n);
   if (a.num_elements() < 2 * m * n && m * n > kMostElementsOfOne) return false;
   return routine.square ? std::max(m, n) <= kMostOrder : m * n <= kMostElements;
 }
@@ -69,7 +80,8 @@ const Routine* Read(const Instruction& i) {
   }
   if (!tuple) return IsByColumns(i.shape()) ? routine : nullptr;
   for (int64_t k = 0; k < routine->results; ++k)
-    if (k == 0 ? !IsByColumns(i.shape().element(k)) : !IsRowMajor(i.shape().element(k))) return nullptr;
+    if ((routine->matrices >> k) % 2 ? !IsByColumns(i.shape().element(k)) : !IsRowMajor(i.shape().element(k)))
+      return nullptr;
   return i.IsRoot() || i.use_count() > 0 ? routine : nullptr;
 }
 

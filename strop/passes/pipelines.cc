@@ -22,6 +22,7 @@ constexpr PassId kSettle[] = {
     PassId::LayoutPropagation,
     PassId::DotCanonicalizer,
     PassId::ConvolutionCanonicalizer,
+    PassId::PatchConvolutions,
     PassId::TupleSimplifier,
     PassId::Simplify,
     PassId::ConstantFolding,

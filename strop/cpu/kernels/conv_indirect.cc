@@ -123,12 +123,11 @@ class IndirectConv final : public PanelConv<T> {
     const bool skips = std::all_of(flags, flags + this->prepare_tasks_, [](uint8_t finite) { return finite != 0; });
     const auto block = [&](const PositionTile& tile, const T* const* patches, int64_t j) {
       const int64_t width = std::min(nr, cols - j);
-      const bool narrow = width <= nr / 2;
-      const IndirectKernel<T> kernel = (narrow ? micro_.narrow_indirect : micro_.indirect)[tile.count - 1];
+      const TileKernels<T> kernels = TileKernelsOf<T>(micro_, tile.count, width);
+      const IndirectKernel<T> kernel = kernels.indirect;
       int64_t offsets[kMostRows];
       const StoreTarget target = TargetOfTile(c, m0, tile, offsets);
-      const bool whole = width == (narrow ? nr / 2 : nr);
-      const int64_t direct = whole ? DirectStride<T>(target, 0, tile.count) : -1;
+      const int64_t direct = width == kernels.width ? DirectStride<T>(target, 0, tile.count) : -1;
       T* to = direct >= 0 ? AddressIn<T>(target, 0, n0 + j) : sums;
       if (direct >= 0 && fetches_c_) FetchRows<true>(to, direct, tile.count, width);
       if (direct < 0 && p_.output_feature_stride > 1 && HoldsSums<T>(c.type))

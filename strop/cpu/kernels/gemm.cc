@@ -171,6 +171,23 @@ PackSource PackSourceOf(ElementType type) {
 
 namespace {
 
+// Few columns by short sums: rows of the result, a few of them at a time, are done sooner than dot products.
+constexpr int64_t kShortSums = 32;
+bool FewShortColumns(const GemmProblem& p) {
+  const bool same = p.a.type == p.b.type && p.a.type == p.c.type;
+  return p.n > 1 && p.n <= kDotRows && p.m > p.n && p.k < kShortSums && p.c.col_stride == 1 && same &&
+         (p.a.type == ElementType::F32 || p.a.type == ElementType::F64);
+}
+
+// Is it better to compute the transpose, which has few rows? Complex results that lie along columns are so written
+// along memory.
+bool SuitsSwapped(const GemmProblem& p, ElementType accumulator) {
+  if (IsComplex(accumulator)) return (p.n == 1 && p.m > 1) || (p.c.col_stride != 1 && p.c.row_stride == 1);
+  if (p.m > p.n && p.n <= kDotRows) return !FewShortColumns(p);
+  const bool dots_already = p.b.row_stride == 1 && AreDots(p, p.m);
+  return p.m >= p.n && p.k >= kLeastDotElements && p.a.col_stride == 1 && !dots_already && AreDots(p, p.n);
+}
+
 // How B is read, and with it the rest.
 //   Blocked: A and B are packed in blocks.
 //   Direct: B is read where it lies, a few rows at a time: there are few rows of A, so that packing it would be most of
@@ -189,9 +206,9 @@ class RealGemm final : public Gemm {
     const bool has_rows = p.b.col_stride == 1 && p.k > 0;
     typed_ = p.b.type == ElementTypeOf<T>() && micro_.group == 1;
     const bool same = p.a.type == ElementTypeOf<T>() && p.b.type == ElementTypeOf<T>() && HoldsSums<T>(p.c.type);
-    const bool dots = p.m <= 4 && p.b.row_stride == 1 && p.k > 0 && (p.b.col_stride != 1 || p.n == 1) && DotOf();
-    const bool small =
-        same && micro_.group == 1 && p.c.col_stride == 1 && p.m * p.n * p.k <= kSmallProducts && p.n >= 4 && p.k > 0;
+    const bool dots = AreDots(p, p.m) && p.b.row_stride == 1 && p.k > 0 && (p.b.col_stride != 1 || p.n == 1) && DotOf();
+    const bool small = same && micro_.group == 1 && p.c.col_stride == 1 && p.k > 0 &&
+                       ((p.m * p.n * p.k <= kSmallProducts && p.n >= 4) || IsFlat(p) || FewShortColumns(p));
     if (small && !(dots && p.k >= kLongDots * micro_.lanes))
       strategy_ = Strategy::Small;
     else if (dots)
@@ -254,7 +271,8 @@ class RealGemm final : public Gemm {
       case Strategy::Dots:
         block_.mb = p.m;
         block_.nb = std::min(RoundUp(std::max<int64_t>(1, (int64_t{1} << 19) / column_bytes), 4), p.n);
-        scratch_bytes_ = p.m * (p.k * static_cast<int64_t>(sizeof(T)) + kCarverSlack);
+        scratch_bytes_ =
+            p.m * ((p.k + kDotColumns) * static_cast<int64_t>(sizeof(T)) + kCarverSlack) + 2 * kCarverSlack;
         break;
       case Strategy::Small:
         if (p.b.col_stride != 1)
@@ -263,8 +281,14 @@ class RealGemm final : public Gemm {
     }
     if (strategy_ == Strategy::Small) {
       products_a_task_ = std::max<int64_t>(kTaskProducts / (p.m * p.n * p.k), 1);
-      num_tasks_ = CeilDiv(p.batch, products_a_task_);
-      tiles_ = StrCat("small, ", products_a_task_, " a task");
+      // Tasks of rows of a large one.
+      block_.mb = p.m;
+      if (p.m * p.n * p.k > 2 * kTaskProducts)
+        block_.mb = std::min(p.m, RoundUp(std::max(CeilDiv(p.m, 16), kTaskProducts / (p.n * p.k)), kSmallRows));
+      down_ = CeilDiv(p.m, block_.mb);
+      num_tasks_ = CeilDiv(p.batch, products_a_task_) * down_;
+      tiles_ = down_ > 1 ? StrCat("nothing packed, ", block_.mb, " rows a task")
+                         : StrCat("small, ", products_a_task_, " a task");
       return;
     }
     down_ = CeilDiv(p.m, block_.mb);
@@ -279,9 +303,14 @@ class RealGemm final : public Gemm {
 
   void Run(const GemmCall& call, int64_t begin, int64_t end, void* scratch) const override {
     if (strategy_ == Strategy::Small) {
-      for (int64_t i = begin * products_a_task_; i < std::min(end * products_a_task_, p_.batch); ++i)
-        Small(static_cast<const T*>(call.a) + p_.Offset(p_.a, i), static_cast<const T*>(call.b) + p_.Offset(p_.b, i),
-              static_cast<T*>(call.c) + p_.Offset(p_.c, i), scratch);
+      for (int64_t task = begin; task < end; ++task) {
+        const int64_t first = task / down_ * products_a_task_, m0 = task % down_ * block_.mb;
+        for (int64_t i = first; i < std::min(first + products_a_task_, p_.batch); ++i)
+          Small(static_cast<const T*>(call.a) + p_.Offset(p_.a, i) + m0 * p_.a.row_stride,
+                static_cast<const T*>(call.b) + p_.Offset(p_.b, i),
+                static_cast<T*>(call.c) + p_.Offset(p_.c, i) + m0 * p_.c.row_stride, std::min(block_.mb, p_.m - m0),
+                scratch);
+      }
       return;
     }
     for (int64_t task = begin; task < end; ++task) {
@@ -325,29 +354,35 @@ class RealGemm final : public Gemm {
 
   static constexpr int64_t kCachedBytes = 1 << 21;  // of C, that may still lie in the second-level cache
 
+  // The sums of so few products are done before packing pays.
+  static constexpr int64_t kFlatElements = 16, kFlatRows = 8;  // along k; of A, at least
+  bool IsFlat(const GemmProblem& p) const { return p.k <= kFlatElements && p.m >= kFlatRows && p.n >= micro_.lanes; }
+
+  static constexpr int64_t kDotColumns = 64;  // whose sums are stored at a time
+
   static constexpr int64_t kSmallProducts = 1 << 15;
   static constexpr int64_t kTaskProducts = 1 << 18;  // of a task of small ones
 
-  void Small(const T* a, const T* b, T* c, void* scratch) const {
-    int64_t b_stride = p_.b.row_stride;
+  void Small(const T* a, const T* b, T* c, int64_t rows, void* scratch) const {
+    int64_t b_stride = p_.b.row_stride, j = 0;
     if (p_.b.col_stride != 1 && p_.n > 1) {
       b_stride = RoundUp(p_.n, micro_.lanes);
       T* packed = Carver(scratch).Take<T>(p_.k * b_stride);
       PackB(reinterpret_cast<const uint8_t*>(b), 0, p_.n, 0, p_.k, b_stride, packed);
       b = packed;
     }
-    int64_t j = 0;
-    for (int w = 0; w < 2 && p_.m <= kWideRows; ++w)
+    for (int w = 0; w < 2 && rows <= kWideRows; ++w)
       for (const int64_t cols = kWideVectors[w] * micro_.lanes; j + cols <= p_.n; j += cols)
-        micro_.wide[p_.m - 1][w](p_.k, a, p_.a.row_stride, p_.a.col_stride, b + j, b_stride, cols, c + j,
+        micro_.wide[rows - 1][w](p_.k, a, p_.a.row_stride, p_.a.col_stride, b + j, b_stride, cols, c + j,
                                  p_.c.row_stride);
-    for (; j < p_.n; j += 2 * micro_.lanes) {
-      const int64_t cols = std::min<int64_t>(p_.n - j, 2 * micro_.lanes);
-      for (int64_t i = 0; i < p_.m; i += kSmallRows) {
-        const int64_t rows = std::min<int64_t>(p_.m - i, kSmallRows);
-        micro_.small[rows - 1][cols > micro_.lanes](p_.k, a + i * p_.a.row_stride, p_.a.row_stride, p_.a.col_stride,
-                                                    b + j, b_stride, cols, c + i * p_.c.row_stride + j,
-                                                    p_.c.row_stride);
+    const int64_t done = j;
+    for (int64_t i = 0; i < rows; i += kSmallRows) {
+      const int64_t height = std::min<int64_t>(rows - i, kSmallRows);
+      for (j = done; j < p_.n; j += 2 * micro_.lanes) {
+        const int64_t cols = std::min<int64_t>(p_.n - j, 2 * micro_.lanes);
+        micro_.small[height - 1][cols > micro_.lanes](p_.k, a + i * p_.a.row_stride, p_.a.row_stride, p_.a.col_stride,
+                                                      b + j, b_stride, cols, c + i * p_.c.row_stride + j,
+                                                      p_.c.row_stride);
       }
     }
   }
@@ -384,7 +419,9 @@ class RealGemm final : public Gemm {
     T* a_panels = carver.Take<T>(rows * block_.kb);
     T* strip = carver.Take<T>(block_.pack_rows * nr);
     T* sums = carver.Take<T>(rows * RoundUp(cols, nr));
-    const int64_t direct = cols % (nr / 2) == 0 ? DirectStride<T>(c, m0, rows) : -1;
+    const int64_t last = cols % nr == 0 ? nr : cols % nr;
+    const bool whole = last == TileKernelsOf<T>(micro_, 1, last).width;
+    const int64_t direct = whole ? DirectStride<T>(c, m0, rows) : -1;
     T* to = direct >= 0 ? AddressIn<T>(c, m0, n0) : sums;
     const int64_t stride = direct >= 0 ? direct : RoundUp(cols, nr);
     for (int64_t k0 = 0; k0 < p_.k; k0 += block_.kb) {
@@ -396,8 +433,7 @@ class RealGemm final : public Gemm {
       for (int64_t p = 0; p < kc; p += block_.pack_rows) {
         const int64_t piece = std::min(block_.pack_rows, kc - p), units = CeilDiv(piece, group);
         for (int64_t j = 0; j < cols; j += nr) {
-          const bool narrow = cols - j <= nr / 2;
-          const int64_t width = narrow ? nr / 2 : nr;
+          const int64_t width = TileKernelsOf<T>(micro_, 1, std::min(nr, cols - j)).width;
           const T* panel = strip;
           int64_t panel_stride = width;
           if (typed_ && cols - j >= width) {
@@ -411,20 +447,19 @@ class RealGemm final : public Gemm {
           } else {
             PackB(b, n0 + j, std::min(width, cols - j), k0 + p, piece, width, strip);
           }
-          const auto& kernels = narrow ? micro_.narrow : micro_.kernel;
-          const auto& indirect = narrow ? micro_.narrow_indirect : micro_.indirect;
           for (int64_t i = 0; i < rows; i += mr) {
             const int64_t height = std::min(mr, rows - i);
+            const TileKernels<T> kernels = TileKernelsOf<T>(micro_, height, width);
             if (a_in_place_) {
               const T* lines[kMostRows];
               for (int64_t r = 0; r < height; ++r)
                 lines[r] = reinterpret_cast<const T*>(a) + (m0 + i + r) * p_.a.row_stride + k0 + p;
-              indirect[height - 1](1, piece, lines, panel, panel_stride, to + i * stride + j, stride, k0 + p > 0);
+              kernels.indirect(1, piece, lines, panel, panel_stride, to + i * stride + j, stride, k0 + p > 0);
               continue;
             }
             if (fetches_c_ && direct >= 0 && k0 + p == 0) FetchRows<true>(to + i * stride + j, stride, height, width);
-            kernels[height - 1](units, a_panels + i * a_units + p / group * height, panel, panel_stride,
-                                to + i * stride + j, stride, k0 + p > 0);
+            kernels.kernel(units, a_panels + i * a_units + p / group * height, panel, panel_stride, to + i * stride + j,
+                           stride, k0 + p > 0);
           }
         }
       }
@@ -454,26 +489,40 @@ class RealGemm final : public Gemm {
     if (direct < 0) StoreTile<T>(c, 0, n0, p_.m, cols, sums, stride, false);
   }
 
+  // Rows of A, contiguous along k: where they lie, or packed.
+  void RowsForDots(const uint8_t* a, Carver& carver, const T** x) const {
+    const bool typed = p_.a.type == ElementTypeOf<T>() && micro_.group == 1;
+    if (typed && p_.a.col_stride == 1) {
+      for (int64_t i = 0; i < p_.m; ++i) x[i] = reinterpret_cast<const T*>(a) + i * p_.a.row_stride;
+      return;
+    }
+    // Where they lie across, the packer is told the other way round: it turns squares of elements at a time.
+    T* const packed = carver.Take<T>(p_.m * p_.k);
+    if (typed && p_.a.row_stride == 1)
+      PackStrided<T>(micro_, p_.a.type, a, 0, p_.a.col_stride, 1, p_.k, p_.m, p_.k, packed);
+    const int64_t units = CeilDiv(p_.k, micro_.group);
+    for (int64_t i = 0; i < p_.m; ++i) {
+      x[i] = packed + i * units;
+      if (!(typed && p_.a.row_stride == 1)) PackA(a, i, 1, 0, p_.k, 1, packed + i * units);
+    }
+  }
+
   void Dots(const uint8_t* a, const uint8_t* b, const StoreTarget& c, int64_t n0, int64_t cols, void* scratch) const {
     const DotKernel<T> dot = DotOf();
-    const T* x[4];
+    const int panels = static_cast<int>(p_.m);
+    const T* x[kMostDotRows];
     Carver carver(scratch);
-    for (int64_t i = 0; i < p_.m; ++i) {
-      if (p_.a.type == ElementTypeOf<T>() && micro_.group == 1 && p_.a.col_stride == 1) {
-        x[i] = reinterpret_cast<const T*>(a) + i * p_.a.row_stride;
-        continue;
-      }
-      T* packed = carver.Take<T>(p_.k);
-      PackA(a, i, 1, 0, p_.k, 1, packed);
-      x[i] = packed;
-    }
-    T out[4];
-    for (int64_t j = 0; j < cols; j += 4) {
-      const int count = static_cast<int>(std::min<int64_t>(4, cols - j));
-      for (int64_t i = 0; i < p_.m; ++i) {
-        dot(p_.k, x[i], b + (n0 + j) * p_.b.col_stride * Bytes(p_.b.type), p_.b.col_stride, count, out);
-        StoreTile<T>(c, i, n0 + j, 1, count, out, 4, false);
-      }
+    RowsForDots(a, carver, x);
+    const int64_t direct = DirectStride<T>(c, 0, p_.m);
+    T* const sums = direct >= 0 ? nullptr : carver.Take<T>(p_.m * kDotColumns);
+    for (int64_t j0 = 0; j0 < cols; j0 += kDotColumns) {
+      const int64_t some = std::min(kDotColumns, cols - j0);
+      T* const to = direct >= 0 ? AddressIn<T>(c, 0, n0 + j0) : sums;
+      const int64_t stride = direct >= 0 ? direct : kDotColumns;
+      for (int64_t j = 0; j < some; j += 4)
+        dot(p_.k, x, panels, b + (n0 + j0 + j) * p_.b.col_stride * Bytes(p_.b.type), p_.b.col_stride,
+            static_cast<int>(std::min<int64_t>(4, some - j)), to + j, stride);
+      if (direct < 0) StoreTile<T>(c, 0, n0 + j0, p_.m, some, sums, kDotColumns, false);
     }
   }
 
@@ -487,90 +536,6 @@ class RealGemm final : public Gemm {
   BlockShape block_;
   int64_t down_ = 1, across_ = 1;
   int64_t products_a_task_ = 1;  // of Small
-};
-
-// Complex products as four real ones on the parts: (ar + i ai)(br + i bi).
-template <class T>
-class ComplexGemm final : public Gemm {
- public:
-  ComplexGemm(const GemmProblem& p, const GemmIsa& isa) : p_(p), micro_(MicroOf<T>(isa)) {
-    block_ = ChooseBlocks(p.m, p.n, p.k, micro_.mr, micro_.nr, sizeof(T), p.batch);
-    block_.kb = std::max<int64_t>(p.k, 1);
-    block_.mb = micro_.mr;
-    block_.nb = std::min<int64_t>(block_.nb, 4 * micro_.nr);
-    down_ = CeilDiv(p.m, block_.mb * 4);
-    across_ = CeilDiv(p.n, block_.nb);
-    num_tasks_ = p.batch * down_ * across_;
-    scratch_bytes_ =
-        (2 * block_.mb * block_.kb + 2 * RoundUp(block_.nb, micro_.nr) * block_.kb + 4 * micro_.mr * micro_.nr) *
-            static_cast<int64_t>(sizeof(T)) +
-        6 * kCarverSlack;
-    tiles_ = StrCat("complex, blocks of ", block_.mb, "x", block_.nb);
-  }
-
-  void Run(const GemmCall& call, int64_t begin, int64_t end, void* scratch) const override {
-    for (int64_t task = begin; task < end; ++task) {
-      const int64_t batch = task / (down_ * across_);
-      const int64_t m0 = task / across_ % down_ * block_.mb * 4, n0 = task % across_ * block_.nb;
-      Block(static_cast<const uint8_t*>(call.a) + p_.Offset(p_.a, batch) * Bytes(p_.a.type),
-            static_cast<const uint8_t*>(call.b) + p_.Offset(p_.b, batch) * Bytes(p_.b.type),
-            static_cast<T*>(call.c) + 2 * p_.Offset(p_.c, batch), m0, n0, scratch);
-    }
-  }
-
- private:
-  // One part of a complex (or real) matrix, packed.
-  void Pack(const StridedMatrix& m, const uint8_t* data, bool rows, bool imag, int64_t first, int64_t count,
-            int64_t width, T* dst) const {
-    const int64_t vs = rows ? m.row_stride : m.col_stride, ks = rows ? m.col_stride : m.row_stride;
-    if (!IsComplex(m.type)) {
-      if (imag)
-        std::memset(dst, 0, p_.k * width * sizeof(T));
-      else
-        PackStrided<T>(micro_, m.type, data, first * vs, vs, ks, count, p_.k, width, dst);
-      return;
-    }
-    PackStrided<T>(micro_, ComplexPart(m.type), data, 2 * first * vs + imag, 2 * vs, 2 * ks, count, p_.k, width, dst);
-  }
-
-  void Block(const uint8_t* a, const uint8_t* b, T* c, int64_t m0, int64_t n0, void* scratch) const {
-    const int64_t mr = micro_.mr, nr = micro_.nr, k = p_.k;
-    const int64_t cols = std::min(block_.nb, p_.n - n0), rows = std::min(block_.mb * 4, p_.m - m0);
-    Carver carver(scratch);
-    T* ar = carver.Take<T>(mr * k);
-    T* ai = carver.Take<T>(mr * k);
-    T* br = carver.Take<T>(RoundUp(cols, nr) * k);
-    T* bi = carver.Take<T>(RoundUp(cols, nr) * k);
-    T* tile = carver.Take<T>(4 * mr * nr);
-    for (int64_t j = 0; j < cols; j += nr) {
-      Pack(p_.b, b, false, false, n0 + j, std::min(nr, cols - j), nr, br + j * k);
-      Pack(p_.b, b, false, true, n0 + j, std::min(nr, cols - j), nr, bi + j * k);
-    }
-    for (int64_t i = 0; i < rows; i += mr) {
-      const int64_t height = std::min(mr, rows - i);
-      Pack(p_.a, a, true, false, m0 + i, height, height, ar);
-      Pack(p_.a, a, true, true, m0 + i, height, height, ai);
-      for (int64_t j = 0; j < cols; j += nr) {
-        T *rr = tile, *ii = tile + mr * nr, *ri = ii + mr * nr, *ir = ri + mr * nr;
-        auto kernel = micro_.kernel[height - 1];
-        kernel(k, ar, br + j * k, nr, rr, nr, false);
-        kernel(k, ai, bi + j * k, nr, ii, nr, false);
-        kernel(k, ar, bi + j * k, nr, ri, nr, false);
-        kernel(k, ai, br + j * k, nr, ir, nr, false);
-        for (int64_t r = 0; r < height; ++r)
-          for (int64_t v = 0; v < std::min(nr, cols - j); ++v) {
-            T* at = c + 2 * ((m0 + i + r) * p_.c.row_stride + (n0 + j + v) * p_.c.col_stride);
-            at[0] = rr[r * nr + v] - ii[r * nr + v];
-            at[1] = ri[r * nr + v] + ir[r * nr + v];
-          }
-      }
-    }
-  }
-
-  GemmProblem p_;
-  const MicroTable<T>& micro_;
-  BlockShape block_;
-  int64_t down_ = 1, across_ = 1;
 };
 
 // C^T = B^T A^T: the operands come the other way round.
@@ -612,9 +577,12 @@ std::shared_ptr<const Gemm> MakeReal(const GemmProblem& p, const GemmIsa& isa, G
     if (std::shared_ptr<const Gemm> columns = MakeColumnsGemm<T>(p, isa)) return columns;
   }
   auto alone = std::make_shared<RealGemm<T>>(p, isa);
-  if (sharing == GemmSharing::None || !alone->blocked() || p.k == 0) return alone;
-  std::shared_ptr<const Gemm> shared = MakePanelGemm<T>(p, isa);
-  return shared ? shared : alone;
+  if (!alone->blocked() || p.k == 0) return alone;
+  std::shared_ptr<const Gemm> half;
+  if constexpr (std::is_same_v<T, float>) half = MakeHalfGemm(p, isa);
+  if (sharing == GemmSharing::None) return half ? half : alone;
+  if (std::shared_ptr<const Gemm> shared = MakePanelGemm<T>(p, isa)) return shared;
+  return half ? half : alone;
 }
 
 }  // namespace
@@ -628,14 +596,14 @@ void Gemm::RunAll(const void* a, const void* b, void* c, void* shared, void* scr
 
 Result<std::shared_ptr<const Gemm>> Gemm::Create(const GemmProblem& problem, const GemmIsa& isa, GemmSharing sharing) {
   GemmProblem p = problem;
-  const bool swap = p.m > p.n && p.n <= 4;
-  if (swap) {  // few columns: compute the transpose, which has few rows
+  const ElementType accumulator = GemmAccumulator(p.a.type, p.b.type, p.c.type);
+  const bool swap = SuitsSwapped(p, accumulator);
+  if (swap) {
     std::swap(p.m, p.n);
     std::swap(p.a, p.b);
     for (StridedMatrix* m : {&p.a, &p.b, &p.c}) std::swap(m->row_stride, m->col_stride);
   }
   std::shared_ptr<const Gemm> gemm;
-  const ElementType accumulator = GemmAccumulator(p.a.type, p.b.type, p.c.type);
   if (accumulator != ElementType::Invalid && (p.batch == 0 || p.m == 0 || p.n == 0))
     return std::shared_ptr<const Gemm>(std::make_shared<EmptyGemm>());
   switch (accumulator) {
@@ -643,8 +611,8 @@ Result<std::shared_ptr<const Gemm>> Gemm::Create(const GemmProblem& problem, con
     case ElementType::F64: gemm = MakeReal<double>(p, isa, sharing); break;
     case ElementType::S32: gemm = MakeReal<int32_t>(p, isa, sharing); break;
     case ElementType::S64: gemm = MakeReal<int64_t>(p, isa, sharing); break;
-    case ElementType::C64: gemm = std::make_shared<ComplexGemm<float>>(p, isa); break;
-    case ElementType::C128: gemm = std::make_shared<ComplexGemm<double>>(p, isa); break;
+    case ElementType::C64: gemm = MakeComplexGemm<float>(p, isa, sharing); break;
+    case ElementType::C128: gemm = MakeComplexGemm<double>(p, isa, sharing); break;
     default: return Unimplemented("dot of ", Name(p.a.type), " and ", Name(p.b.type), " to ", Name(p.c.type));
   }
   if (swap) gemm = std::make_shared<SwappedGemm>(std::move(gemm));

@@ -10,6 +10,19 @@
 
 namespace strop::cpu {
 
+// `rows` of A by columns of B that are contiguous along k: are they dot products of both as they lie? Up to so many
+// rows however short they are; where the sums at the end are little of the work, up to more of them; and of f32 or f64,
+// which nothing converts, up to kMostDotRows if A leaves room in the second-level cache.
+inline constexpr int64_t kDotRows = 4, kConvertedDotRows = 8, kLongDotRows = 12, kMostDotRows = 32;
+inline constexpr int64_t kLeastDotElements = 256, kMostDotElements = 1 << 15;
+inline bool AreDots(const GemmProblem& p, int64_t rows) {
+  if (rows <= kDotRows) return true;
+  if (!IsFloat(p.a.type) || !IsFloat(p.b.type) || p.k < kLeastDotElements) return false;
+  const bool typed = p.a.type == p.b.type && (p.a.type == ElementType::F32 || p.a.type == ElementType::F64);
+  if (!typed) return rows <= kConvertedDotRows;
+  return rows <= kLongDotRows || (rows <= kMostDotRows && rows * p.k <= kMostDotElements);
+}
+
 // Packing may write a vector beyond the end of a panel.
 inline constexpr int64_t kPanelSlack = 64;
 
@@ -29,6 +42,23 @@ class Carver {
   uintptr_t at_;
 };
 inline constexpr int64_t kCarverSlack = 64 + kPanelSlack;  // a piece, at most
+
+// The inner kernels for as many rows, and the fewest columns that hold so many.
+template <class T>
+struct TileKernels {
+  MicroKernel<T> kernel;
+  IndirectKernel<T> indirect;
+  int64_t width;
+};
+template <class T>
+TileKernels<T> TileKernelsOf(const MicroTable<T>& micro, int64_t height, int64_t columns) {
+  const int64_t i = height - 1, half = micro.nr / 4;
+  const bool halves = micro.halves[i][0] != nullptr;
+  if (halves && columns <= half) return {micro.halves[i][0], micro.halves_indirect[i][0], half};
+  if (columns <= micro.nr / 2) return {micro.narrow[i], micro.narrow_indirect[i], micro.nr / 2};
+  if (halves && columns <= 3 * half) return {micro.halves[i][1], micro.halves_indirect[i][1], 3 * half};
+  return {micro.kernel[i], micro.indirect[i], micro.nr};
+}
 
 // Can C keep partial sums?
 template <class T>
@@ -155,5 +185,13 @@ std::shared_ptr<const Gemm> MakePanelGemm(const GemmProblem& problem, const Gemm
 // Columns of A by rows of B, both where they lie (gemm_columns.cc), of f32 or f64; null if that does not suit.
 template <class T>
 std::shared_ptr<const Gemm> MakeColumnsGemm(const GemmProblem& problem, const GemmIsa& isa);
+
+// The product of complex matrices, or of one and a real one (gemm_complex.cc), whose parts are of T.
+template <class T>
+std::shared_ptr<const Gemm> MakeComplexGemm(const GemmProblem& problem, const GemmIsa& isa, GemmSharing sharing);
+
+// Products of bf16 by the processor's own instructions, without shared panels (gemm_half_products.cc); null if it has
+// none, or the types are others. k is not zero.
+std::shared_ptr<const Gemm> MakeHalfGemm(const GemmProblem& problem, const GemmIsa& isa);
 
 }  // namespace strop::cpu

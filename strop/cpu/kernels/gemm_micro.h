@@ -31,10 +31,12 @@ template <class T>
 using PackPanel = void (*)(const void* from, int64_t vector_stride, int64_t k_stride, int64_t count, int64_t kc,
                            int64_t width, T* dst);
 
-// out[r] = sum over k of x[k] * rows[r][k], for `count` <= 4 rows with distance row_stride; x is a packed panel of
-// width one. The sum runs over lanes first, so it is another order than MicroKernel's, but always the same.
+// out[i * out_stride + r] = sum over k of x[i][k] * rows[r][k], for `panels` panels x[i] of width one and `count` <= 4
+// rows with distance row_stride. The sum runs over lanes first, so it is another order than MicroKernel's, but always
+// the same.
 template <class T>
-using DotKernel = void (*)(int64_t k, const T* x, const void* rows, int64_t row_stride, int count, T* out);
+using DotKernel = void (*)(int64_t k, const T* const* x, int panels, const void* rows, int64_t row_stride, int count,
+                           T* out, int64_t out_stride);
 
 // c[r][j] = (accumulate ? c[r][j] : 0) + sum over k of a[k][r] * b[k][j], for few rows r and many columns: a is a
 // packed panel, b lies where it lies, b_stride elements from row to row, and is read along its rows: one after the
@@ -114,6 +116,10 @@ struct MicroTable {
   // kernel[i] computes i + 1 rows (a is packed with that many); kernel[mr - 1] is the full one. narrow: nr / 2 columns.
   MicroKernel<T> kernel[16] = {};
   MicroKernel<T> narrow[16] = {};
+  // One half of a vector, and one and a half: what a few columns more than a whole number of vectors fill. Null: there
+  // are none.
+  MicroKernel<T> halves[16][2] = {};
+  IndirectKernel<T> halves_indirect[16][2] = {};
   SeededKernel<T> seeded[16] = {};      // as kernel; null: there is no bias
   IndirectKernel<T> indirect[16] = {};  // null: not of this type, as the next
   IndirectKernel<T> narrow_indirect[16] = {};

@@ -298,11 +298,9 @@ void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, const 
       const int64_t height = std::min(mr, rows - i), width = std::min(nr, cols - j);
       const T* a = shares_a_ ? shared + SharedAt(i, k0) : memory.own + OwnAt(i, units);
       const T* b = shares_a_ ? memory.own + OwnAt(j, units) : shared + SharedAt(j, k0);
-      const bool narrow = width <= nr / 2;
-      const MicroKernel<T> kernel = (narrow ? micro_.narrow : micro_.kernel)[height - 1];
-      const IndirectKernel<T> indirect = (narrow ? micro_.narrow_indirect : micro_.indirect)[height - 1];
+      const auto [kernel, indirect, tile_width] = TileKernelsOf<T>(micro_, height, width);
       // A narrow tile begins at seeds of the full width.
-      const bool fits = width == nr || (width == nr / 2 && !biased);
+      const bool fits = width == tile_width && (width == nr || !biased);
       const int64_t direct = fits ? DirectStride<T>(c, m0 + i, height) : -1;
       T* to = memory.tile;
       int64_t stride = nr, done = 0;

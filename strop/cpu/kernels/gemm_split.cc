@@ -3,6 +3,7 @@
 
 #include "strop/cpu/kernels/accumulator_type.h"
 #include "strop/cpu/kernels/gemm.h"
+#include "strop/cpu/kernels/gemm_blocks.h"
 #include "strop/cpu/kernels/parallel.h"
 #include "strop/cpu/kernels/rounding.h"
 #include "strop/cpu/kernels/scratch.h"
@@ -60,7 +61,10 @@ bool SplitGemm::Suits(const GemmProblem& p) {
   if (ReadsRowsOfMemory(p)) return true;
   if (p.k < kSplits * kLeastPart || p.k * elements < kLeastProducts) return false;
   // Contiguous along k and few rows: every column is a stream of its own.
-  const bool dots = (p.m <= 4 && p.b.row_stride == 1 && p.n >= 64) || (p.n <= 4 && p.a.col_stride == 1 && p.m >= 64);
+  const auto dots_of = [&](int64_t rows, int64_t stride, int64_t columns) {
+    return stride == 1 && columns >= 64 && AreDots(p, rows);
+  };
+  const bool dots = dots_of(p.m, p.b.row_stride, p.n) || dots_of(p.n, p.a.col_stride, p.m);
   // Two large sides make blocks enough.
   return !dots && (elements <= 1 << 13 || std::min(p.m, p.n) <= 12);
 }

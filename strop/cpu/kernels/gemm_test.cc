@@ -192,7 +192,7 @@ TEST(Gemm, SkinnyAndSmall) {
         Check({2, m, n, k, a, b, c, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0});
 }
 
-// Up to four rows of A by so much that it may come from memory, which is read row by row.
+// Up to four rows of A by so much that it may come from memory, whose short rows are read one by one.
 TEST(Gemm, FewRowsOfLargeMatrices) {
   using enum ElementType;
   int layout = 0;
@@ -201,6 +201,41 @@ TEST(Gemm, FewRowsOfLargeMatrices) {
     for (auto [m, n, k] :
          std::vector<std::array<int64_t, 3>>{{1, 256, 1030}, {2, 1000, 523}, {3, 133, 1300}, {4, 517, 600}})
       Check({1, m, n, k, a, b, c, (layout++ & 1) != 0, false, (layout & 2) != 0});
+}
+
+// Columns that end in half of a vector: in panels for all, and where B lies.
+TEST(Gemm, HalvesOfVectors) {
+  for (ElementType type : {ElementType::F32, ElementType::F64})
+    for (auto [m, n, k] : std::vector<std::array<int64_t, 3>>{{601, 56, 140},
+                                                              {590, 40, 190},
+                                                              {230, 24, 130},
+                                                              {70, 8, 40},
+                                                              {301, 20, 61},
+                                                              {200, 37, 31},
+                                                              {11, 88, 90},
+                                                              {605, 52, 151}})
+      for (int bits = 0; bits < 8; ++bits)
+        Check({1, m, n, k, type, type, type, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0});
+}
+
+// Each way of multiplying complex matrices: few rows by B as it lies either way, small ones, blocks, panels for all;
+// one operand real; results that lie along columns.
+TEST(Gemm, Complex) {
+  using enum ElementType;
+  for (auto [a, b, c] : std::vector<std::array<ElementType, 3>>{
+           {C64, C64, C64}, {C128, C128, C128}, {F32, C64, C64}, {C64, F32, C64}, {C64, C128, C128}})
+    for (auto [m, n, k] : std::vector<std::array<int64_t, 3>>{{1, 300, 101},
+                                                              {2, 130, 601},
+                                                              {300, 1, 101},
+                                                              {3, 3, 3},
+                                                              {1, 70, 9},
+                                                              {9, 21, 17},
+                                                              {24, 25, 26},
+                                                              {61, 150, 300},
+                                                              {130, 140, 150},
+                                                              {4, 5, 0}})
+      for (int bits = 0; bits < 8; ++bits)
+        Check({2, m, n, k, a, b, c, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0});
 }
 
 // Operands that are fetched ahead of time: strips of B where it lies, C before it is written, what is packed next.

@@ -123,13 +123,13 @@ Result<GemmProblem> GemmProblemOf(const Instruction& dot) {
 // Packing the parts of complex operands for four real products pays from about here on; what is smaller is a loop.
 constexpr int64_t kFewComplexProducts = 1024;
 
-// A product by so small a matrix (coordinates, states of a filter) fills tiles with nothing; along its long side it is
-// a loop over full vectors. Batches of them stay with the library, whose small products are one call.
+// A product by so small a matrix or vector (coordinates, states of a filter) fills tiles with nothing; along its long
+// side it is a loop over full vectors. Batches of them stay with the library, whose small products are one call.
 constexpr int64_t kThin = 8;
 bool IsThin(const GemmProblem& p) {
   const bool plain =
       p.a.type == p.c.type && p.b.type == p.c.type && (p.c.type == ElementType::F32 || p.c.type == ElementType::F64);
-  return plain && p.batch == 1 && p.k <= kThin && std::min(p.m, p.n) <= kThin && p.m > 1 && p.n > 1;
+  return plain && p.batch == 1 && p.k <= kThin && std::min(p.m, p.n) <= kThin && std::max(p.m, p.n) > 1;
 }
 
 Decision SupportsDot(const Instruction& dot) {

@@ -38,6 +38,8 @@ constexpr Row kRows[] = {
     {"posv_rows", "", &PosvRows, false},
     {"geqrf_rows", "", &GeqrfRows, false},
     {"orgqr_rows", "", &OrgqrRows, false},
+    {"syevd_rows", "", &SyevdRows, false},
+    {"gesdd_rows", "", &GesddRows, false},
 };
 
 struct Target {

@@ -4,8 +4,10 @@
 #include "strop/runtime/executable.h"
 #include "strop/runtime/lapack/routines.h"
 #include "strop/runtime/lapack/side_by_side_cholesky.h"
+#include "strop/runtime/lapack/side_by_side_eigen.h"
 #include "strop/runtime/lapack/side_by_side_lu.h"
 #include "strop/runtime/lapack/side_by_side_qr.h"
+#include "strop/runtime/lapack/side_by_side_svd.h"
 
 namespace strop::lapack {
 namespace {
@@ -239,6 +241,79 @@ class OrgqrRowsOf final : public RowsRoutine<T> {
   size_t work_ = 0;
 };
 
+template <class T>
+class SyevdRowsOf final : public RowsRoutine<T> {
+  using Eigen = EigenSideBySide<T>;
+
+  Status Bind(Site& site) override {
+    STROP_TRY(site.Arity(1, 3));
+    STROP_TRY(site.SquareMatrices(0, ElementTypeOf<T>(), &n_));
+    STROP_TRY(site.Letter("uplo", "LU", &triangle_));
+    STROP_TRY(site.Letter("mode", "NV", &mode_));
+    STROP_TRY(site.Output(0, ElementTypeOf<T>(), {n_, n_}));
+    STROP_TRY(site.Output(1, ElementTypeOf<T>(), {n_}));
+    STROP_TRY(site.Output(2, kS32, {}));
+    if (n_ > Eigen::kMaxOrder) return site.Error(StrCat("is for small matrices, not for those of order ", n_));
+    this->empty_ = n_ == 0;
+    // About seven sweeps.
+    const double rotations = 3.5 * n_ * (n_ - 1);
+    this->Costs(rotations * 6 * n_, 2.0 * n_ * n_, rotations * 2);
+    work_ = this->template Reserve<T>(Eigen::Work(n_));
+    return OkStatus();
+  }
+  void SolveTogether(int64_t first, int64_t count, const CustomCallFrame& f, const Scratch& scratch) const override {
+    const int64_t elements = int64_t{n_} * n_;
+    const T* from = this->template At<T>(f.operands[0], first, elements);
+    T* vectors = this->template At<T>(f.results[0], first, elements);
+    if (mode_ == 'N') std::copy_n(from, count * elements, vectors);  // to be destroyed
+    Eigen::Decompose(triangle_ == 'L', n_, count, from, mode_ == 'V' ? vectors : nullptr,
+                     this->template At<T>(f.results[1], first, n_), this->template At<Int>(f.results[2], first, 1),
+                     scratch.At<T>(work_));
+  }
+
+  Int n_ = 0;
+  char triangle_ = 0, mode_ = 0;
+  size_t work_ = 0;
+};
+
+template <class T>
+class GesddRowsOf final : public RowsRoutine<T> {
+  using Svd = SvdSideBySide<T>;
+
+  Status Bind(Site& site) override {
+    STROP_TRY(site.Arity(1, 5));
+    STROP_TRY(site.SquareMatrices(0, ElementTypeOf<T>(), &n_));
+    STROP_TRY(site.Letter("mode", "ASN", &mode_));
+    for (size_t k : {0, 2, 3}) STROP_TRY(site.Output(k, ElementTypeOf<T>(), {n_, n_}));
+    STROP_TRY(site.Output(1, ElementTypeOf<T>(), {n_}));
+    STROP_TRY(site.Output(4, kS32, {}));
+    if (n_ > Svd::kMaxOrder) return site.Error(StrCat("is for small matrices, not for those of order ", n_));
+    this->empty_ = n_ == 0;
+    // About six sweeps.
+    const double rotations = 3.0 * n_ * (n_ - 1);
+    this->Costs(rotations * 10 * n_, 3.0 * n_ * n_, rotations * 3);
+    work_ = this->template Reserve<T>(Svd::Work(n_));
+    return OkStatus();
+  }
+  void SolveTogether(int64_t first, int64_t count, const CustomCallFrame& f, const Scratch& scratch) const override {
+    const int64_t elements = int64_t{n_} * n_;
+    const auto matrices = [&](void* data) { return this->template At<T>(data, first, elements); };
+    const T* from = matrices(f.operands[0]);
+    T *const u = matrices(f.results[2]), *const vt = matrices(f.results[3]);
+    std::copy_n(from, count * elements, matrices(f.results[0]));  // to be destroyed
+    if (mode_ == 'N') {
+      std::fill_n(u, count * elements, T());
+      std::fill_n(vt, count * elements, T());
+    }
+    Svd::Decompose(n_, count, from, mode_ == 'N' ? nullptr : u, this->template At<T>(f.results[1], first, n_), vt,
+                   this->template At<Int>(f.results[4], first, 1), scratch.At<T>(work_));
+  }
+
+  Int n_ = 0;
+  char mode_ = 0;
+  size_t work_ = 0;
+};
+
 }  // namespace
 
 Makers GetrfRows() { return RealTypes<GetrfRowsOf>(); }
@@ -248,5 +323,7 @@ Makers CholeskyRows() { return RealTypes<CholeskyRowsOf>(); }
 Makers PosvRows() { return RealTypes<PosvRowsOf>(); }
 Makers GeqrfRows() { return RealTypes<GeqrfRowsOf>(); }
 Makers OrgqrRows() { return RealTypes<OrgqrRowsOf>(); }
+Makers SyevdRows() { return RealTypes<SyevdRowsOf>(); }
+Makers GesddRows() { return RealTypes<GesddRowsOf>(); }
 
 }  // namespace strop::lapack

@@ -165,6 +165,37 @@ class RowsTest : public testing::Test {
     return result;
   }
 
+  // Vectors, values, info.
+  std::tuple<Rows<T>, Rows<T>, Rows<Int>> Eigen(Rows<T> a, char triangle) {
+    Rows<T> vectors = a, values(a.count, a.n, 1);
+    Rows<Int> info(a.count, 1, 1);
+    const std::string attributes = StrCat("{mode = 86 : ui8, uplo = ", static_cast<int>(triangle), " : ui8}");
+    EXPECT_TRUE(Run("syevd", attributes, {Arg(a)}, {Arg(vectors), Vec(values), Num(info)}).ok());
+    return {vectors, values, info};
+  }
+
+  // u, s, vt, info.
+  std::tuple<Rows<T>, Rows<T>, Rows<T>, Rows<Int>> Svd(Rows<T> a) {
+    Rows<T> destroyed = a, u = a, values(a.count, a.n, 1), vt = a;
+    Rows<Int> info(a.count, 1, 1);
+    EXPECT_TRUE(
+        Run("gesdd", "{mode = 65 : ui8}", {Arg(a)}, {Arg(destroyed), Vec(values), Arg(u), Arg(vt), Num(info)}).ok());
+    return {u, values, vt, info};
+  }
+  // How far rows (or columns) of a matrix are from orthonormal ones.
+  static double Skew(Rows<T>& q, int64_t b, bool columns) {
+    double skew = 0;
+    for (int64_t i = 0; i < q.n; ++i)
+      for (int64_t j = 0; j <= i; ++j) {
+        double product = 0;
+        for (int64_t k = 0; k < q.n; ++k)
+          product += static_cast<double>(columns ? q(b, k, i) : q(b, i, k)) *
+                     static_cast<double>(columns ? q(b, k, j) : q(b, j, k));
+        skew = std::max(skew, std::abs(product - (i == j)));
+      }
+    return skew;
+  }
+
   // The largest |a x - b| of one system, by the largest |a| |x| + |b|.
   static double BackwardError(Rows<T>& a, Rows<T>& x, Rows<T>& b, int64_t k) {
     double error = 0, scale = 0;
@@ -382,6 +413,84 @@ TYPED_TEST(RowsTest, Qr) {
 }
 
 // Whatever stands beside a matrix, and however many threads there are.
+// Residuals and orthogonality in double precision, beside the largest element; values ascend.
+TYPED_TEST(RowsTest, EigenvectorsOfSymmetricMatrices) {
+  using T = TypeParam;
+  for (int64_t n : {1, 2, 3, 4, 7, 12, 24})
+    for (char triangle : {'L', 'U'}) {
+      const int64_t count = 45;
+      Rows<T> a = this->Odd(count, n, n);
+      const auto decomposed = this->Eigen(a, triangle);
+      for (int64_t b = 0; b < count; ++b) {
+        auto [vectors, values, info] = decomposed;
+        if (b % 8 == 6) {
+          EXPECT_NE(info(b, 0, 0), 0);  // NaN
+          continue;
+        }
+        ASSERT_EQ(info(b, 0, 0), 0);
+        const auto at = [&](int64_t i, int64_t j) {
+          const bool read = triangle == 'L' ? i >= j : i <= j;
+          return static_cast<double>(read ? a(b, i, j) : a(b, j, i));
+        };
+        double largest = 0, residual = 0;
+        for (int64_t k = 0; k < n; ++k) {
+          if (k > 0) {
+            EXPECT_LE(values(b, k - 1, 0), values(b, k, 0));
+          }
+          for (int64_t i = 0; i < n; ++i) {
+            double sum = 0;
+            for (int64_t j = 0; j < n; ++j) {
+              largest = std::max(largest, std::abs(at(i, j)));
+              sum += at(i, j) * static_cast<double>(vectors(b, j, k));
+            }
+            residual = std::max(
+                residual, std::abs(sum - static_cast<double>(values(b, k, 0)) * static_cast<double>(vectors(b, i, k))));
+          }
+        }
+        const double bound = 8 * static_cast<double>(n) * TestFixture::kEpsilon;
+        // Subnormal numbers have fewer digits.
+        EXPECT_LE(residual, bound * std::max<double>(largest, std::numeric_limits<T>::min())) << n << " at " << b;
+        EXPECT_LE(this->Skew(vectors, b, true), bound) << n << " at " << b;
+      }
+    }
+}
+
+// The product of the factors, in double precision beside the largest element; singular matrices have vectors, too.
+TYPED_TEST(RowsTest, SingularVectors) {
+  using T = TypeParam;
+  for (int64_t n : {1, 2, 3, 4, 7, 16}) {
+    const int64_t count = 45;
+    Rows<T> a = this->Odd(count, n, n);
+    auto [u, values, vt, info] = this->Svd(a);
+    for (int64_t b = 0; b < count; ++b) {
+      if (b % 8 == 6) {
+        EXPECT_NE(info(b, 0, 0), 0);  // NaN
+        continue;
+      }
+      ASSERT_EQ(info(b, 0, 0), 0);
+      double largest = std::numeric_limits<T>::min(), residual = 0;
+      for (int64_t k = 0; k < n; ++k) {
+        EXPECT_GE(values(b, k, 0), T(0));
+        if (k > 0) {
+          EXPECT_GE(values(b, k - 1, 0), values(b, k, 0));
+        }
+        for (int64_t i = 0; i < n; ++i) {
+          double sum = -static_cast<double>(a(b, i, k));
+          largest = std::max(largest, std::abs(sum));
+          for (int64_t j = 0; j < n; ++j)
+            sum += static_cast<double>(u(b, i, j)) * static_cast<double>(values(b, j, 0)) *
+                   static_cast<double>(vt(b, j, k));
+          residual = std::max(residual, std::abs(sum));
+        }
+      }
+      const double bound = 8 * static_cast<double>(n) * TestFixture::kEpsilon;
+      EXPECT_LE(residual, bound * largest) << n << " at " << b;
+      EXPECT_LE(this->Skew(u, b, true), bound) << n << " at " << b;
+      EXPECT_LE(this->Skew(vt, b, false), bound) << n << " at " << b;
+    }
+  }
+}
+
 TYPED_TEST(RowsTest, PlaceInTheBatchDoesNotChangeBits) {
   using T = TypeParam;
   for (int64_t n : {2, 5, 8, 17, 32}) {
@@ -397,7 +506,9 @@ TYPED_TEST(RowsTest, PlaceInTheBatchDoesNotChangeBits) {
                         this->Inverse(of(a)),
                         this->Cholesky(of(positive), 'L', true),
                         this->SolvePositive(of(positive), of(b), 'U'),
-                        this->Qr(of(a)).q};
+                        this->Qr(of(a)).q,
+                        std::get<0>(this->Eigen(n <= 17 ? of(a) : Rows<T>(1, 1, 1), 'L')),
+                        std::get<0>(this->Svd(n <= 8 ? of(a) : Rows<T>(1, 1, 1)))};
     };
     auto all = everything([](Rows<T>& x) { return x; });
     this->pool_ = nullptr;
@@ -409,6 +520,8 @@ TYPED_TEST(RowsTest, PlaceInTheBatchDoesNotChangeBits) {
     EXPECT_TRUE(same(std::get<3>(all), std::get<3>(alone_thread))) << n;
     EXPECT_TRUE(same(std::get<4>(all), std::get<4>(alone_thread))) << n;
     EXPECT_TRUE(same(std::get<5>(all), std::get<5>(alone_thread))) << n;
+    EXPECT_TRUE(same(std::get<6>(all), std::get<6>(alone_thread))) << n;
+    EXPECT_TRUE(same(std::get<7>(all), std::get<7>(alone_thread))) << n;
     for (int64_t k = 0; k < count; k = k < 24 ? k + 1 : k + 97) {
       auto one = everything([&](Rows<T>& x) { return x.One(k); });
       const auto is = [&](auto& x, auto& y) { return Same(x.at(0), y.at(k), x.m * x.n); };
@@ -418,6 +531,12 @@ TYPED_TEST(RowsTest, PlaceInTheBatchDoesNotChangeBits) {
       EXPECT_TRUE(is(std::get<3>(one), std::get<3>(all))) << n << " at " << k;
       EXPECT_TRUE(is(std::get<4>(one), std::get<4>(all))) << n << " at " << k;
       EXPECT_TRUE(is(std::get<5>(one), std::get<5>(all))) << n << " at " << k;
+      if (n <= 17) {
+        EXPECT_TRUE(is(std::get<6>(one), std::get<6>(all))) << n << " at " << k;
+      }
+      if (n <= 8) {
+        EXPECT_TRUE(is(std::get<7>(one), std::get<7>(all))) << n << " at " << k;
+      }
     }
     this->pool_ = &this->own_pool_;
   }
@@ -436,6 +555,10 @@ TYPED_TEST(RowsTest, Refusals) {
                    .ok());
   EXPECT_FALSE(
       this->Run("cholesky", "{uplo = 78 : ui8, symmetrize = 0 : i32}", {this->Arg(small)}, {this->Arg(small)}).ok());
+  Rows<T> values(2, 33, 1);
+  EXPECT_FALSE(this->Run("syevd", "{mode = 86 : ui8, uplo = 76 : ui8}", {this->Arg(large)},
+                         {this->Arg(large), this->Vec(values), this->Num(info)})
+                   .ok());
   CustomCallSite site{.target = "lapack_cgesv_rows_ffi", .api = CustomCallApi::kTypedFfi};
   EXPECT_FALSE(IsLapackCall(site));
 }

@@ -1,0 +1,125 @@
+"""Products of the wide set (cases_held_out.py) whose sides differ much: few rows by weights as PyTorch keeps them,
+classifier heads, coordinates, short sums; complex numbers; small products of bf16; convolutions whose windows lie side by
+side, which are products, too; eigenvalues and singular values of many small matrices.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from sxs.registry import Registrar
+
+case = Registrar("held_out")
+
+
+@case("matmul", lambda g: (g.normal(1100, 1030), g.weight(1030, 24)))
+def classifier_head_1100x1030x24(x, w):
+    return x @ w
+
+
+@case("matmul", lambda g: (g.normal(5, 2048), g.weight(2000, 2048, fan_in=2048), g.normal(2000)))
+def torch_linear_5x2048x2000(x, w, b):
+    return x @ w.T + b
+
+
+@case("matmul", lambda g: (g.normal(9, 1500, dtype="bf16"), g.weight(1100, 1500, fan_in=1500, dtype="bf16")), tol=4e-2)
+def torch_linear_bf16_9x1500x1100(x, w):
+    return x @ w.T
+
+
+@case("matmul", lambda g: (g.normal(17, 4096), g.normal(19, 4096)))
+def similarities_17x19_of_4096(x, y):
+    return x @ y.T
+
+
+@case("matmul", lambda g: (g.normal(2000, 5), g.normal(5, 700)))
+def factors_2000x5x700(u, v):
+    return u @ v
+
+
+@case("matmul", lambda g: (g.normal(200000, 3), g.normal(3)))
+def plane_distances_200000x3(points, normal):
+    return points @ normal
+
+
+@case("matmul", lambda g: (g.normal(1000, 4, 4), g.normal(1000, 50, 4)))
+def homogeneous_transforms_1000x50(m, points):
+    return jnp.einsum("bij,bpj->bpi", m, points)
+
+
+@case("matmul", lambda g: (g.normal(64, 500, 40), g.normal(64, 40), g.normal(64, 500)))
+def batched_matvec_and_vecmat_64x500x40(a, x, y):
+    return jnp.einsum("bij,bj->bi", a, x), jnp.einsum("bij,bi->bj", a, y)
+
+
+@case("matmul", lambda g: (g.normal(33, 70, 90, dtype="bf16"), g.normal(33, 90, 50, dtype="bf16")), tol=4e-2)
+def bmm_bf16_33x70x90x50(x, y):
+    return x @ y
+
+
+@case("matmul", lambda g: (g.normal(130, 140, dtype="bf16"), g.normal(140, 150, dtype="bf16")), tol=4e-2)
+def mm_bf16_130x140x150(x, y):
+    return x @ y
+
+
+@case("matmul", lambda g: (g.normal(290, 510, dtype="c64"), g.normal(210, 510, dtype="c64")))
+def mm_c64_hermitian_290x510x210(x, y):
+    return x @ y.conj().T
+
+
+@case("matmul", lambda g: (g.normal(50, 24, 24, dtype="c64"), g.normal(50, 24, 24, dtype="c64")))
+def bmm_c64_50x24(x, y):
+    return x @ y
+
+
+@case("matmul", lambda g: (g.normal(500, dtype="c64"), g.normal(500, 400, dtype="c64"), g.normal(400, dtype="c64")))
+def bilinear_c64_500x400(x, a, y):
+    return x @ a, a @ y
+
+
+@case("linalg", lambda g: (g.spd(3, 2000),), canon=lambda wv: wv[0], tol=1e-4)
+def eigh_batched_3(a):
+    return tuple(jnp.linalg.eigh(a))
+
+
+@case("linalg", lambda g: (g.spd(11, 300),), canon=lambda wv: wv[0], tol=1e-4)
+def eigh_batched_11(a):
+    return tuple(jnp.linalg.eigh(a))
+
+
+@case("linalg", lambda g: (g.spd(4, 1500), g.normal(1500, 4)), tol=1e-3)
+def inverse_root_by_eigh_4(a, x):
+    w, v = jnp.linalg.eigh(a)
+    return jnp.einsum("bij,bj->bi", v, jnp.einsum("bij,bi->bj", v, x) / jnp.sqrt(w))
+
+
+@case("linalg", lambda g: (g.spd(3, 1500) @ g.normal(3, 3),), tol=5e-3)
+def procrustes_rotations_3x3(a):
+    u, _, vt = jnp.linalg.svd(a)
+    return u @ vt
+
+
+@case("linalg", lambda g: (g.normal(300, 10, 10),))
+def singular_values_batched_10(a):
+    return jnp.linalg.svd(a, compute_uv=False)
+
+
+def _patches(x, w, size, layout):
+    return lax.conv_general_dilated(x, w, size, "VALID", dimension_numbers=layout)
+
+
+@case("conv", lambda g: (g.normal(3, 3, 96, 112), g.weight(96, 3, 8, 8, fan_in=192)))
+def patch_embedding_nchw_8x8(x, w):
+    return _patches(x, w, (8, 8), ("NCHW", "OIHW", "NCHW"))
+
+
+@case("conv", lambda g: (g.normal(4, 24, 24, 40), g.weight(2, 2, 40, 72), g.normal(4, 12, 12, 72)))
+def downsampling_2x2_grads(x, w, dy):
+    return jax.vjp(lambda x, w: _patches(x, w, (2, 2), ("NHWC", "HWIO", "NHWC")), x, w)[1](dy)
+
+
+@case("conv", lambda g: (g.normal(3, 64, 18, 22), g.weight(2, 2, 32, 64, fan_in=64)))
+def upsampling_2x2_nchw(x, w):
+    return lax.conv_transpose(x, w, (2, 2), "VALID", dimension_numbers=("NCHW", "HWOI", "NCHW"))
