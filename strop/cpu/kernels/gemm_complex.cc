@@ -290,8 +290,8 @@ class ComplexGemm final : public Gemm {
         for (int64_t r = 0; r < p_.m; ++r)
           a.Load(r * p_.a.row_stride + (k0 + k) * p_.a.col_stride, panel[k * rows + 2 * r],
                  panel[k * rows + 2 * r + 1]);
-      micro_.strip[kOwn][rows - 1](kc, panel, b.At(k0 * p_.b.row_stride + n0), 2 * p_.b.row_stride, 2 * cols, sums,
-                                   stride, k0 > 0);
+      micro_.strip[kOwn][rows - 1](kc, panel, b.At(k0 * p_.b.row_stride + n0), 2 * p_.b.row_stride, false, 2 * cols,
+                                   sums, stride, k0 > 0);
     }
     T* const c = COf(call, product);
     for (int64_t r = 0; r < p_.m; ++r) {
