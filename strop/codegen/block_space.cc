@@ -71,9 +71,7 @@ void FetchPart(ElementalEmitter& e, const BlockSpace& space, const ArrayIndex& n
   const auto fetch = [&](const LaneIndex& vector, const LaneIndex& row) {
     ArrayIndex at = next;
     LaneIndex& across = at.digits[space.across];
-    across = indices.Add(indices.Mul(across, space.tile_across), indices.Mul(vector, lanes));
-    across = across.Within(LaneIndex::kNoLow, LaneIndex::kNoHigh);  // which was said of the first lane
-    across.stride = 1;
+    across = indices.Add(indices.Mul(across, space.tile_across), indices.Mul(vector, lanes)).AndNeighbours();
     at.digits.back() = indices.Add(indices.Mul(at.digits.back(), space.tile_along), row);
     for (const Instruction* t : space.turned) e.Fetch(t, at);
   };
@@ -199,8 +197,7 @@ Status WalkBlocks(KernelFrame& frame, const BlockSpace& space, const KernelCost&
       along_digit("along", tile_along, space.tile_along, along, [&](const LaneIndex& column, const LaneIndex& right) {
         if (space.fetches) FetchPart(e, space, next, down, right);
         std::vector<ArrayIndex> rows, columns;
-        LaneIndex lanes_across = row, lanes_along = column;
-        lanes_across.stride = lanes_along.stride = 1;
+        const LaneIndex lanes_across = row.AndNeighbours(), lanes_along = column.AndNeighbours();
         for (int64_t k = 0; k < space.lanes; ++k) {
           at.digits[space.across] = lanes_across;
           at.digits.back() = indices.Add(column, indices.Constant(k));

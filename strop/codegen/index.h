@@ -39,6 +39,9 @@ struct LaneIndex {
     return out;
   }
 
+  // Lane l stands for this + l, where this is uniform. What is known of it alone does not hold for the others.
+  LaneIndex AndNeighbours() const { return LaneIndex{.base = base, .stride = 1, .multiple = multiple, .level = level}; }
+
   bool uniform() const { return !lanes && stride == 0; }
   bool affine() const { return !lanes; }
   bool operator==(const LaneIndex& o) const { return base == o.base && lanes == o.lanes && stride == o.stride; }

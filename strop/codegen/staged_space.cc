@@ -68,8 +68,6 @@ int64_t WidestMoved(const StagedSpace& space) {
   return bytes;
 }
 
-int64_t RoundUp(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
-
 // A side of at most about `wanted` elements, so that the tiles of `size` are even, in multiples of `grain`.
 int64_t EvenSide(int64_t size, int64_t wanted, int64_t grain) {
   const int64_t count = std::max<int64_t>(1, (size + wanted / 2) / std::max<int64_t>(wanted, 1));

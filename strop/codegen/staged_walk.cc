@@ -25,8 +25,6 @@ struct StagedPlace {
   int64_t end = 0;            // bytes
 };
 
-int64_t RoundUp(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
-
 std::vector<StagedPlace> PlacesOf(const StagedSpace& space) {
   std::vector<StagedPlace> places;
   int64_t offset = 0;
@@ -111,7 +109,7 @@ class TileWalk {
     IndexBuilder& indices = e.indices();
     const ElementBuilder::Memory memory = MemoryOf(k);
     ArrayIndex at = at_;
-    at.digits.back() = indices.Counter(b().I64(0), 0, 1, lanes).Within(0, space_.run - 1);
+    at.digits.back() = indices.Constant(0).AndNeighbours().Within(0, space_.run - 1);
     const auto copy = [&](V to) {
       const auto masked = [&] {
         const Val v = e.elements().Splat(e.Emit(t, at), lanes);
@@ -308,8 +306,8 @@ class TileWalk {
           from.digits[tiles.along] = row(k);
           from.digits.back() = place;
           to.digits[tiles.across] = indices.Add(column, indices.Constant(k));
-          to.digits.back() = indices.Mul(indices.Counter(i, level, 0, along_.size % side == 0 ? side : 1), run);
-          to.digits.back().stride = 1;
+          const LaneIndex first = indices.Counter(i, level, 0, along_.size % side == 0 ? side : 1);
+          to.digits.back() = indices.Mul(first, run).AndNeighbours();
         }
         const auto block = [&] {
           for (const Instruction* t : space_.moved) TurnBlock(e, t, read, stored);
@@ -337,23 +335,26 @@ class TileWalk {
       e.Provide(transpose, stored[k], {Val{re[k], im.empty() ? nullptr : im[k], transpose->shape().type()}});
   }
 
-  // Runs in the order of the operand, some to a row of the result each, which rows are so many streams.
-  void StoreStreams() {
+  // What lies together in the operand, one piece `along` after the other; the next tile's are asked for meanwhile.
+  void Along(const std::function<void(ArrayIndex at)>& fn) {
     const Tiles& tiles = space_.tiles;
     scopes().Loop("along", along_.begin.base, along_.end, 1, [&](V i) {
-      const int level = scopes().current();
-      for (const Instruction* t : space_.moved) {
-        ElementalEmitter& e = frame_.Emitter(space_.lanes);
-        ArrayIndex at = at_;
-        at.digits[tiles.along] = e.indices().Counter(i, level, 0, 1);
-        Fetch(e, t, at, across_.begin, tiles.tile_across * space_.run);
-      }
+      ElementalEmitter& e = frame_.Emitter(space_.lanes);
+      ArrayIndex at = at_;
+      at.digits[tiles.along] = e.indices().Counter(i, scopes().current(), 0, 1);
+      for (const Instruction* t : space_.moved) Fetch(e, t, at, across_.begin, tiles.tile_across * space_.run);
+      fn(at);
+    });
+  }
+
+  // Runs in the order of the operand, some to a row of the result each, which rows are so many streams.
+  void StoreStreams() {
+    Along([&](ArrayIndex at) {
       Blocks("across", across_, space_.block_rows, [&](V j) {
         for (int k = 0; k < space_.block_rows; ++k) {
-          ArrayIndex at = at_;
           IndexBuilder& indices = frame_.Emitter(1).indices();
-          at.digits[tiles.along] = indices.Counter(i, level, 0, 1);
-          at.digits[tiles.across] = indices.Add(indices.Counter(j, scopes().current(), 0, 1), indices.Constant(k));
+          at.digits[space_.tiles.across] =
+              indices.Add(indices.Counter(j, scopes().current(), 0, 1), indices.Constant(k));
           StoreRun(at);
         }
       });
@@ -376,22 +377,12 @@ class TileWalk {
 
   // Rows of a line or more, as the operand has them.
   void StoreRuns() {
-    const Tiles& tiles = space_.tiles;
-    scopes().Loop("along", along_.begin.base, along_.end, 1, [&](V i) {
-      const int level = scopes().current();
-      for (const Instruction* t : space_.moved) {
-        ElementalEmitter& e = frame_.Emitter(space_.lanes);
-        ArrayIndex at = at_;
-        at.digits[tiles.along] = e.indices().Counter(i, level, 0, 1);
-        Fetch(e, t, at, across_.begin, tiles.tile_across * space_.run);
-      }
+    Along([&](ArrayIndex at) {
       scopes().Loop("across", across_.begin.base, across_.end, 1, [&](V j) {
+        at.digits[space_.tiles.across] = frame_.Emitter(1).indices().Counter(j, scopes().current(), 0, 1);
         const bool whole = space_.run % space_.lanes == 0;
         frame_.AlongRow(space_.lanes, b().I64(0), b().I64(space_.run), whole, space_.lanes,
                         [&](ElementalEmitter& e, const LaneIndex& column) {
-                          ArrayIndex at = at_;
-                          at.digits[tiles.along] = e.indices().Counter(i, level, 0, 1);
-                          at.digits[tiles.across] = e.indices().Counter(j, level + 1, 0, 1);
                           at.digits.back() = column;
                           Point(e, at);
                         });

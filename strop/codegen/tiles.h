@@ -13,6 +13,8 @@ struct Tiles {
   bool across_first = false;                // tiles follow each other along `across`
 };
 
+inline int64_t RoundUp(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
 // Position of a tile: the digits `across` and `along` are numbers of tiles.
 using TileFn = std::function<void(const ArrayIndex& tile, const std::function<ArrayIndex()>& next)>;
 

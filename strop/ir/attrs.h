@@ -2,6 +2,7 @@
 // clone follow from it (one codec per attribute *type*: see attr_text.h for text). Called computations are not
 // attributes: they are Instruction::called(), under the names of the op's row.
 #pragma once
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <memory>
@@ -18,6 +19,7 @@ namespace strop {
 // ---- attribute types ------------------------------------------------------------------------------------------------
 
 using Dims = std::vector<int64_t>;
+inline bool Contains(const Dims& dims, int64_t d) { return std::find(dims.begin(), dims.end(), d) != dims.end(); }
 
 // window={size=2x2 stride=1x1 pad=0_0x1_1 lhs_dilate=1x1 rhs_dilate=1x1 rhs_reversal=0x0}
 struct WindowDim {

@@ -5,7 +5,6 @@
 namespace strop {
 namespace {
 
-bool Contains(const Dims& dims, int64_t d) { return std::find(dims.begin(), dims.end(), d) != dims.end(); }
 int64_t IndexOf(const Dims& dims, int64_t d) { return std::find(dims.begin(), dims.end(), d) - dims.begin(); }
 
 // The new number of dimension `k` when `d` goes behind all others; d < 0: none does.

@@ -46,8 +46,6 @@ bool IsPlain(const Instruction& i) {
          i.control_successors().empty() && !i.sharding();
 }
 
-bool Contains(const Dims& dims, int64_t d) { return std::find(dims.begin(), dims.end(), d) != dims.end(); }
-
 // The batch's dimension in the operands, if that of the result is `d`, and a product is one of small matrices.
 std::optional<Dims> BatchOf(const Instruction& i, int64_t d) {
   std::optional<Dims> dims = BatchDimsOfOperands(i, d);

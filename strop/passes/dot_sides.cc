@@ -6,8 +6,6 @@
 namespace strop {
 namespace {
 
-bool Contains(const Dims& dims, int64_t d) { return std::find(dims.begin(), dims.end(), d) != dims.end(); }
-
 // Do `dims`, in this order, lie in a row-major array like one dimension? Sizes of one don't count.
 bool Merge(const Shape& shape, const Dims& dims) {
   const Int64Vector strides = shape.Strides();

@@ -28,7 +28,7 @@ struct Routine {
   std::string_view name;
   int64_t results;        // 1: no tuple
   bool square;            // bounded by its order
-  int64_t rotated = 0;    // by rotations, up to this order
+  int64_t rotated = 0;    // by rotations, up to this order: kMaxOrder of EigenSideBySide, SvdSideBySide
   unsigned matrices = 1;  // results that are matrices, a bit each
 };
 constexpr Routine kRoutines[] = {{"getrf", 3, true},  {"potrf", 2, true},     {"geqrf", 2, false},

@@ -22,8 +22,6 @@ constexpr int64_t kSumsAPlace = 4;        // of each part, on average: fewer, an
 constexpr int64_t kLargestWindow = 32;    // elements; the columns of wider ones are shared out
 constexpr int64_t kLeastBytes = 1 << 10;  // of the result; into smaller ones, additions take turns in one kernel
 
-bool Contains(const Dims& dims, int64_t d) { return std::find(dims.begin(), dims.end(), d) != dims.end(); }
-
 // How many parts; 1 where splitting gains nothing, or is not known to be right.
 int64_t PartsOf(const Instruction& scatter) {
   if (scatter.operand_count() != 3 || !scatter.shape().IsArray()) return 1;

@@ -30,8 +30,6 @@ constexpr int64_t kShortRow = 64;  // elements of a window
 constexpr int64_t kFewPlaces = 1024, kShortWindow = 256;  // bytes
 constexpr int64_t kLeastUpdates = 64;
 
-bool Contains(const Dims& dims, int64_t d) { return std::find(dims.begin(), dims.end(), d) != dims.end(); }
-
 Decision Matches(const Instruction& kernel) {
   if (kernel.op() != Op::Scatter) return Decision::No(kOtherOp);
   for (int64_t k = 0; k < kernel.operand_count(); ++k) {

@@ -364,27 +364,14 @@ class RealGemm final : public Gemm {
   static constexpr int64_t kTaskProducts = 1 << 18;  // of a task of small ones
 
   void Small(const T* a, const T* b, T* c, int64_t rows, void* scratch) const {
-    int64_t b_stride = p_.b.row_stride, j = 0;
+    int64_t b_stride = p_.b.row_stride;
     if (p_.b.col_stride != 1 && p_.n > 1) {
       b_stride = RoundUp(p_.n, micro_.lanes);
       T* packed = Carver(scratch).Take<T>(p_.k * b_stride);
       PackB(reinterpret_cast<const uint8_t*>(b), 0, p_.n, 0, p_.k, b_stride, packed);
       b = packed;
     }
-    for (int w = 0; w < 2 && rows <= kWideRows; ++w)
-      for (const int64_t cols = kWideVectors[w] * micro_.lanes; j + cols <= p_.n; j += cols)
-        micro_.wide[rows - 1][w](p_.k, a, p_.a.row_stride, p_.a.col_stride, b + j, b_stride, cols, c + j,
-                                 p_.c.row_stride);
-    const int64_t done = j;
-    for (int64_t i = 0; i < rows; i += kSmallRows) {
-      const int64_t height = std::min<int64_t>(rows - i, kSmallRows);
-      for (j = done; j < p_.n; j += 2 * micro_.lanes) {
-        const int64_t cols = std::min<int64_t>(p_.n - j, 2 * micro_.lanes);
-        micro_.small[height - 1][cols > micro_.lanes](p_.k, a + i * p_.a.row_stride, p_.a.row_stride, p_.a.col_stride,
-                                                      b + j, b_stride, cols, c + i * p_.c.row_stride + j,
-                                                      p_.c.row_stride);
-      }
-    }
+    MultiplySmall<T>(micro_, rows, p_.n, p_.k, a, p_.a.row_stride, p_.a.col_stride, b, b_stride, c, p_.c.row_stride);
   }
 
   DotKernel<T> DotOf() const {

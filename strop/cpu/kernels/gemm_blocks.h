@@ -60,6 +60,24 @@ TileKernels<T> TileKernelsOf(const MicroTable<T>& micro, int64_t height, int64_t
   return {micro.kernel[i], micro.indirect[i], micro.nr};
 }
 
+// C = A * B, all of them T and small: `m` rows of A, which are read where they lie, by B, whose columns are neighbours.
+template <class T>
+void MultiplySmall(const MicroTable<T>& micro, int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_t a_k,
+                   const T* b, int64_t b_stride, T* c, int64_t c_stride) {
+  int64_t done = 0;
+  for (int w = 0; w < 2 && m <= kWideRows; ++w)
+    for (const int64_t cols = kWideVectors[w] * micro.lanes; done + cols <= n; done += cols)
+      micro.wide[m - 1][w](k, a, a_row, a_k, b + done, b_stride, cols, c + done, c_stride);
+  for (int64_t i = 0; i < m; i += kSmallRows) {
+    const int64_t rows = std::min<int64_t>(m - i, kSmallRows);
+    for (int64_t j = done; j < n; j += 2 * micro.lanes) {
+      const int64_t cols = std::min<int64_t>(n - j, 2 * micro.lanes);
+      micro.small[rows - 1][cols > micro.lanes](k, a + i * a_row, a_row, a_k, b + j, b_stride, cols,
+                                                c + i * c_stride + j, c_stride);
+    }
+  }
+}
+
 // Can C keep partial sums?
 template <class T>
 bool HoldsSums(ElementType c) {

@@ -201,10 +201,11 @@ class ComplexGemm final : public Gemm {
   }
 
  private:
+  static constexpr int kOwn = static_cast<int>(std::is_same_v<T, float> ? PackSource::F32 : PackSource::F64);
+
   Way WayOf(GemmSharing sharing, int64_t products) const {
     if (p_.k == 0) return Way::Blocks;
     if (p_.m <= kMostRows && products > kSmallProducts && Parts<T>::Typed(p_.b)) {
-      constexpr int kOwn = static_cast<int>(std::is_same_v<T, float> ? PackSource::F32 : PackSource::F64);
       if (p_.b.col_stride == 1 && micro_.strip[kOwn][2 * p_.m - 1]) return Way::Strips;
       if (p_.b.row_stride == 1 && micro_.dot[kOwn]) return Way::Dots;
     }
@@ -240,7 +241,7 @@ class ComplexGemm final : public Gemm {
   }
 
   void Small(const ComplexOperands<T>& operands, const GemmCall& call, int64_t product, void* scratch) const {
-    const int64_t m = p_.m, n = 2 * p_.n, k = 2 * p_.k, lanes = micro_.lanes;
+    const int64_t m = p_.m, n = 2 * p_.n, k = 2 * p_.k;
     Carver carver(scratch);
     T* const b = carver.Take<T>(k * n);
     operands.PackB(product, 0, n, 0, k, n, b);
@@ -256,18 +257,7 @@ class ComplexGemm final : public Gemm {
     }
     T* const c = direct_ ? COf(call, product) : carver.Take<T>(m * n);
     const int64_t c_stride = direct_ ? 2 * p_.c.row_stride : n;
-    int64_t j = 0;
-    for (int w = 0; w < 2 && m <= kWideRows; ++w)
-      for (const int64_t cols = kWideVectors[w] * lanes; j + cols <= n; j += cols)
-        micro_.wide[m - 1][w](k, a, a_row, 1, b + j, n, cols, c + j, c_stride);
-    for (; j < n; j += 2 * lanes) {
-      const int64_t cols = std::min<int64_t>(n - j, 2 * lanes);
-      for (int64_t i = 0; i < m; i += kSmallRows) {
-        const int64_t rows = std::min<int64_t>(m - i, kSmallRows);
-        micro_.small[rows - 1][cols > lanes](k, a + i * a_row, a_row, 1, b + j, n, cols, c + i * c_stride + j,
-                                             c_stride);
-      }
-    }
+    MultiplySmall<T>(micro_, m, n, k, a, a_row, 1, b, n, c, c_stride);
     if (!direct_) Scatter(c, n, COf(call, product), 0, m, 0, n);
   }
 
@@ -283,7 +273,6 @@ class ComplexGemm final : public Gemm {
     Carver carver(scratch);
     T* const panel = carver.Take<T>(rows * kRowBlock);
     T* const sums = carver.Take<T>(rows * stride);
-    constexpr int kOwn = static_cast<int>(std::is_same_v<T, float> ? PackSource::F32 : PackSource::F64);
     for (int64_t k0 = 0; k0 < p_.k; k0 += kRowBlock) {
       const int64_t kc = std::min(kRowBlock, p_.k - k0);
       for (int64_t k = 0; k < kc; ++k)
@@ -306,7 +295,6 @@ class ComplexGemm final : public Gemm {
     constexpr int64_t kColumns = 4;
     const int64_t cols = std::min(block_.nb, p_.n - n0), k = 2 * p_.k;
     const Parts<T> a(p_, p_.a, call.a, product), b(p_, p_.b, call.b, product);
-    constexpr int kOwn = static_cast<int>(std::is_same_v<T, float> ? PackSource::F32 : PackSource::F64);
     T* x[2 * kMostRows];
     Carver carver(scratch);
     for (int64_t r = 0; r < p_.m; ++r) {

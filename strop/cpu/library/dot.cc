@@ -120,7 +120,7 @@ Result<GemmProblem> GemmProblemOf(const Instruction& dot) {
   return p;
 }
 
-// Packing the parts of complex operands for four real products pays from about here on; what is smaller is a loop.
+// Writing the numbers of B as blocks of real ones pays from about here on; what is smaller is a loop.
 constexpr int64_t kFewComplexProducts = 1024;
 
 // A product by so small a matrix or vector (coordinates, states of a filter) fills tiles with nothing; along its long

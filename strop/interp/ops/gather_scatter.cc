@@ -10,8 +10,6 @@ namespace strop::interp {
 
 namespace {
 
-bool Contains(const Dims& dims, int64_t d) { return std::find(dims.begin(), dims.end(), d) != dims.end(); }
-
 // Reads the start index vectors, position by position.
 class StartIndices {
  public:

@@ -197,10 +197,6 @@ bool InRange(const Dims& values, int64_t bound) {
   return std::all_of(values.begin(), values.end(), [bound](int64_t v) { return v >= 0 && v < bound; });
 }
 
-bool Contains(const Dims& values, int64_t value) {
-  return std::find(values.begin(), values.end(), value) != values.end();
-}
-
 std::string Braces(const Dims& values) { return StrCat("{", Join(values, ","), "}"); }
 
 Shape OneOrTuple(std::vector<Shape> shapes) {

@@ -66,7 +66,6 @@ bool TypesAgree(ElementType a, ElementType b, bool mixed_precision);
 bool IsUnique(const Dims& values);
 // Every value is in [0, bound).
 bool InRange(const Dims& values, int64_t bound);
-bool Contains(const Dims& values, int64_t value);
 std::string Braces(const Dims& values);  // {0,1}
 
 // Result size of a window that slides over `size` elements; -1 if the arithmetic overflows.

@@ -11,8 +11,6 @@ namespace strop::simplify {
 
 inline ElementType Type(const Instruction* i) { return i->shape().type(); }
 
-inline bool Contains(const Dims& dims, int64_t d) { return std::find(dims.begin(), dims.end(), d) != dims.end(); }
-
 // The scalar that every element of `i` equals, or null.
 inline const Literal* Splat(const Instruction* i) {
   while (i->op() == Op::Broadcast || i->op() == Op::Reshape) i = i->operand(0);

@@ -26,8 +26,8 @@ class RowsRoutine : public Routine {
     if (int64_t{m} * n <= SideBySide<T>::kMaxElements) return OkStatus();
     return site.Error(StrCat("is for small matrices, not for ", m, " x ", n));
   }
-  static Status FitsOrder(const Site& site, Int n) {
-    if (n <= SideBySide<T>::kMaxOrder) return OkStatus();
+  static Status FitsOrder(const Site& site, Int n, Int most = SideBySide<T>::kMaxOrder) {
+    if (n <= most) return OkStatus();
     return site.Error(StrCat("is for small matrices, not for those of order ", n));
   }
   // What `steps` vector operations cost, turning so many elements into lanes and back, and the divisions and roots of
@@ -253,7 +253,7 @@ class SyevdRowsOf final : public RowsRoutine<T> {
     STROP_TRY(site.Output(0, ElementTypeOf<T>(), {n_, n_}));
     STROP_TRY(site.Output(1, ElementTypeOf<T>(), {n_}));
     STROP_TRY(site.Output(2, kS32, {}));
-    if (n_ > Eigen::kMaxOrder) return site.Error(StrCat("is for small matrices, not for those of order ", n_));
+    STROP_TRY(this->FitsOrder(site, n_, Eigen::kMaxOrder));
     this->empty_ = n_ == 0;
     // About seven sweeps.
     const double rotations = 3.5 * n_ * (n_ - 1);
@@ -287,7 +287,7 @@ class GesddRowsOf final : public RowsRoutine<T> {
     for (size_t k : {0, 2, 3}) STROP_TRY(site.Output(k, ElementTypeOf<T>(), {n_, n_}));
     STROP_TRY(site.Output(1, ElementTypeOf<T>(), {n_}));
     STROP_TRY(site.Output(4, kS32, {}));
-    if (n_ > Svd::kMaxOrder) return site.Error(StrCat("is for small matrices, not for those of order ", n_));
+    STROP_TRY(this->FitsOrder(site, n_, Svd::kMaxOrder));
     this->empty_ = n_ == 0;
     // About six sweeps.
     const double rotations = 3.0 * n_ * (n_ - 1);

@@ -1,5 +1,5 @@
 // Small matrices of a batch computed side by side, one in each lane of a vector: what their factorisations share
-// (side_by_side_lu.h, side_by_side_cholesky.h, side_by_side_qr.h).
+// (side_by_side_lu.h, and so on).
 //
 // A matrix of order 16 is too short for vectors along its columns, and a call of the library costs more than its
 // arithmetic. Each lane computes what LAPACK's unblocked routine does, in its order, so a matrix's bits do not depend
@@ -35,6 +35,14 @@ struct SideBySide {
     const Words words = reinterpret_cast<Words>(mask);
     const uint64_t all = words[0] | words[1] | words[2] | words[3];
     return sizeof(T) == 4 ? (all | all >> 32) & 0xffffffff : all;
+  }
+  // The power of two below each of what are no subnormal numbers, the least normal one for those, and 1 for zero and
+  // where `bad`: matrices divided by that of their largest element overflow in no square.
+  static Vec PowerBelow(Vec largest, Mask bad) {
+    const Vec one = Vec{} + T(1), infinite = Vec{} + std::numeric_limits<T>::infinity();
+    const Vec power = reinterpret_cast<Vec>(reinterpret_cast<Mask>(largest) & reinterpret_cast<Mask>(infinite));
+    const Vec subnormal = largest == Vec{} ? one : Vec{} + std::numeric_limits<T>::min();
+    return bad ? one : power == Vec{} ? subnormal : power;
   }
   static bool Any(Mask mask) { return Union(mask) != 0; }
   // Whether 1 / x has all digits, as LAPACK asks before it multiplies by it.

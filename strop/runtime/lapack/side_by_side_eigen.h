@@ -73,10 +73,7 @@ class EigenSideBySide {
         not_finite += x * T(0);
       }
     bad = not_finite != not_finite;
-    const Vec one = Vec{} + T(1), infinite = Vec{} + std::numeric_limits<T>::infinity();
-    const Vec power = reinterpret_cast<Vec>(reinterpret_cast<Mask>(largest) & reinterpret_cast<Mask>(infinite));
-    const Vec subnormal = largest == Vec{} ? one : Vec{} + std::numeric_limits<T>::min();
-    const Vec unit = bad ? one : power == Vec{} ? subnormal : power, inverse = one / unit;
+    const Vec unit = Base::PowerBelow(largest, bad), inverse = T(1) / unit;
     negligible = largest * inverse * (std::numeric_limits<T>::epsilon() / 8);
     for (Int i = 0; i < a.n; ++i)
       for (Int j = i; j < a.n; ++j) a(i, j) *= inverse;

@@ -68,10 +68,7 @@ class SvdSideBySide {
       not_finite += x * T(0);
     }
     bad = not_finite != not_finite;
-    const Vec one = Vec{} + T(1), infinite = Vec{} + std::numeric_limits<T>::infinity();
-    const Vec power = reinterpret_cast<Vec>(reinterpret_cast<Mask>(largest) & reinterpret_cast<Mask>(infinite));
-    const Vec subnormal = largest == Vec{} ? one : Vec{} + std::numeric_limits<T>::min();
-    const Vec unit = bad ? one : power == Vec{} ? subnormal : power, inverse = one / unit;
+    const Vec unit = Base::PowerBelow(largest, bad), inverse = T(1) / unit;
     for (Int e = 0; e < n * n; ++e) a[e] *= inverse;
     return unit;
   }
