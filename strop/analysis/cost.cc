@@ -162,6 +162,13 @@ int64_t BytesAccessed(const Instruction& i) {
       return SaturatingAdd(SaturatingAdd(result, read), i.operand(1)->shape().byte_size());
     }
     case Op::DynamicUpdateSlice: return SaturatingMultiply(2, i.operand(1)->shape().byte_size());
+    case Op::Scatter: {  // in place: what the updates change is read and written
+      const int64_t inputs = i.operand_count() / 2;
+      n = i.operand(inputs)->shape().byte_size();
+      for (int64_t k = inputs + 1; k < i.operand_count(); ++k)
+        n = SaturatingAdd(n, SaturatingMultiply(3, i.operand(k)->shape().byte_size()));
+      return n;
+    }
     case Op::Fusion: {
       const Computation& fused = *i.called(0);
       // In place, if what is updated comes from outside.

@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <map>
 
-#include "strop/analysis/trip_count.h"
+#include "strop/analysis/loop_position.h"
 #include "strop/ir/builder.h"
 #include "strop/passes/inline.h"
 #include "strop/passes/pass.h"
@@ -24,12 +24,6 @@ constexpr int64_t kFewestTrips = 8;
 constexpr int64_t kMostTerms = 128;                     // of a trip's sums: more are multiplied as well in the loop
 constexpr int64_t kLeastSum = 512;                      // elements
 constexpr int64_t kMostStackBytes = int64_t{64} << 20;  // of all trips
-
-// position = factor * counter + offset
-struct Affine {
-  int64_t factor = 0, offset = 0;
-  bool operator==(const Affine&) const = default;
-};
 
 class Sinker {
  public:
@@ -50,7 +44,7 @@ class Sinker {
   struct Side {
     const Instruction* stack = nullptr;  // an element of the state that never changes; null: `value` is put aside
     Instruction* value = nullptr;
-    Affine at;
+    LoopPosition at;
     Instruction* position = nullptr;  // null: the counter
   };
   struct Product {
@@ -85,23 +79,6 @@ class Sinker {
     return reads == 1;
   }
 
-  std::optional<Affine> AffineOf(const Instruction* i, int depth = 0) const {
-    constexpr int kMostDepth = 6;
-    if (IsElement(i) && i->tuple_index() == counter_.element) return Affine{1, 0};
-    if (i->IsConstant() && i->shape().IsScalar() && IsInteger(i->shape().type()))
-      return Affine{0, i->literal().GetInt(0)};
-    if (depth > kMostDepth || (i->op() != Op::Add && i->op() != Op::Subtract)) return std::nullopt;
-    const auto x = AffineOf(i->operand(0), depth + 1), y = AffineOf(i->operand(1), depth + 1);
-    if (!x || !y) return std::nullopt;
-    const int64_t sign = i->op() == Op::Add ? 1 : -1;
-    return Affine{x->factor + sign * y->factor, x->offset + sign * y->offset};
-  }
-  // Does it go through 0, 1, ..., trips - 1, in this order or the other?
-  bool VisitsAll(const Affine& at) const {
-    const int64_t first = at.factor * counter_.init + at.offset, step = at.factor * counter_.step;
-    return (step == 1 && first == 0) || (step == -1 && first == counter_.trips - 1);
-  }
-
   // A slice of a stack, one a trip.
   std::optional<Side> SliceOf(Instruction* x) const {
     const Instruction* slice = x->op() == Op::Reshape ? x->operand(0) : nullptr;
@@ -113,8 +90,8 @@ class Sinker {
     Int64Vector whole = all.dims();
     whole[0] = 1;
     if (WithFirst(1, x->shape()) != whole) return std::nullopt;
-    const std::optional<Affine> at = AffineOf(slice->operand(1));
-    if (slice->shape().dims() != whole || !at || !VisitsAll(*at)) return std::nullopt;
+    const std::optional<LoopPosition> at = PositionOf(slice->operand(1), *body_->parameter(0), counter_);
+    if (slice->shape().dims() != whole || !at || !VisitsAll(*at, counter_)) return std::nullopt;
     return Side{slice->operand(0), x, *at, slice->operand(1)};
   }
 
@@ -166,7 +143,7 @@ class Sinker {
         for (const Side& side : other.sides)
           if (!side.stack && (side.value == first->value || side.value == second->value))
             first->at = side.at, first->position = side.position;
-      if (!VisitsAll(first->at)) return false;
+      if (!VisitsAll(first->at, counter_)) return false;
     }
     second->at = first->at;
     second->position = first->position;

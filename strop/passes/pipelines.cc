@@ -10,6 +10,7 @@ constexpr PassId kSimplify[] = {
     PassId::Simplify,
     PassId::ConstantFolding,
     PassId::WhileSimplifier,
+    PassId::CounterRanges,
     PassId::ConditionalSimplifier,
     PassId::CallInliner,  // a map of branches is one of selects now
     PassId::SortSplitter,
@@ -27,6 +28,7 @@ constexpr PassId kSettle[] = {
     PassId::Simplify,
     PassId::ConstantFolding,
     PassId::WhileSimplifier,
+    PassId::CounterRanges,
     PassId::ConditionalSimplifier,
     PassId::CallInliner,
     PassId::Cse,
@@ -71,7 +73,9 @@ void AddSimplification(PassPipeline& p, int optimization_level) {
   if (optimization_level > 0) {
     p.Add(PassId::LoopUnroller);
     p.Add(PassId::LoopInvariantCodeMotion);
+    p.Add(PassId::Dce);  // what moved out reads nothing any more
     p.Add(PassId::LoopProductSinking);
+    p.Add(PassId::StackUpdates);
     p.Add(PassId::LoopDoubler);
   }
   p.AddRepeated(kSettle, rounds);

@@ -41,6 +41,43 @@ std::pair<const Instruction*, int64_t> ResolveLeaf(const Instruction* i, int64_t
   }
 }
 
+bool PassesOn(Op op) {
+  return op == Op::Reshape || op == Op::Bitcast || op == Op::Copy || op == Op::OptimizationBarrier ||
+         op == Op::Domain || op == Op::AddDependency;
+}
+
+// Does nobody write a result into the memory of `array`, apart from who gets it as a result of the computation?
+bool NobodyWritesOver(const Instruction& array) {
+  for (const Use& use : array.uses()) {
+    const Instruction& user = *use.user;
+    if (PassesOn(user.op())) {
+      if (!NobodyWritesOver(user)) return false;
+      continue;
+    }
+    switch (user.op()) {
+      case Op::Tuple:
+        if (&user != user.parent()->root()) return false;
+        break;
+      case Op::While:
+      case Op::Conditional:
+      case Op::Call:
+      case Op::CustomCall: return false;
+      default:
+        for (int64_t leaf = 0; leaf < user.shape().num_leaves(); ++leaf)
+          if (CanReuseOperand(user, use.operand_number, leaf) != InPlace::No) return false;
+    }
+  }
+  return true;
+}
+
+// The same of an array that its computation computes.
+bool IsLeftAlone(const Instruction& array) {
+  const Instruction* at = &array;
+  while (PassesOn(at->op())) at = at->operand(0);
+  if (at->op() == Op::Parameter || at->op() == Op::GetTupleElement || !at->shape().IsArray()) return false;
+  return NobodyWritesOver(*at);
+}
+
 class PlanBuilder {
  public:
   PlanBuilder(const Module& module, const TargetInfo& target) : module_(module), target_(target) {}
@@ -209,6 +246,7 @@ class PlanBuilder {
 
   Result<Leaves> Visit(const Instruction& i, const std::vector<Leaves>& parameters,
                        const std::unordered_map<const Instruction*, Leaves>& of, int32_t program) {
+    if (PassesOn(i.op())) return of.at(i.operand(0));
     switch (i.op()) {
       case Op::Parameter: return parameters[i.parameter_number()];
       case Op::Constant: return Constant(i);
@@ -218,12 +256,6 @@ class PlanBuilder {
         int64_t first = LeafOffset(i.operand(0)->shape(), i.tuple_index());
         return Leaves(tuple.begin() + first, tuple.begin() + first + i.shape().num_leaves());
       }
-      case Op::Reshape:
-      case Op::Bitcast:
-      case Op::Copy:
-      case Op::OptimizationBarrier:
-      case Op::Domain:
-      case Op::AddDependency: return of.at(i.operand(0));
       case Op::AfterAll: return Leaves{Fresh(0, &i)};
       case Op::Call: {
         std::vector<Leaves> arguments;
@@ -236,7 +268,7 @@ class PlanBuilder {
       case Op::DynamicSlice:
       case Op::Fusion:
         if (const std::optional<SliceView> view = ViewOf(i, target_.buffer_alignment))
-          if (MayBeView(i, of.at(view->of)[0])) return View(i, *view, of, program);
+          if (MayBeView(i, *view->of, of.at(view->of)[0])) return View(i, *view, of, program);
         return VisitStep(i, OperandLeaves(i, of), program);
       default: return VisitStep(i, OperandLeaves(i, of), program);
     }
@@ -327,13 +359,15 @@ class PlanBuilder {
   }
 
   // A slice is a view of memory that nobody writes as long as this program runs: of what comes from outside the loop,
-  // or of an argument that stays the caller's. What is small is left to regions.
-  bool MayBeView(const Instruction& slice, int32_t of) const {
+  // of an argument that stays the caller's, or of what is computed here and handed on as it is. What is small is left
+  // to regions.
+  bool MayBeView(const Instruction& slice, const Instruction& array, int32_t of) const {
     const Value& value = g_.values[of];
     const Group& group = g_.groups[value.group];
     if (!target_.joins_region || target_.joins_region(slice) || group.base == Base::View) return false;
     return value.loop != loop_ || group.base == Base::Constant ||
-           (group.base == Base::Parameter && !donated_.count(group.index));
+           (group.base == Base::Parameter && !donated_.count(group.index)) ||
+           (group.base == Base::None && IsLeftAlone(array));
   }
 
   Leaves View(const Instruction& i, const SliceView& view, const std::unordered_map<const Instruction*, Leaves>& of,

@@ -51,12 +51,23 @@ bool IsAlias(const Instruction& i) {
   }
 }
 
+// What a buffer was before it was updated: all in the same memory.
+std::vector<const Instruction*> FormsOf(const Instruction* buffer) {
+  constexpr size_t kMostUpdates = 16;
+  std::vector<const Instruction*> forms = {buffer};
+  while ((buffer->op() == Op::DynamicUpdateSlice || buffer->op() == Op::Scatter) && forms.size() < kMostUpdates)
+    forms.push_back(buffer = buffer->operand(0));
+  return forms;
+}
+
 // Does operand `k` of a dynamic-update-slice, the update or a part of its position, depend on what is in the buffer
-// that is updated, at other places than the one that is overwritten? Then it has to be known before anything is
-// written: computed inside the kernel, it would make that work on a copy of the buffer.
+// that is updated, at other places than the one that is overwritten, or on what was there before another update? Then
+// it has to be known before anything is written: computed inside the kernel, it would make that work on a copy of the
+// buffer.
 bool DependsOnItsBuffer(const Instruction& root, int64_t k) {
   const Instruction *buffer = root.operand(0), *update = root.operand(1);
-  if (buffer->use_count() == 1) return false;
+  const std::vector<const Instruction*> forms = FormsOf(buffer);
+  if (std::ranges::all_of(forms, [](const Instruction* form) { return form->use_count() == 1; })) return false;
   const auto is_window = [&](const Instruction& reader) {
     if (reader.op() != Op::DynamicSlice || reader.operand(0) != buffer) return false;
     if (!reader.shape().SameDims(update->shape())) return false;
@@ -70,7 +81,8 @@ bool DependsOnItsBuffer(const Instruction& root, int64_t k) {
   while (!stack.empty()) {
     const auto [at, aligned] = stack.back();
     stack.pop_back();
-    if (at == buffer || (is_window(*at) && !aligned) || seen.size() > 4 * kMaxKernelSize) return true;
+    const bool is_form = std::ranges::find(forms, at) != forms.end();
+    if (is_form || (is_window(*at) && !aligned) || seen.size() > 4 * kMaxKernelSize) return true;
     if (is_window(*at) || (!IsInlinable(*at) && !IsRowReduce(*at))) continue;
     const auto known = seen.find(at);
     if (known != seen.end() && known->second <= aligned) continue;

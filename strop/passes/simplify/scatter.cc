@@ -12,11 +12,10 @@ Instruction* ScatterOfNothing(Instruction* i, Builder&) {
   return one && i->operand(2)->shape().num_elements() == 0 ? i->operand(0) : nullptr;
 }
 
-// Element k of a list of integers that is a constant, equal numbers, or such lists one after the other.
-std::optional<int64_t> KnownElement(const Instruction* list, int64_t k) {
-  for (int depth = 0; depth < 8; ++depth) {
-    if (const Literal* splat = Splat(list)) return splat->GetInt(0);
-    if (list->IsConstant()) return list->literal().GetInt(k);
+// What element `k` of a list of integers is an element of, behind reshapes and lists one after the other; `k` becomes
+// its number there.
+const Instruction* PartOf(const Instruction* list, int64_t& k) {
+  for (;;) {
     if (list->op() == Op::Reshape) {
       list = list->operand(0);
     } else if (list->op() == Op::Concatenate &&
@@ -25,18 +24,25 @@ std::optional<int64_t> KnownElement(const Instruction* list, int64_t k) {
       while (k >= list->operand(n)->shape().num_elements()) k -= list->operand(n++)->shape().num_elements();
       list = list->operand(n);
     } else {
-      break;
+      return list;
     }
   }
+}
+
+// Element k of a list, if it is a constant.
+std::optional<int64_t> KnownElement(const Instruction* list, int64_t k) {
+  const Instruction* part = PartOf(list, k);
+  if (const Literal* splat = Splat(part)) return splat->GetInt(0);
+  if (part->IsConstant()) return part->literal().GetInt(k);
   return std::nullopt;
 }
 
 // Is element k of a list at least 0 and at most `high`: a number, or clamped?
 bool IsWithin(const Instruction* list, int64_t k, int64_t high) {
   if (const std::optional<int64_t> known = KnownElement(list, k)) return *known >= 0 && *known <= high;
-  while (list->op() == Op::Reshape) list = list->operand(0);
-  if (list->op() != Op::Clamp) return false;
-  const std::optional<int64_t> least = KnownElement(list->operand(0), k), most = KnownElement(list->operand(2), k);
+  const Instruction* part = PartOf(list, k);
+  if (part->op() != Op::Clamp) return false;
+  const std::optional<int64_t> least = KnownElement(part->operand(0), k), most = KnownElement(part->operand(2), k);
   return least && most && *least >= 0 && *most >= *least && *most <= high;
 }
 
