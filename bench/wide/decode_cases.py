@@ -54,11 +54,11 @@ def put_rows(cache, rows, at):
 
 
 def put_each(cache, rows, at):
-    return jax.vmap(lambda c, r, i: lax.dynamic_update_slice(c, r[None], (i, 0, 0)))(cache, rows, at)
+    return jax.vmap(lambda c, r, i: lax.dynamic_update_index_in_dim(c, r, i, 0))(cache, rows, at)
 
 
 def put_all(cache, rows, at):
-    return lax.dynamic_update_slice(cache, rows[:, None], (0, at, 0, 0))
+    return lax.dynamic_update_index_in_dim(cache, rows, at, 1)
 
 
 def scanned(layer):

@@ -108,23 +108,27 @@ class Ranges {
     return Interval{std::clamp(x.low, low->low, high->high), std::clamp(x.high, low->low, high->high)};
   }
 
-  // A counter, or what the loop hands on as it is.
+  // A counter, what is counted beside it, or what the loop hands on as it is.
   std::optional<Interval> OfState(const Instruction& i, int steps) const {
     const auto at = i.operand(0)->IsParameter() ? loops_.find(i.parent()) : loops_.end();
     if (at == loops_.end()) return std::nullopt;
     const auto& [loop, counter] = at->second;
     const int64_t element = i.tuple_index();
-    if (counter && counter->element == element && counter->trips > 0) {
-      const __int128 last =
-          static_cast<__int128>(counter->init) + counter->step * static_cast<__int128>(counter->trips - 1);
-      if (last < -kLargest || last > kLargest) return std::nullopt;
-      const int64_t end = static_cast<int64_t>(last);
-      return Interval{std::min(counter->init, end), std::max(counter->init, end)};
-    }
     const Instruction* next = i.parent()->root()->operand(element);
-    const bool handed_on =
-        next->op() == Op::GetTupleElement && next->operand(0) == i.operand(0) && next->tuple_index() == element;
-    return handed_on ? Of(loop->operand(0)->operand(element), steps) : std::nullopt;
+    const auto is_itself = [&](const Instruction* x) {
+      return x->op() == Op::GetTupleElement && x->operand(0) == i.operand(0) && x->tuple_index() == element;
+    };
+    const Instruction* init = loop->operand(0)->operand(element);
+    if (is_itself(next)) return Of(init, steps);
+    if (!counter || counter->trips < 1 || next->op() != Op::Add) return std::nullopt;
+    const Instruction* step = is_itself(next->operand(0)) ? next->operand(1) : next->operand(0);
+    if (!step->IsConstant() || (!is_itself(next->operand(0)) && !is_itself(next->operand(1)))) return std::nullopt;
+    const std::optional<Interval> first = Of(init, steps);
+    if (!first) return std::nullopt;
+    const __int128 way = static_cast<__int128>(step->literal().GetInt(0)) * (counter->trips - 1);
+    if (way < -kLargest || way > kLargest) return std::nullopt;
+    const int64_t last = static_cast<int64_t>(way);
+    return Interval{first->low + std::min<int64_t>(last, 0), first->high + std::max<int64_t>(last, 0)};
   }
 
   std::unordered_map<const Computation*, Loop> loops_;

@@ -7,13 +7,14 @@
 //
 // In this order, for each loop, inner loops first:
 //   1. own     condition and body are cloned if another instruction calls them as well: they are about to change
-//   2. sink    an element that the body passes through unchanged: its users after the loop read the initial value; if
+//   2. merge   integers that begin alike and to which the body adds alike are one (fori_loop counts beside the loop)
+//   3. sink    an element that the body passes through unchanged: its users after the loop read the initial value; if
 //   that is a
 //              constant (or a broadcast of one, or an iota), users inside read a copy of it
-//   3. shrink  elements that neither the condition nor anything after the loop nor a live element needs are removed
-//   4. count   the trip count is recorded; none: the loop is its initial state; one: the body stands in its place; the
+//   4. shrink  elements that neither the condition nor anything after the loop nor a live element needs are removed
+//   5. count   the trip count is recorded; none: the loop is its initial state; one: the body stands in its place; the
 //              value of the counter after the loop is a constant
-// A loop whose state is used as a whole, and of which 2 or 4 know an element, has its state put together again after
+// A loop whose state is used as a whole, and of which 3 or 5 know an element, has its state put together again after
 // it, element by element.
 // Each is linear in the loop. Dead loops themselves are dce's.
 #include <algorithm>
@@ -107,6 +108,7 @@ class Simplifier {
         Count("while-simplifier.spelled-out");
       }
       SpellOutResult(l);
+      Merge(l);
       Sink(l);
       Shrink(l);
     }
@@ -135,6 +137,43 @@ class Simplifier {
     if (was_root) l.loop->parent()->set_root(state);
     if (l.loop->sharding()) state->set_sharding(*l.loop->sharding());
     Count("while-simplifier.spelled-out");
+  }
+
+  // ---- merge --------------------------------------------------------------------------------------------------------
+
+  // The constant that each trip adds to element k, an integer; null if that is not what becomes of it.
+  static const Instruction* StepOf(const Loop& l, int64_t k) {
+    const Instruction* next = l.next->operand(k);
+    if (next->op() != Op::Add || !next->shape().IsScalar() || !IsInteger(next->shape().type())) return nullptr;
+    for (int64_t o = 0; o < 2; ++o)
+      if (StateRead(*next->operand(o)) == k && next->operand(1 - o)->IsConstant()) return next->operand(1 - o);
+    return nullptr;
+  }
+  static bool IsSame(const Instruction* x, const Instruction* y) {
+    return x == y || (x->IsConstant() && y->IsConstant() && x->literal() == y->literal());
+  }
+  static void Renumber(Instruction* tuple, int64_t from, int64_t to) {
+    for (const Use& use : std::vector<Use>(tuple->uses().begin(), tuple->uses().end()))
+      if (use.user->op() == Op::GetTupleElement && use.user->tuple_index() == from)
+        use.user->set_attrs(GetTupleElementAttrs{to});
+  }
+
+  void Merge(const Loop& l) {
+    std::vector<std::pair<int64_t, const Instruction*>> counters;
+    for (int64_t k = 0; k < l.size(); ++k) {
+      const Instruction* step = StepOf(l, k);
+      if (!step) continue;
+      const auto same = std::ranges::find_if(counters, [&](const auto& c) {
+        return IsSame(c.second, step) && IsSame(l.init->operand(c.first), l.init->operand(k));
+      });
+      if (same == counters.end()) {
+        counters.push_back({k, step});
+        continue;
+      }
+      for (Instruction* tuple : {l.condition()->parameter(0), l.body()->parameter(0), l.loop})
+        Renumber(tuple, k, same->first);
+      Count("while-simplifier.merged-counters");
+    }
   }
 
   // ---- sink ---------------------------------------------------------------------------------------------------------
