@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "strop/cpu/kernels/gemm_blocks.h"
 
@@ -46,6 +47,21 @@ int64_t BlockScratchBytes(const BlockShape& block, int mr, int nr, int bytes) {
 }
 
 namespace {
+// Rows of a tile, of four bytes an element or eight, are too short for a call.
+void CopyRow(const void* from, int64_t bytes, void* to) {
+  const auto copy = [&](int64_t at, auto size) {
+    std::memcpy(static_cast<uint8_t*>(to) + at, static_cast<const uint8_t*>(from) + at, size.value);
+  };
+  if (bytes >= 16) {
+    for (int64_t i = 0; i + 16 <= bytes; i += 16) copy(i, std::integral_constant<int, 16>{});
+    copy(bytes - 16, std::integral_constant<int, 16>{});
+  } else if (bytes >= 8) {
+    copy(0, std::integral_constant<int, 8>{}), copy(bytes - 8, std::integral_constant<int, 8>{});
+  } else if (bytes >= 4) {
+    copy(0, std::integral_constant<int, 4>{}), copy(bytes - 4, std::integral_constant<int, 4>{});
+  }
+}
+
 bool FitS32(int64_t n, const float* numbers) {
   bool fit = true;
   for (int64_t j = 0; j < n; ++j) fit &= numbers[j] >= -0x1p31f && numbers[j] < 0x1p31f;
@@ -89,7 +105,7 @@ void StoreTile(const StoreTarget& c, int64_t row, int64_t col, int64_t rows, int
       if (accumulate)
         for (int64_t j = 0; j < cols; ++j) to[j] += from[j];
       else
-        std::memcpy(to, from, cols * sizeof(T));
+        CopyRow(from, cols * static_cast<int64_t>(sizeof(T)), to);
     } else {
       for (int64_t j = 0; j < cols; ++j) {
         T& at = to[j * c.col_stride];
@@ -116,28 +132,36 @@ void RunBlock(const MicroTable<T>& micro, const BlockShape& block, int64_t m0, i
         StoreTile<T>(c, m0 + i, n0 + j, std::min(mr, rows - i), std::min(nr, cols - j), tile, nr, false);
     return;
   }
+  const EvenPanels panels(rows, mr);
+  // As narrow as what is left: the halves of tiles do not depend on their height.
+  const auto width_at = [&](int64_t j) { return TileKernelsOf<T>(micro, 1, std::min(nr, cols - j)).width; };
   for (int64_t k0 = 0; k0 < k; k0 += block.kb) {
     const int64_t kc = std::min(block.kb, k - k0), units = CeilDiv(kc, group);
     const int64_t piece = block.pack_rows > 0 ? block.pack_rows : kc;
     for (int64_t p = 0; p < kc; p += piece)
-      for (int64_t j = 0; j < cols; j += nr)
-        pack_b(n0 + j, std::min(nr, cols - j), k0 + p, std::min(piece, kc - p), nr,
-               b_panels + j * units + p / group * nr);
-    for (int64_t i = 0; i < rows; i += mr) {
-      const int64_t height = std::min(mr, rows - i);
+      for (int64_t j = 0; j < cols; j += nr) {
+        const int64_t width = width_at(j);
+        pack_b(n0 + j, std::min(width, cols - j), k0 + p, std::min(piece, kc - p), width,
+               b_panels + j * units + p / group * width);
+      }
+    for (int64_t n = 0; n < panels.count; ++n) {
+      const int64_t i = panels.First(n), height = panels.First(n + 1) - i;
       pack_a(m0 + i, height, k0, kc, height, a_panel);
-      const MicroKernel<T> kernel = micro.kernel[height - 1];
       const int64_t direct = DirectStride<T>(c, m0 + i, height);
       for (int64_t j = 0; j < cols; j += nr) {
         const T* b = b_panels + j * units;
-        const int64_t width = std::min(nr, cols - j);
+        const int64_t some = std::min(nr, cols - j);
+        const TileKernels<T> tile_kernels = TileKernelsOf<T>(micro, height, some);
+        const auto multiply = [&](T* to, int64_t stride, bool accumulate) {
+          tile_kernels.kernel(units, a_panel, b, tile_kernels.width, to, stride, accumulate);
+        };
         if (keep_sums) {
-          kernel(units, a_panel, b, nr, sums + i * block.nb + j, block.nb, k0 > 0);
-        } else if (direct >= 0 && width == nr) {
-          kernel(units, a_panel, b, nr, AddressIn<T>(c, m0 + i, n0 + j), direct, k0 > 0);
+          multiply(sums + i * block.nb + j, block.nb, k0 > 0);
+        } else if (direct >= 0 && some == tile_kernels.width) {
+          multiply(AddressIn<T>(c, m0 + i, n0 + j), direct, k0 > 0);
         } else {
-          kernel(units, a_panel, b, nr, tile, nr, false);
-          StoreTile<T>(c, m0 + i, n0 + j, height, width, tile, nr, k0 > 0);
+          multiply(tile, nr, false);
+          StoreTile<T>(c, m0 + i, n0 + j, height, some, tile, nr, k0 > 0);
         }
       }
     }
@@ -171,19 +195,23 @@ PackSource PackSourceOf(ElementType type) {
 
 namespace {
 
-// Few columns by short sums: rows of the result, a few of them at a time, are done sooner than dot products.
-constexpr int64_t kShortSums = 32;
-bool FewShortColumns(const GemmProblem& p) {
-  const bool same = p.a.type == p.b.type && p.a.type == p.c.type;
-  return p.n > 1 && p.n <= kDotRows && p.m > p.n && p.k < kShortSums && p.c.col_stride == 1 && same &&
-         (p.a.type == ElementType::F32 || p.a.type == ElementType::F64);
+// Many columns of A, which lie in rows, by few of B: the rows are long, and read as they lie by the transpose.
+bool AreFewColumnsOfRows(const GemmProblem& p) {
+  constexpr int64_t kFewColumns = 12, kManyRows = 96, kLeastSums = 64;
+  return p.a.type == p.b.type && (p.a.type == ElementType::F32 || p.a.type == ElementType::F64) && p.n <= kFewColumns &&
+         p.m > kManyRows && p.k >= kLeastSums && p.a.row_stride == 1 && p.a.col_stride != 1;
 }
 
 // Is it better to compute the transpose, which has few rows? Complex results that lie along columns are so written
 // along memory.
 bool SuitsSwapped(const GemmProblem& p, ElementType accumulator) {
-  if (IsComplex(accumulator)) return (p.n == 1 && p.m > 1) || (p.c.col_stride != 1 && p.c.row_stride == 1);
-  if (p.m > p.n && p.n <= kDotRows) return !FewShortColumns(p);
+  if (IsComplex(accumulator)) {
+    if (p.b.row_stride == 1 && p.b.type == accumulator && AreComplexDots(p, p.m) && p.m <= p.n) return false;
+    const bool dots = (p.a.col_stride == 1 || p.a.row_stride == 1) && p.a.type == accumulator && AreComplexDots(p, p.n);
+    return (p.n == 1 && p.m > 1) || (dots && p.n < p.m) || (p.c.col_stride != 1 && p.c.row_stride == 1);
+  }
+  if (p.m > p.n && p.n <= kDotRows) return !AreFewShortColumns(p);
+  if (AreFewColumnsOfRows(p)) return true;
   const bool dots_already = p.b.row_stride == 1 && AreDots(p, p.m);
   return p.m >= p.n && p.k >= kLeastDotElements && p.a.col_stride == 1 && !dots_already && AreDots(p, p.n);
 }
@@ -195,8 +223,7 @@ bool SuitsSwapped(const GemmProblem& p, ElementType accumulator) {
 //     another type are converted in strips on the way.
 //   Strips: as Direct with so few rows of A that memory is all there is to wait for: B is read along its rows.
 //   Dots: few rows of A, and B is contiguous along k.
-//   Small: nothing is packed (but B if its columns are not contiguous), and a task takes many products of a batch.
-enum class Strategy : uint8_t { Blocked, Direct, Strips, Dots, Small };
+enum class Strategy : uint8_t { Blocked, Direct, Strips, Dots };
 
 template <class T>
 class RealGemm final : public Gemm {
@@ -205,13 +232,8 @@ class RealGemm final : public Gemm {
     const int64_t mr = micro_.mr, nr = micro_.nr;
     const bool has_rows = p.b.col_stride == 1 && p.k > 0;
     typed_ = p.b.type == ElementTypeOf<T>() && micro_.group == 1;
-    const bool same = p.a.type == ElementTypeOf<T>() && p.b.type == ElementTypeOf<T>() && HoldsSums<T>(p.c.type);
     const bool dots = AreDots(p, p.m) && p.b.row_stride == 1 && p.k > 0 && (p.b.col_stride != 1 || p.n == 1) && DotOf();
-    const bool small = same && micro_.group == 1 && p.c.col_stride == 1 && p.k > 0 &&
-                       ((p.m * p.n * p.k <= kSmallProducts && p.n >= 4) || IsFlat(p) || FewShortColumns(p));
-    if (small && !(dots && p.k >= kLongDots * micro_.lanes))
-      strategy_ = Strategy::Small;
-    else if (dots)
+    if (dots)
       strategy_ = Strategy::Dots;
     else if (has_rows && StripOf())
       strategy_ = Strategy::Strips;
@@ -234,6 +256,11 @@ class RealGemm final : public Gemm {
         if (few) {  // tasks of half a megabyte of B, or of as many products
           const int64_t columns = std::min((int64_t{1} << 19) / column_bytes, CeilDiv(kDirectTask, p.m * p.k));
           block_.nb = std::max({CeilDiv(p.n, 16), columns, kRowBytes / Bytes(p.b.type)});
+          const int64_t b_bytes = p.k * p.n * Bytes(p.b.type), bytes = sizeof(T);
+          streams_b_ = typed_ && b_bytes > (p.m <= mr ? kPanelBytes : kCachedBytes / 2);
+          if (streams_b_)  // whose sums stay in the first-level cache, for two threads if that is worth while
+            block_.nb = std::min(std::clamp(kStripBytes / (p.m * bytes), kRowBytes / bytes, kPageBytes / bytes),
+                                 std::max(CeilDiv(p.n, 2), CeilDiv(kDirectTask, p.m * p.k)));
         } else {  // of half a million products
           const int64_t least = (int64_t{1} << 19) / (p.n * p.k);
           block_.mb = std::clamp(CeilDiv(p.m, 16), least, std::max(least, kDirectPanels / p.k));
@@ -248,7 +275,7 @@ class RealGemm final : public Gemm {
         // Eight rows at a distance of pages are what the cache holds. The more rows of A, the more it costs to add to
         // C instead of to registers.
         const bool cached = p.k * p.n * Bytes(p.b.type) <= kCachedBytes / 2;
-        block_.pack_rows = !few ? block_.kb : typed_ || cached ? 64 : 8;
+        block_.pack_rows = !few ? block_.kb : streams_b_ && p.m <= mr ? kStreamedRowsOfB : typed_ || cached ? 64 : 8;
         fetches_b_ = few && p.k * p.n * Bytes(p.b.type) > kCachedBytes / 2;
         const int64_t rows = std::min(block_.mb, p.m);
         scratch_bytes_ =
@@ -274,22 +301,6 @@ class RealGemm final : public Gemm {
         scratch_bytes_ =
             p.m * ((p.k + kDotColumns) * static_cast<int64_t>(sizeof(T)) + kCarverSlack) + 2 * kCarverSlack;
         break;
-      case Strategy::Small:
-        if (p.b.col_stride != 1)
-          scratch_bytes_ = p.k * RoundUp(p.n, micro_.lanes) * static_cast<int64_t>(sizeof(T)) + kCarverSlack;
-        break;
-    }
-    if (strategy_ == Strategy::Small) {
-      products_a_task_ = std::max<int64_t>(kTaskProducts / (p.m * p.n * p.k), 1);
-      // Tasks of rows of a large one.
-      block_.mb = p.m;
-      if (p.m * p.n * p.k > 2 * kTaskProducts)
-        block_.mb = std::min(p.m, RoundUp(std::max(CeilDiv(p.m, 16), kTaskProducts / (p.n * p.k)), kSmallRows));
-      down_ = CeilDiv(p.m, block_.mb);
-      num_tasks_ = CeilDiv(p.batch, products_a_task_) * down_;
-      tiles_ = down_ > 1 ? StrCat("nothing packed, ", block_.mb, " rows a task")
-                         : StrCat("small, ", products_a_task_, " a task");
-      return;
     }
     down_ = CeilDiv(p.m, block_.mb);
     across_ = CeilDiv(p.n, block_.nb);
@@ -302,20 +313,11 @@ class RealGemm final : public Gemm {
   }
 
   void Run(const GemmCall& call, int64_t begin, int64_t end, void* scratch) const override {
-    if (strategy_ == Strategy::Small) {
-      for (int64_t task = begin; task < end; ++task) {
-        const int64_t first = task / down_ * products_a_task_, m0 = task % down_ * block_.mb;
-        for (int64_t i = first; i < std::min(first + products_a_task_, p_.batch); ++i)
-          Small(static_cast<const T*>(call.a) + p_.Offset(p_.a, i) + m0 * p_.a.row_stride,
-                static_cast<const T*>(call.b) + p_.Offset(p_.b, i),
-                static_cast<T*>(call.c) + p_.Offset(p_.c, i) + m0 * p_.c.row_stride, std::min(block_.mb, p_.m - m0),
-                scratch);
-      }
-      return;
-    }
     for (int64_t task = begin; task < end; ++task) {
-      const int64_t batch = task / (down_ * across_);
-      const int64_t down = task / across_ % down_, across = task % across_;
+      // Small products take not much longer than divisions.
+      const bool whole = down_ * across_ == 1;
+      const int64_t batch = whole ? task : task / (down_ * across_);
+      const int64_t down = whole ? 0 : task / across_ % down_, across = whole ? 0 : task % across_;
       const uint8_t* pa = static_cast<const uint8_t*>(call.a) + p_.Offset(p_.a, batch) * Bytes(p_.a.type);
       const uint8_t* pb = static_cast<const uint8_t*>(call.b) + p_.Offset(p_.b, batch) * Bytes(p_.b.type);
       StoreTarget target{p_.c.type, static_cast<uint8_t*>(call.c) + p_.Offset(p_.c, batch) * Bytes(p_.c.type),
@@ -327,13 +329,14 @@ class RealGemm final : public Gemm {
         case Strategy::Direct: Direct(pa, pb, target, m0, rows, n0, cols, scratch); break;
         case Strategy::Strips: Strips(pa, pb, target, n0, cols, scratch); break;
         case Strategy::Dots: Dots(pa, pb, target, n0, cols, scratch); break;
-        case Strategy::Small: break;
       }
     }
   }
 
   // Are both operands packed?
   bool blocked() const { return strategy_ == Strategy::Blocked; }
+  // Are few rows multiplied by B where it lies, tile by tile?
+  bool few_rows() const { return strategy_ == Strategy::Direct && p_.m <= kFewPanels * micro_.mr && !streams_b_; }
 
  private:
   static constexpr int64_t kFewPanels = 3;  // of rows of A
@@ -347,32 +350,15 @@ class RealGemm final : public Gemm {
   // Of B that may come from memory, and rows of A: several short rows at a time are no streams that a processor knows,
   // while sums of long ones, or in more rows, are read and written too often for one at a time.
   static constexpr int64_t kStreamedBytes = 1 << 18, kStreamedRows = 2;
-  static constexpr int64_t kLongDots = 2;          // vectors; what is shorter is worth turning B
+  static constexpr int64_t kStreamedRowsOfB = 16;  // at a time, by more rows of A
+  static constexpr int64_t kPanelBytes = 1 << 16;  // of B, of which one panel of rows of A reads each once
   static constexpr int64_t kDirectTask = 1 << 19;  // products of a task of few rows: several times what a thread costs
   static constexpr int64_t kSmall = 1 << 14;       // elements of a small B
   static constexpr int64_t kDirectPanels = 1 << 15;  // of the rows of A that go with it
 
   static constexpr int64_t kCachedBytes = 1 << 21;  // of C, that may still lie in the second-level cache
 
-  // The sums of so few products are done before packing pays.
-  static constexpr int64_t kFlatElements = 16, kFlatRows = 8;  // along k; of A, at least
-  bool IsFlat(const GemmProblem& p) const { return p.k <= kFlatElements && p.m >= kFlatRows && p.n >= micro_.lanes; }
-
   static constexpr int64_t kDotColumns = 64;  // whose sums are stored at a time
-
-  static constexpr int64_t kSmallProducts = 1 << 15;
-  static constexpr int64_t kTaskProducts = 1 << 18;  // of a task of small ones
-
-  void Small(const T* a, const T* b, T* c, int64_t rows, void* scratch) const {
-    int64_t b_stride = p_.b.row_stride;
-    if (p_.b.col_stride != 1 && p_.n > 1) {
-      b_stride = RoundUp(p_.n, micro_.lanes);
-      T* packed = Carver(scratch).Take<T>(p_.k * b_stride);
-      PackB(reinterpret_cast<const uint8_t*>(b), 0, p_.n, 0, p_.k, b_stride, packed);
-      b = packed;
-    }
-    MultiplySmall<T>(micro_, rows, p_.n, p_.k, a, p_.a.row_stride, p_.a.col_stride, b, b_stride, c, p_.c.row_stride);
-  }
 
   DotKernel<T> DotOf() const {
     const PackSource source = PackSourceOf(p_.b.type);
@@ -401,7 +387,8 @@ class RealGemm final : public Gemm {
 
   void Direct(const uint8_t* a, const uint8_t* b, const StoreTarget& c, int64_t m0, int64_t rows, int64_t n0,
               int64_t cols, void* scratch) const {
-    const int64_t mr = micro_.mr, nr = micro_.nr, group = micro_.group;
+    const int64_t nr = micro_.nr, group = micro_.group;
+    const EvenPanels panels(rows, micro_.mr);
     Carver carver(scratch);
     T* a_panels = carver.Take<T>(rows * block_.kb);
     T* strip = carver.Take<T>(block_.pack_rows * nr);
@@ -409,12 +396,14 @@ class RealGemm final : public Gemm {
     const int64_t last = cols % nr == 0 ? nr : cols % nr;
     const bool whole = last == TileKernelsOf<T>(micro_, 1, last).width;
     const int64_t direct = whole ? DirectStride<T>(c, m0, rows) : -1;
-    T* to = direct >= 0 ? AddressIn<T>(c, m0, n0) : sums;
-    const int64_t stride = direct >= 0 ? direct : RoundUp(cols, nr);
+    // Where rows of B are read a few at a time, the sums of a block along k are added to what was before.
+    const bool adds = streams_b_ && HoldsSums<T>(c.type), in_c = direct >= 0 && !adds;
+    T* to = in_c ? AddressIn<T>(c, m0, n0) : sums;
+    const int64_t stride = in_c ? direct : RoundUp(cols, nr);
     for (int64_t k0 = 0; k0 < p_.k; k0 += block_.kb) {
       const int64_t kc = std::min(block_.kb, p_.k - k0), a_units = CeilDiv(kc, group);
-      for (int64_t i = 0; i < rows && !a_in_place_; i += mr) {
-        const int64_t height = std::min(mr, rows - i);
+      for (int64_t n = 0; n < panels.count && !a_in_place_; ++n) {
+        const int64_t i = panels.First(n), height = panels.First(n + 1) - i;
         PackA(a, m0 + i, height, k0, kc, height, a_panels + i * a_units);
       }
       for (int64_t p = 0; p < kc; p += block_.pack_rows) {
@@ -434,24 +423,26 @@ class RealGemm final : public Gemm {
           } else {
             PackB(b, n0 + j, std::min(width, cols - j), k0 + p, piece, width, strip);
           }
-          for (int64_t i = 0; i < rows; i += mr) {
-            const int64_t height = std::min(mr, rows - i);
+          for (int64_t n = 0; n < panels.count; ++n) {
+            const int64_t i = panels.First(n), height = panels.First(n + 1) - i;
             const TileKernels<T> kernels = TileKernelsOf<T>(micro_, height, width);
             if (a_in_place_) {
               const T* lines[kMostRows];
               for (int64_t r = 0; r < height; ++r)
                 lines[r] = reinterpret_cast<const T*>(a) + (m0 + i + r) * p_.a.row_stride + k0 + p;
-              kernels.indirect(1, piece, lines, panel, panel_stride, to + i * stride + j, stride, k0 + p > 0);
+              kernels.indirect(1, piece, lines, panel, panel_stride, to + i * stride + j, stride,
+                               (adds ? p : k0 + p) > 0);
               continue;
             }
-            if (fetches_c_ && direct >= 0 && k0 + p == 0) FetchRows<true>(to + i * stride + j, stride, height, width);
+            if (fetches_c_ && in_c && k0 + p == 0) FetchRows<true>(to + i * stride + j, stride, height, width);
             kernels.kernel(units, a_panels + i * a_units + p / group * height, panel, panel_stride, to + i * stride + j,
-                           stride, k0 + p > 0);
+                           stride, (adds ? p : k0 + p) > 0);
           }
         }
       }
+      if (adds) StoreTile<T>(c, m0, n0, rows, cols, sums, stride, k0 > 0);
     }
-    if (direct < 0) StoreTile<T>(c, m0, n0, rows, cols, sums, stride, false);
+    if (!adds && !in_c) StoreTile<T>(c, m0, n0, rows, cols, sums, stride, false);
   }
 
   StripKernel<T> StripOf() const {
@@ -494,9 +485,23 @@ class RealGemm final : public Gemm {
     }
   }
 
-  void Dots(const uint8_t* a, const uint8_t* b, const StoreTarget& c, int64_t n0, int64_t cols, void* scratch) const {
+  // Of `count` columns of B from `column` on.
+  void DotsOf(const T* const* x, const uint8_t* b, int64_t column, int64_t count, T* to, int64_t stride) const {
+    const auto at = [&](int64_t j) { return b + (column + j) * p_.b.col_stride * Bytes(p_.b.type); };
+    if (HasShortDots(p_, micro_.lanes)) {
+      const DotLanesKernel<T> dots = micro_.dot_lanes[static_cast<int>(PackSourceOf(p_.b.type))];
+      for (int64_t j = 0; j < count; j += micro_.lanes)
+        for (int64_t i = 0; i < p_.m; ++i)
+          dots(p_.k, x[i], at(j), p_.b.col_stride, std::min<int64_t>(micro_.lanes, count - j), to + i * stride + j);
+      return;
+    }
     const DotKernel<T> dot = DotOf();
-    const int panels = static_cast<int>(p_.m);
+    for (int64_t j = 0; j < count; j += 4)
+      dot(p_.k, x, static_cast<int>(p_.m), at(j), p_.b.col_stride, static_cast<int>(std::min<int64_t>(4, count - j)),
+          to + j, stride);
+  }
+
+  void Dots(const uint8_t* a, const uint8_t* b, const StoreTarget& c, int64_t n0, int64_t cols, void* scratch) const {
     const T* x[kMostDotRows];
     Carver carver(scratch);
     RowsForDots(a, carver, x);
@@ -506,9 +511,7 @@ class RealGemm final : public Gemm {
       const int64_t some = std::min(kDotColumns, cols - j0);
       T* const to = direct >= 0 ? AddressIn<T>(c, 0, n0 + j0) : sums;
       const int64_t stride = direct >= 0 ? direct : kDotColumns;
-      for (int64_t j = 0; j < some; j += 4)
-        dot(p_.k, x, panels, b + (n0 + j0 + j) * p_.b.col_stride * Bytes(p_.b.type), p_.b.col_stride,
-            static_cast<int>(std::min<int64_t>(4, some - j)), to + j, stride);
+      DotsOf(x, b, n0 + j0, some, to, stride);
       if (direct < 0) StoreTile<T>(c, 0, n0 + j0, p_.m, some, sums, kDotColumns, false);
     }
   }
@@ -522,7 +525,6 @@ class RealGemm final : public Gemm {
   bool streams_b_ = false;                      // is read row by row
   BlockShape block_;
   int64_t down_ = 1, across_ = 1;
-  int64_t products_a_task_ = 1;  // of Small
 };
 
 // C^T = B^T A^T: the operands come the other way round.
@@ -563,8 +565,14 @@ std::shared_ptr<const Gemm> MakeReal(const GemmProblem& p, const GemmIsa& isa, G
   if constexpr (std::is_floating_point_v<T>) {
     if (std::shared_ptr<const Gemm> columns = MakeColumnsGemm<T>(p, isa)) return columns;
   }
+  if (std::shared_ptr<const Gemm> small = MakeSmallGemm<T>(p, isa)) return small;
   auto alone = std::make_shared<RealGemm<T>>(p, isa);
-  if (!alone->blocked() || p.k == 0) return alone;
+  if (p.k == 0) return alone;
+  if constexpr (std::is_floating_point_v<T>) {
+    if (alone->blocked() || alone->few_rows())
+      if (std::shared_ptr<const Gemm> tiles = MakeTilesGemm<T>(p, isa)) return tiles;
+  }
+  if (!alone->blocked()) return alone;
   std::shared_ptr<const Gemm> half;
   if constexpr (std::is_same_v<T, float>) half = MakeHalfGemm(p, isa);
   if (sharing == GemmSharing::None) return half ? half : alone;

@@ -15,12 +15,27 @@ namespace strop::cpu {
 // which nothing converts, up to kMostDotRows if A leaves room in the second-level cache.
 inline constexpr int64_t kDotRows = 4, kConvertedDotRows = 8, kLongDotRows = 12, kMostDotRows = 32;
 inline constexpr int64_t kLeastDotElements = 256, kMostDotElements = 1 << 15;
+inline constexpr int64_t kLeastDotBytes = 32;  // of bytes, which take long to turn
 inline bool AreDots(const GemmProblem& p, int64_t rows) {
   if (rows <= kDotRows) return true;
+  const auto bytes = [](ElementType type) { return type == ElementType::S8 || type == ElementType::U8; };
+  if (bytes(p.a.type) && bytes(p.b.type)) return rows <= kConvertedDotRows && p.k >= kLeastDotBytes;
   if (!IsFloat(p.a.type) || !IsFloat(p.b.type) || p.k < kLeastDotElements) return false;
   const bool typed = p.a.type == p.b.type && (p.a.type == ElementType::F32 || p.a.type == ElementType::F64);
   if (!typed) return rows <= kConvertedDotRows;
   return rows <= kLongDotRows || (rows <= kMostDotRows && rows * p.k <= kMostDotElements);
+}
+
+// Of rows so short, many are taken at a time: adding up their sums is as much work as the products.
+inline bool HasShortDots(const GemmProblem& p, int64_t lanes) {
+  constexpr int64_t kShortVectors = 8, kFewRows = 2;
+  return p.m <= kFewRows && p.k <= kShortVectors * lanes && p.n > 4;
+}
+
+// The same of complex numbers: of each row of A there are two, and turning B is no loop over vectors.
+inline constexpr int64_t kComplexDotRows = 6, kLeastComplexDotElements = 16;
+inline bool AreComplexDots(const GemmProblem& p, int64_t rows) {
+  return rows <= kComplexDotRows && p.k >= kLeastComplexDotElements;
 }
 
 // Packing may write a vector beyond the end of a panel.
@@ -43,6 +58,14 @@ class Carver {
 };
 inline constexpr int64_t kCarverSlack = 64 + kPanelSlack;  // a piece, at most
 
+// Rows in panels of at most `most`, as even as they can be: of 37, the last of four would be one row, and its sums
+// would wait for each other.
+struct EvenPanels {
+  EvenPanels(int64_t rows, int64_t most) : rows(rows), count(CeilDiv(rows, most)) {}
+  int64_t First(int64_t panel) const { return rows * panel / count; }
+  int64_t rows, count;
+};
+
 // The inner kernels for as many rows, and the fewest columns that hold so many.
 template <class T>
 struct TileKernels {
@@ -64,13 +87,19 @@ TileKernels<T> TileKernelsOf(const MicroTable<T>& micro, int64_t height, int64_t
 template <class T>
 void MultiplySmall(const MicroTable<T>& micro, int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_t a_k,
                    const T* b, int64_t b_stride, T* c, int64_t c_stride) {
-  int64_t done = 0;
-  for (int w = 0; w < 2 && m <= kWideRows; ++w)
-    for (const int64_t cols = kWideVectors[w] * micro.lanes; done + cols <= n; done += cols)
-      micro.wide[m - 1][w](k, a, a_row, a_k, b + done, b_stride, cols, c + done, c_stride);
-  for (int64_t i = 0; i < m; i += kSmallRows) {
-    const int64_t rows = std::min<int64_t>(m - i, kSmallRows);
-    for (int64_t j = done; j < n; j += 2 * micro.lanes) {
+  if (m <= kWideRows) {
+    const EvenPanels vectors(CeilDiv(n, micro.lanes), kWideVectors);
+    for (int64_t v = 0; v < vectors.count; ++v) {
+      const int64_t j = vectors.First(v) * micro.lanes, count = vectors.First(v + 1) - vectors.First(v);
+      micro.wide[m - 1][count - 1](k, a, a_row, a_k, b + j, b_stride, std::min(count * micro.lanes, n - j), c + j,
+                                   c_stride);
+    }
+    return;
+  }
+  const EvenPanels panels(m, kSmallRows);
+  for (int64_t panel = 0; panel < panels.count; ++panel) {
+    const int64_t i = panels.First(panel), rows = panels.First(panel + 1) - i;
+    for (int64_t j = 0; j < n; j += 2 * micro.lanes) {
       const int64_t cols = std::min<int64_t>(n - j, 2 * micro.lanes);
       micro.small[rows - 1][cols > micro.lanes](k, a + i * a_row, a_row, a_k, b + j, b_stride, cols,
                                                 c + i * c_stride + j, c_stride);
@@ -203,6 +232,18 @@ std::shared_ptr<const Gemm> MakePanelGemm(const GemmProblem& problem, const Gemm
 // Columns of A by rows of B, both where they lie (gemm_columns.cc), of f32 or f64; null if that does not suit.
 template <class T>
 std::shared_ptr<const Gemm> MakeColumnsGemm(const GemmProblem& problem, const GemmIsa& isa);
+
+// Few columns by short sums, of f32 or f64: rows of the result, a few of them at a time, are done sooner than dot
+// products.
+bool AreFewShortColumns(const GemmProblem& problem);
+
+// A small product, or small ones (gemm_small.cc); null if that does not suit. m and n are not zero.
+template <class T>
+std::shared_ptr<const Gemm> MakeSmallGemm(const GemmProblem& problem, const GemmIsa& isa);
+
+// Of f32 or f64, tile by tile from where they lie (gemm_tiles.cc); null if that does not suit. No dimension is zero.
+template <class T>
+std::shared_ptr<const Gemm> MakeTilesGemm(const GemmProblem& problem, const GemmIsa& isa);
 
 // The product of complex matrices, or of one and a real one (gemm_complex.cc), whose parts are of T.
 template <class T>

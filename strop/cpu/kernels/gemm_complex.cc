@@ -17,8 +17,9 @@ constexpr int64_t kSmallProducts = 1 << 15;  // of real numbers, as the next one
 constexpr int64_t kTaskProducts = 1 << 18;   // of a task of small ones
 constexpr int64_t kRowTask = 1 << 19;        // of a task of few rows
 constexpr int64_t kRowBytes = 4096;          // of B's rows, at least, that a task of few rows reads
-constexpr int64_t kMostRows = kStripHeight / 2;
-constexpr int64_t kRowBlock = 512;  // along k, of few rows
+constexpr int64_t kMostStripRows = 6, kTwoRows = kStripHeight / 2;
+constexpr int64_t kLeastStripProducts = 1 << 11;  // of real numbers; below, packing B is as little work
+constexpr int64_t kRowBlock = 512;                // along k, of few rows
 
 enum class Way : uint8_t { Blocks, Panels, Small, Strips, Dots };
 
@@ -77,12 +78,16 @@ class ComplexOperands final : public PanelOperands<T> {
   void PackB(int64_t product, int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width,
              T* dst) const override {
     const StridedMatrix& b = p_.b;
-    ForEach(b, Parts<T>(p_, b, call_.b, product), first / 2, count / 2, b.col_stride, k0 / 2, kc / 2, b.row_stride,
-            [&](int64_t k, int64_t v, T re, T im) {
-              T* const to = dst + 2 * (k * width + v);
-              to[0] = re, to[1] = im;
-              to[width] = -im, to[width + 1] = re;
-            });
+    const Parts<T> parts(p_, b, call_.b, product);
+    if (Parts<T>::Typed(b) && b.col_stride == 1)
+      PackRows(parts.At(k0 / 2 * b.row_stride + first / 2), 2 * b.row_stride, count, kc, width, dst);
+    else
+      ForEach(b, parts, first / 2, count / 2, b.col_stride, k0 / 2, kc / 2, b.row_stride,
+              [&](int64_t k, int64_t v, T re, T im) {
+                T* const to = dst + 2 * (k * width + v);
+                to[0] = re, to[1] = im;
+                to[width] = -im, to[width + 1] = re;
+              });
     for (int64_t k = 0; k < kc; ++k) std::fill(dst + k * width + count, dst + (k + 1) * width, T(0));
   }
 
@@ -92,6 +97,17 @@ class ComplexOperands final : public PanelOperands<T> {
   }
 
  private:
+  // Of B where it lies in rows: each of them, and what i times it is.
+  static void PackRows(const T* from, int64_t k_stride, int64_t count, int64_t kc, int64_t width, T* dst) {
+    for (int64_t k = 0; k < kc; k += 2, from += k_stride, dst += 2 * width) {
+      T* const turned = dst + width;
+      for (int64_t v = 0; v < count; v += 2) {
+        dst[v] = from[v], dst[v + 1] = from[v + 1];
+        turned[v] = -from[v + 1], turned[v + 1] = from[v];
+      }
+    }
+  }
+
   // Vectors [first, first + count), elements [k0, k0 + kc), all of them complex numbers.
   template <class Put>
   static void ForEach(const StridedMatrix& m, const Parts<T>& parts, int64_t first, int64_t count,
@@ -161,8 +177,8 @@ class ComplexGemm final : public Gemm {
         across_ = CeilDiv(p.n, block_.nb);
         num_tasks_ = p.batch * across_;
         scratch_bytes_ =
-            (way_ == Way::Strips ? 2 * p.m * (kRowBlock + 2 * block_.nb) : 2 * p.m * (2 * p.k + 16)) * bytes +
-            (2 * kMostRows + 1) * kCarverSlack;
+            (way_ == Way::Strips ? kStripHeight * kRowBlock + 8 * p.m * block_.nb : 2 * p.m * (2 * p.k + 16)) * bytes +
+            (2 * p.m + 1) * kCarverSlack;
         tiles_ = StrCat("complex, ", way_ == Way::Strips ? "B where it lies" : "dot products", ", blocks of ", p.m, "x",
                         block_.nb);
         return;
@@ -205,9 +221,11 @@ class ComplexGemm final : public Gemm {
 
   Way WayOf(GemmSharing sharing, int64_t products) const {
     if (p_.k == 0) return Way::Blocks;
-    if (p_.m <= kMostRows && products > kSmallProducts && Parts<T>::Typed(p_.b)) {
-      if (p_.b.col_stride == 1 && micro_.strip[kOwn][2 * p_.m - 1]) return Way::Strips;
-      if (p_.b.row_stride == 1 && micro_.dot[kOwn]) return Way::Dots;
+    if (Parts<T>::Typed(p_.b)) {
+      if (p_.b.row_stride == 1 && AreComplexDots(p_, p_.m) && micro_.dot[kOwn]) return Way::Dots;
+      if (p_.b.col_stride == 1 && p_.m <= kMostStripRows &&
+          products >= (p_.m <= kTwoRows ? kLeastStripProducts : kSmallProducts) && micro_.strip[kOwn][kStripHeight - 1])
+        return Way::Strips;
     }
     if (products <= kSmallProducts) return Way::Small;
     const bool shared = sharing == GemmSharing::Allowed && direct_ && Panels<T>::Suits(PanelProblemOf<T>(p_));
@@ -266,21 +284,28 @@ class ComplexGemm final : public Gemm {
     to[0] = re, to[1] = im;
   }
 
-  // Rows of A: all real parts by the numbers of B, all imaginary parts by them.
+  // Rows of A, two at a time: all real parts by the numbers of B, all imaginary parts by them.
   void Strips(const GemmCall& call, int64_t product, int64_t n0, void* scratch) const {
-    const int64_t cols = std::min(block_.nb, p_.n - n0), stride = 2 * block_.nb, rows = 2 * p_.m;
+    const int64_t cols = std::min(block_.nb, p_.n - n0), stride = 2 * block_.nb;
     const Parts<T> a(p_, p_.a, call.a, product), b(p_, p_.b, call.b, product);
     Carver carver(scratch);
-    T* const panel = carver.Take<T>(rows * kRowBlock);
-    T* const sums = carver.Take<T>(rows * stride);
+    T* const panel = carver.Take<T>(kStripHeight * kRowBlock);
+    T* const sums = carver.Take<T>(2 * p_.m * stride);
+    T* const block = carver.Take<T>(2 * p_.m * stride);
     for (int64_t k0 = 0; k0 < p_.k; k0 += kRowBlock) {
+      T* const to = k0 == 0 ? sums : block;
       const int64_t kc = std::min(kRowBlock, p_.k - k0);
-      for (int64_t k = 0; k < kc; ++k)
-        for (int64_t r = 0; r < p_.m; ++r)
-          a.Load(r * p_.a.row_stride + (k0 + k) * p_.a.col_stride, panel[k * rows + 2 * r],
-                 panel[k * rows + 2 * r + 1]);
-      micro_.strip[kOwn][rows - 1](kc, panel, b.At(k0 * p_.b.row_stride + n0), 2 * p_.b.row_stride, false, 2 * cols,
-                                   sums, stride, k0 > 0);
+      for (int64_t r0 = 0; r0 < p_.m; r0 += kTwoRows) {
+        const int64_t rows = std::min(kTwoRows, p_.m - r0);
+        for (int64_t k = 0; k < kc; ++k)
+          for (int64_t r = 0; r < rows; ++r)
+            a.Load((r0 + r) * p_.a.row_stride + (k0 + k) * p_.a.col_stride, panel[2 * (k * rows + r)],
+                   panel[2 * (k * rows + r) + 1]);
+        micro_.strip[kOwn][2 * rows - 1](kc, panel, b.At(k0 * p_.b.row_stride + n0), 2 * p_.b.row_stride, false,
+                                         2 * cols, to + 2 * r0 * stride, stride, false);
+      }
+      for (int64_t r = 0; r < 2 * p_.m && k0 > 0; ++r)
+        for (int64_t j = 0; j < 2 * cols; ++j) sums[r * stride + j] += block[r * stride + j];
     }
     T* const c = COf(call, product);
     for (int64_t r = 0; r < p_.m; ++r) {
@@ -295,7 +320,7 @@ class ComplexGemm final : public Gemm {
     constexpr int64_t kColumns = 4;
     const int64_t cols = std::min(block_.nb, p_.n - n0), k = 2 * p_.k;
     const Parts<T> a(p_, p_.a, call.a, product), b(p_, p_.b, call.b, product);
-    T* x[2 * kMostRows];
+    T* x[2 * kComplexDotRows];
     Carver carver(scratch);
     for (int64_t r = 0; r < p_.m; ++r) {
       T *const of_re = x[2 * r] = carver.Take<T>(k), *const of_im = x[2 * r + 1] = carver.Take<T>(k);
@@ -307,7 +332,7 @@ class ComplexGemm final : public Gemm {
       }
     }
     T* const c = COf(call, product);
-    T sums[2 * kMostRows][kColumns];
+    T sums[2 * kComplexDotRows][kColumns];
     for (int64_t j = 0; j < cols; j += kColumns) {
       const int count = static_cast<int>(std::min(kColumns, cols - j));
       const T* const from = b.At((n0 + j) * p_.b.col_stride);

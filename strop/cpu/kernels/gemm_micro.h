@@ -38,6 +38,11 @@ template <class T>
 using DotKernel = void (*)(int64_t k, const T* const* x, int panels, const void* rows, int64_t row_stride, int count,
                            T* out, int64_t out_stride);
 
+// out[r] = sum over k of x[k] * rows[r][k] for `count` rows, no more than a vector has lanes. For short rows: as many
+// streams would be too many for memory.
+template <class T>
+using DotLanesKernel = void (*)(int64_t k, const T* x, const void* rows, int64_t row_stride, int64_t count, T* out);
+
 // c[r][j] = (accumulate ? c[r][j] : 0) + sum over k of a[k][r] * b[k][j], for few rows r and many columns: a is a
 // packed panel, b lies where it lies, b_stride elements from row to row, and is read along its rows: one after the
 // other as memory likes it (`streams`), or kStripGroup of them at a time, whose products are added first.
@@ -86,8 +91,8 @@ using TapsKernel = void (*)(int64_t taps, const T* const* x, const T* const* w, 
                             int64_t channels, T* out, int64_t out_step);
 
 inline constexpr int kSmallRows = 8;
-// Of so few rows, sums in more columns at a time: each waits for its last addition.
-inline constexpr int kWideRows = 2, kWideVectors[2] = {8, 4};
+// Of so few rows, sums in more columns at a time: each waits for its last addition, and rows of B are read once.
+inline constexpr int kWideRows = 2, kWideVectors = 8;
 
 // c[r][j] = (accumulate ? c[r][j] : 0) + sum over k of a[k][r] * b[offsets[k] + j]: a is a packed panel, b are planes
 // whose neighbours belong to neighbouring positions of a convolution's output.
@@ -130,14 +135,15 @@ struct MicroTable {
   // By rows and by vectors, less one; by x and by y, less one. Null: too many for the registers, or not of this type.
   PlanarKernel<T> planar[kPlanarRows][kPlanarVectors] = {};
   PlanarSumsKernel<T> planar_sums[kPlanarSums][kPlanarSums] = {};
-  SmallKernel<T> small[kSmallRows][2] = {};  // by rows, and by vectors in a row of sums; less one
-  SmallKernel<T> wide[kWideRows][2] = {};    // by rows less one, of kWideVectors in a row of sums
+  SmallKernel<T> small[kSmallRows][2] = {};           // by rows, and by vectors in a row of sums; less one
+  SmallKernel<T> wide[kWideRows][kWideVectors] = {};  // the same of few rows
   RunsKernel<T> runs[16][2] = {};          // by rows, and by vectors in a row of sums; less one; null: not of this type
   PackPanel<T> pack[kPackSources] = {};    // null: not from this type
   PackPanel<T> pack_a[kPackSources] = {};  // of A, where it is packed in another way
   // What was added to the elements of A that were packed from S8: C is too large by this times the sums of B's columns.
   int bias = 0;
   DotKernel<T> dot[kPackSources] = {};
+  DotLanesKernel<T> dot_lanes[kPackSources] = {};
   StripKernel<T> strip[kPackSources][kStripHeight] = {};  // by rows, less one; null: not of this type
   RunProductsKernel<T> run_products = nullptr;            // of floats only, as the next
   TapsKernel<T> taps = nullptr;

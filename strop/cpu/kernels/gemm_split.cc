@@ -28,6 +28,16 @@ bool ReadsRowsOfMemory(const GemmProblem& p) {
          parts * kPartsShare <= p.k * Bytes(p.b.type);
 }
 
+constexpr int64_t kStreamedRows = 12;        // of A
+constexpr int64_t kStreamedBytes = 1 << 11;  // of a row of B
+
+// More rows of A by long rows of B: several of them at a time are streams, whose sums are in levels already.
+bool StreamsRows(const GemmProblem& p) {
+  const bool typed = p.a.type == p.b.type && (p.a.type == ElementType::F32 || p.a.type == ElementType::F64);
+  return typed && p.m > kFewRows && p.m <= kStreamedRows && p.b.col_stride == 1 &&
+         p.n * Bytes(p.b.type) >= kStreamedBytes;
+}
+
 // Adds the parts of C in order and stores the sums.
 template <class T>
 void AddParts(const GemmProblem& p, T* parts, int64_t num_parts, void* c, ThreadPool* pool) {
@@ -59,6 +69,7 @@ bool SplitGemm::Suits(const GemmProblem& p) {
   const int64_t elements = p.m * p.n;
   if (elements == 0 || elements > kMostSums) return false;
   if (ReadsRowsOfMemory(p)) return true;
+  if (StreamsRows(p)) return false;
   if (p.k < kSplits * kLeastPart || p.k * elements < kLeastProducts) return false;
   // Contiguous along k and few rows: every column is a stream of its own.
   const auto dots_of = [&](int64_t rows, int64_t stride, int64_t columns) {

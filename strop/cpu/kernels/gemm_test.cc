@@ -233,6 +233,8 @@ TEST(Gemm, Complex) {
                                                               {24, 25, 26},
                                                               {61, 150, 300},
                                                               {130, 140, 150},
+                                                              {5, 70, 60},
+                                                              {41, 3, 90},
                                                               {4, 5, 0}})
       for (int bits = 0; bits < 8; ++bits)
         Check({2, m, n, k, a, b, c, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0});
@@ -264,7 +266,68 @@ TEST(Gemm, TwoBatchDimensions) {
     Check({4, 165, 163, 157, a, b, c, false, true, false, 2});  // panels for all
 }
 
-// What is packed once for all tasks: either operand shared, in one round and in several, each layout, ragged ends.
+// Tiles of operands that the caches hold: each way of reading either one (rows of A a page apart are packed, as are
+// those of B), several blocks of k, tasks of rows and of columns, results that are not written where they belong at
+// once.
+TEST(Gemm, Tiles) {
+  using enum ElementType;
+  for (auto [m, n, k] : std::vector<std::array<int64_t, 3>>{{37, 50, 1000},
+                                                            {101, 48, 300},
+                                                            {41, 90, 1024},
+                                                            {39, 1024, 70},
+                                                            {1024, 45, 41},
+                                                            {13, 200, 230},
+                                                            {290, 70, 66}})
+    for (int bits = 0; bits < 8; ++bits)
+      for (ElementType type : {F32, F64})
+        Check({1 + bits % 2, m, n, k, type, type, bits < 6 ? type : BF16, (bits & 1) != 0, (bits & 2) != 0,
+               (bits & 4) != 0});
+}
+
+// Rows that matrices from memory are read by, some of them at a time, with sums apart from those before.
+TEST(Gemm, StreamedRows) {
+  using enum ElementType;
+  int layout = 0;
+  for (ElementType type : {F32, F64, BF16})
+    for (auto [m, n, k] : std::vector<std::array<int64_t, 3>>{{5, 1100, 701}, {12, 500, 1300}, {35, 1045, 530}})
+      for (int turn = 0; turn < 2; ++turn, ++layout)
+        Check({1, m, n, k, type, type, turn == 0 ? type : BF16, (layout & 1) != 0, false, (layout & 2) != 0});
+}
+
+// Long sums of streamed rows are in levels: 0.1, 8192 times.
+TEST(Gemm, StreamedSumsAreInLevels) {
+  GemmProblem p;
+  p.m = 5, p.n = 520, p.k = 8192;
+  p.a = {ElementType::F32, p.k, 1, 0}, p.b = {ElementType::F32, p.n, 1, 0}, p.c = {ElementType::F32, p.n, 1, 0};
+  ASSERT_FALSE(SplitGemm::Suits(p));
+  const std::vector<float> a(p.m * p.k, 1.0f), b(p.k * p.n, 0.1f);
+  std::vector<float> c(p.m * p.n);
+  for (const GemmIsa* isa : AllIsas()) {
+    auto gemm = *Gemm::Create(p, *isa);
+    std::vector<uint8_t> scratch(gemm->scratch_bytes()), shared(gemm->shared_bytes());
+    gemm->RunAll(a.data(), b.data(), c.data(), shared.data(), scratch.data());
+    for (float sum : c) ASSERT_NEAR(sum, 8192 * 0.1f, 4e-6 * 819.2) << isa->name;
+  }
+}
+
+// Vectors by rows of a few elements, as many at a time as a register has lanes, or fewer; and what is small and of
+// other types than its sums.
+TEST(Gemm, ShortRowsAndSmallConverted) {
+  using enum ElementType;
+  for (auto [a, b, c] : std::vector<std::array<ElementType, 3>>{{F32, F32, F32},
+                                                                {F64, F64, F64},
+                                                                {BF16, BF16, BF16},
+                                                                {F16, F16, F32},
+                                                                {S8, S8, S32},
+                                                                {U8, S8, S32},
+                                                                {BF16, F32, F32},
+                                                                {S32, S32, S32}})
+    for (auto [m, n, k] : std::vector<std::array<int64_t, 3>>{
+             {1, 37, 4}, {1, 16, 17}, {2, 5, 40}, {1, 103, 128}, {9, 1, 12}, {12, 7, 5}, {20, 17, 9}, {3, 4, 50}})
+      for (int bits = 0; bits < 8; ++bits)
+        Check({3, m, n, k, a, b, c, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0});
+}
+
 // Long sums of columns by rows, where both lie: one panel of rows and several, short vectors, one and two of them, a
 // result that is not written where it belongs at once.
 TEST(Gemm, ColumnsByRows) {
@@ -282,6 +345,7 @@ TEST(Gemm, ColumnsByRows) {
         Check({1 + bits % 2, m, n, k, type, type, bits < 4 ? type : BF16, true, (bits & 2) != 0, (bits & 4) != 0});
 }
 
+// What is packed once for all tasks: either operand shared, in one round and in several, each layout, ragged ends.
 TEST(Gemm, SharedPanels) {
   using enum ElementType;
   int layout = 0;
@@ -313,7 +377,6 @@ TEST(Gemm, SharedPanels) {
   Check({1, 14, 2500, 1700, F32, F32, F32, false, true, false});  // so is a part of B
 }
 
-// Strides with gaps in both directions: nothing is contiguous.
 // Packing takes longer on two cores than on one where they write what the other has read.
 TEST(Gemm, PairsOfBf16PackNothingForAll) {
   GemmProblem p;
@@ -329,6 +392,7 @@ TEST(Gemm, PairsOfBf16PackNothingForAll) {
   }
 }
 
+// Strides with gaps in both directions.
 TEST(Gemm, NothingContiguous) {
   for (ElementType type : {ElementType::F32, ElementType::S8, ElementType::BF16}) {
     std::mt19937 rng(3);
