@@ -30,13 +30,23 @@ void SetSides(Instruction* dot, const DotSides& s) {
   dot->set_attrs(std::move(a));
 }
 
+// Would members of a batch lie side by side? Products would be read element by element (small-products).
+bool LiesSideBySide(const DotSide& side) {
+  constexpr int64_t kFewestMembers = 8;
+  const int64_t last = side.shape.rank() - 1;
+  return last >= 0 && side.shape.dim(last) >= kFewestMembers &&
+         std::find(side.batch.begin(), side.batch.end(), last) != side.batch.end();
+}
+
 bool FoldOperands(Instruction* dot) {
   bool folded = false;
   DotSides sides = SidesOf(*dot);
   for (size_t k = 0; k < 2; ++k) {
     Instruction* t = dot->operand(static_cast<int64_t>(k));
     DotSides candidate = sides;
-    if (t->op() != Op::Transpose || !FoldTranspose(t->dimensions(), t->operand(0)->shape(), candidate, k)) continue;
+    if (t->op() != Op::Transpose || !FoldTranspose(t->dimensions(), t->operand(0)->shape(), candidate, k) ||
+        (LiesSideBySide(candidate[k]) && !LiesSideBySide(sides[k])))
+      continue;
     dot->SetOperand(static_cast<int64_t>(k), t->operand(0));
     sides = candidate;
     folded = true;

@@ -7,6 +7,7 @@
 // members of the batch, at known places of each other (docs/adr/0025), and kernels of it take in what it is computed
 // from and what is computed from it: rotations, small systems, scans over matrices.
 #include <algorithm>
+#include <array>
 
 #include "strop/ir/builder.h"
 #include "strop/passes/pass.h"
@@ -111,17 +112,168 @@ class Expander {
   Builder b_;
 };
 
+// Batches of matrices by vectors, as sums of products of elements in the order in which the matrices lie:
+//
+//   dot(f32[100,9,300] %a, f32[300,9] %x), lhs_batch_dims={2}, rhs_batch_dims={0}, ...
+//   ->  transpose(reduce(multiply(%a, broadcast(transpose(%x))), dimensions={1}))
+//
+// Members of the batch that lie side by side in memory, the batch being the last dimension, are lanes then; sums of
+// a few terms are less work than a call; and the library has no loops along complex vectors. Other products whose
+// members lie side by side would read matrices element by element: such a side is transposed first.
+class SideBySide {
+ public:
+  explicit SideBySide(Instruction* dot) : dot_(dot), attrs_(dot->attrs<DotAttrs>()), b_(dot->parent()) {}
+
+  bool Run() {
+    if (dot_->operand_count() != 2 || !attrs_.algorithm.empty() || attrs_.lhs_batch.empty()) return false;
+    if (!dot_->shape().IsStatic() || !Side(0).IsStatic() || !Side(1).IsStatic() || dot_->shape().num_elements() == 0)
+      return false;
+    if (!dot_->control_predecessors().empty() || !dot_->control_successors().empty() || dot_->sharding()) return false;
+    b_.set_insert_before(dot_);
+    if (dot_->has_metadata()) b_.set_metadata(dot_->shared_metadata());
+    for (int64_t k = 0; k < 2; ++k)
+      if (IsVector(1 - k) && SumsPay(k)) return SumProducts(k);
+    bool changed = false;
+    for (int64_t k = 0; k < 2; ++k)
+      if (Lies(k)) changed |= Transpose(k);
+    return changed;
+  }
+
+ private:
+  static constexpr int64_t kFewestMembers = 8;
+  static constexpr int64_t kMostComplex = 1 << 14;  // elements of a matrix
+  static constexpr int64_t kMostTerms = 4, kMostOfHalf = 32;
+
+  static bool IsRealNumber(ElementType type) { return IsFloatOrBrain(type) || (IsInteger(type) && Bits(type) >= 32); }
+  const Shape& Side(int64_t k) const { return dot_->operand(k)->shape(); }
+  const Dims& Batch(int64_t k) const { return k == 0 ? attrs_.lhs_batch : attrs_.rhs_batch; }
+  const Dims& Contracting(int64_t k) const { return k == 0 ? attrs_.lhs_contracting : attrs_.rhs_contracting; }
+  static bool Contains(const Dims& dims, int64_t d) { return std::ranges::find(dims, d) != dims.end(); }
+  Dims Free(int64_t k) const {
+    Dims free;
+    for (int64_t d = 0; d < Side(k).rank(); ++d)
+      if (!Contains(Batch(k), d) && !Contains(Contracting(k), d)) free.push_back(d);
+    return free;
+  }
+  bool IsVector(int64_t k) const { return Free(k).empty(); }
+
+  int64_t MatrixElements(int64_t k) const {
+    int64_t elements = 1;
+    for (int64_t d = 0; d < Side(k).rank(); ++d)
+      if (!Contains(Batch(k), d)) elements *= Side(k).dim(d);
+    return elements;
+  }
+  int64_t Members() const {
+    int64_t members = 1;
+    for (int64_t d : Batch(0)) members *= Side(0).dim(d);
+    return members;
+  }
+
+  // Do members lie side by side?
+  bool Lies(int64_t k) const {
+    const int64_t last = Side(k).rank() - 1;
+    return last >= 0 && Contains(Batch(k), last) && Side(k).dim(last) >= kFewestMembers && MatrixElements(k) > 1;
+  }
+
+  // For matrices of side k, by vectors.
+  bool SumsPay(int64_t k) const {
+    const ElementType type = dot_->shape().type();
+    if (Members() < kFewestMembers) return false;
+    if (IsComplex(type)) return Side(0).type() == type && Side(1).type() == type && MatrixElements(k) <= kMostComplex;
+    if (!IsRealNumber(type)) return false;
+    if (Lies(k)) return true;
+    const Dims& summed = Contracting(k);
+    if (!IsFloatOrBrain(type) || summed.size() != 1) return false;
+    if (Side(k).dim(summed[0]) <= kMostTerms) return true;
+    return Bits(type) < 32 && MatrixElements(k) <= kMostOfHalf && summed[0] == Side(k).rank() - 1;
+  }
+
+  bool SumProducts(int64_t k) {
+    const ElementType type = dot_->shape().type(), wide = Bits(type) < 32 ? ElementType::F32 : type;
+    // The vectors' dimensions where the matrices have them.
+    Dims places;
+    for (int64_t d = 0; d < Side(1 - k).rank(); ++d) {
+      const auto batch = std::ranges::find(Batch(1 - k), d), summed = std::ranges::find(Contracting(1 - k), d);
+      places.push_back(batch != Batch(1 - k).end()
+                           ? Batch(k)[static_cast<size_t>(batch - Batch(1 - k).begin())]
+                           : Contracting(k)[static_cast<size_t>(summed - Contracting(1 - k).begin())]);
+    }
+    Instruction* vectors = b_.Convert(Ordered(dot_->operand(1 - k), places), wide);
+    std::ranges::sort(places);
+    Instruction* products =
+        b_.Make(Op::Multiply, {b_.Convert(dot_->operand(k), wide), b_.Broadcast(vectors, Side(k).dims(), places)});
+    Computation* sum = dot_->parent()->module()->AddComputation("sum");
+    const Shape scalar = Shape::Array(wide, {});
+    Instruction *left = sum->AddParameter(0, scalar), *right = sum->AddParameter(1, scalar);
+    sum->set_root(sum->Add(Op::Add, scalar, {left, right}));
+    Dims summed = Contracting(k);
+    std::ranges::sort(summed);
+    Instruction* sums = b_.Convert(b_.Reduce(products, b_.Scalar(wide, 0), summed, sum), type);
+    // What is left of the matrices, to its place in the result: the batch, and what is free behind it.
+    const Dims free = Free(k);
+    places.clear();
+    for (int64_t d = 0; d < Side(k).rank(); ++d) {
+      if (Contains(summed, d)) continue;
+      const auto batch = std::ranges::find(Batch(k), d);
+      places.push_back(batch != Batch(k).end()
+                           ? batch - Batch(k).begin()
+                           : static_cast<int64_t>(Batch(k).size()) + (std::ranges::find(free, d) - free.begin()));
+    }
+    sums = Ordered(sums, places);
+    if (!b_.status().ok()) return false;
+    dot_->parent()->Replace(dot_, sums);
+    return true;
+  }
+
+  // Transposed so that `places` of its dimensions ascend.
+  Instruction* Ordered(Instruction* x, const Dims& places) {
+    if (std::ranges::is_sorted(places)) return x;
+    Dims permutation;
+    for (int64_t n = 0; n < static_cast<int64_t>(places.size()); ++n) permutation.push_back(n);
+    std::ranges::sort(permutation, [&](int64_t x, int64_t y) { return places[x] < places[y]; });
+    return b_.Transpose(x, permutation);
+  }
+
+  // To the batch, what is free, what is summed; for rhs, the other way round.
+  bool Transpose(int64_t k) {
+    Dims permutation = Batch(k);
+    const Dims free = Free(k), summed = Contracting(k);
+    for (const Dims* dims : k == 0 ? std::array{&free, &summed} : std::array{&summed, &free})
+      permutation.insert(permutation.end(), dims->begin(), dims->end());
+    Instruction* transposed = b_.Transpose(dot_->operand(k), permutation);
+    Dims batch, contracting;
+    for (int64_t d : Batch(k)) batch.push_back(std::ranges::find(permutation, d) - permutation.begin());
+    for (int64_t d : summed) contracting.push_back(std::ranges::find(permutation, d) - permutation.begin());
+    if (!b_.status().ok()) return false;
+    dot_->SetOperand(k, transposed);
+    (k == 0 ? attrs_.lhs_batch : attrs_.rhs_batch) = batch;
+    (k == 0 ? attrs_.lhs_contracting : attrs_.rhs_contracting) = contracting;
+    dot_->set_attrs(attrs_);
+    return true;
+  }
+
+  Instruction* dot_;
+  DotAttrs attrs_;
+  Builder b_;
+};
+
 struct SmallProducts final : Pass {
   Result<bool> Run(Module& module, PassContext& context) override {
-    int64_t expanded = 0;
+    int64_t expanded = 0, turned = 0;
     for (Computation* c : module.PostOrder()) {
       std::vector<Instruction*> dots;
       for (Instruction* i : c->instructions())
         if (i->op() == Op::Dot) dots.push_back(i);
-      for (Instruction* dot : dots) expanded += Expander(dot).Run();
+      for (Instruction* dot : dots) {
+        if (Expander(dot).Run())
+          ++expanded;
+        else
+          turned += SideBySide(dot).Run();
+      }
     }
+    context.Count("small-products.side-by-side", turned);
     context.Count("small-products.expanded", expanded);
-    return expanded > 0;
+    return expanded + turned > 0;
   }
 };
 

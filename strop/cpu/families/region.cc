@@ -11,6 +11,8 @@ namespace {
 
 // From here on the library is worth a call.
 constexpr int64_t kMaxInsteadOfLibrary = 1000;  // flops
+// Of a batch, whose products would be written side by side, element by element.
+constexpr int64_t kFewestApart = 8;
 // What a loop works on lies in the cache: two tasks are done before another thread has heard of the second.
 constexpr int64_t kMostTasks = 2;
 // Of what is moved rather than computed, more: carries that cannot be updated in place are copied between the steps of
@@ -43,6 +45,9 @@ bool IsSingleTask(const Instruction& kernel) {
 Decision WritesInLayout(const Instruction& dot) {
   if (IsComplex(dot.shape().type())) return Decision::No("its parts are computed separately");
   if (const Decision d = LibrarySupports(dot); !d) return d;
+  const Result<GemmProblem> problem = GemmProblemOf(dot);
+  if (problem.ok() && problem->batch >= kFewestApart && problem->c.batch_stride == 1 && problem->m * problem->n > 1)
+    return Decision::No("elements of a product would lie apart");
   return IsCall(dot) ? Decision::Yes() : Decision::No("in a region code is generated for it");
 }
 
