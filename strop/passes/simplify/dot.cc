@@ -15,11 +15,18 @@ Instruction* DotOfEmpty(Instruction* i, Builder& b) {
   return b.Splat(Type(i), 0, i->shape().dims());
 }
 
+// Are numbers of type `from` all numbers of type `to`, and products of them what they are in `to`?
+bool MultipliesAs(ElementType from, ElementType to) {
+  if (from == to) return true;
+  if (IsPred(from) || Bits(from) >= Bits(to) || Bits(to) < 32) return false;
+  return (IsFloat(from) && IsFloat(to) && Bits(from) >= 16) || (IsInteger(from) && IsInteger(to));
+}
+
 // Every sum has one term: an outer product, elementwise. It begins at zero: 0 + -0 is not -0.
 Instruction* DotIsOuterProduct(Instruction* i, Builder& b) {
   const auto& a = i->attrs<DotAttrs>();
-  if (i->operand_count() != 2 || Type(i->operand(0)) != Type(i) || Type(i->operand(1)) != Type(i) ||
-      !a.algorithm.empty())
+  if (i->operand_count() != 2 || !MultipliesAs(Type(i->operand(0)), Type(i)) ||
+      !MultipliesAs(Type(i->operand(1)), Type(i)) || !a.algorithm.empty())
     return nullptr;
   for (int64_t d : a.lhs_contracting)
     if (i->operand(0)->shape().dim(d) != 1) return nullptr;
@@ -34,7 +41,7 @@ Instruction* DotIsOuterProduct(Instruction* i, Builder& b) {
       dims.push_back(x->shape().dim(d));
       dimensions.push_back(at == batch.end() ? next++ : at - batch.begin());
     }
-    Instruction* reshaped = b.Reshape(x, dims);
+    Instruction* reshaped = b.Convert(b.Reshape(x, dims), Type(i));
     return i->shape().IsScalar() ? reshaped : b.Broadcast(reshaped, i->shape().dims(), dimensions);
   };
   Instruction* lhs = spread(i->operand(0), a.lhs_batch, a.lhs_contracting);
@@ -45,13 +52,14 @@ Instruction* DotIsOuterProduct(Instruction* i, Builder& b) {
 }
 
 // Sums of a few terms each, without dimensions of one side alone: products that are reduced, which kernels compute
-// wherever they are needed.
+// wherever they are needed. Of integers and complex numbers, for which the library has no loops along two vectors, of
+// more terms.
 Instruction* DotIsShortSums(Instruction* i, Builder& b) {
-  constexpr int64_t kMostTerms = 8;
+  const int64_t most_terms = IsFloat(Type(i)) ? 8 : 256;
   const auto& a = i->attrs<DotAttrs>();
   const Shape& operand = i->operand(0)->shape();
   if (i->operand_count() != 2 || !a.algorithm.empty() || operand != i->operand(1)->shape() ||
-      operand.type() != Type(i) || IsComplex(Type(i)) || Bits(Type(i)) < 32)
+      !MultipliesAs(operand.type(), Type(i)) || Bits(Type(i)) < 32)
     return nullptr;
   if (a.lhs_batch != a.rhs_batch || a.lhs_contracting != a.rhs_contracting ||
       !std::is_sorted(a.lhs_batch.begin(), a.lhs_batch.end()) ||
@@ -59,12 +67,13 @@ Instruction* DotIsShortSums(Instruction* i, Builder& b) {
     return nullptr;
   int64_t terms = 1;
   for (int64_t d : a.lhs_contracting) terms = SaturatingMultiply(terms, operand.dim(d));
-  if (terms > kMostTerms || terms < 2) return nullptr;
+  if (terms > most_terms || terms < 2) return nullptr;
   Computation* sum = i->parent()->module()->AddComputation("sum");
   const Shape scalar = Shape::Array(Type(i), {});
   Instruction *left = sum->AddParameter(0, scalar), *right = sum->AddParameter(1, scalar);
   sum->set_root(sum->Add(Op::Add, scalar, {left, right}));
-  return b.Reduce(b.Make(Op::Multiply, {i->operand(0), i->operand(1)}), b.Scalar(Type(i), 0), a.lhs_contracting, sum);
+  Instruction *x = b.Convert(i->operand(0), Type(i)), *y = b.Convert(i->operand(1), Type(i));
+  return b.Reduce(b.Make(Op::Multiply, {x, y}), b.Scalar(Type(i), 0), a.lhs_contracting, sum);
 }
 
 // The number of dimension `d` among those that are left without others.
