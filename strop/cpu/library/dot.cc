@@ -124,12 +124,15 @@ Result<GemmProblem> GemmProblemOf(const Instruction& dot) {
 constexpr int64_t kFewComplexProducts = 1024;
 
 // A product by so small a matrix or vector (coordinates, states of a filter) fills tiles with nothing; along its long
-// side it is a loop over full vectors. Batches of them stay with the library, whose small products are one call.
-constexpr int64_t kThin = 8;
+// side it is a loop over full vectors. Batches of them stay with the library, whose small products are one call; so do
+// those of more terms and rows or columns than kVeryThin, which fill half of a tile.
+constexpr int64_t kThin = 8, kVeryThin = 4;
 bool IsThin(const GemmProblem& p) {
   const bool plain =
       p.a.type == p.c.type && p.b.type == p.c.type && (p.c.type == ElementType::F32 || p.c.type == ElementType::F64);
-  return plain && p.batch == 1 && p.k <= kThin && std::min(p.m, p.n) <= kThin && std::max(p.m, p.n) > 1;
+  const int64_t side = std::min(p.m, p.n);
+  return plain && p.batch == 1 && p.k <= kThin && side <= kThin && std::min(p.k, side) <= kVeryThin &&
+         std::max(p.m, p.n) > 1;
 }
 
 Decision SupportsDot(const Instruction& dot) {
