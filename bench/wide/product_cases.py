@@ -79,6 +79,67 @@ def bilinear_c64_500x400(x, a, y):
     return x @ a, a @ y
 
 
+@case("matmul", lambda g: (g.normal(7, 1500), g.weight(1500, 2100)))
+def few_rows_7x1500x2100(x, w):
+    return x @ w
+
+
+@case("matmul", lambda g: (g.normal(1800, 11), g.normal(1800, 1300)))
+def gradient_of_few_features_1800x11x1300(x, dy):
+    return x.T @ dy, dy.T @ x
+
+
+@case("matmul", lambda g: (g.normal(30000, 40),))
+def gram_30000x40(x):
+    return x.T @ x
+
+
+@case("matmul", lambda g: (g.normal(45, 900, dtype="f64"), g.normal(900, 70, dtype="f64")), x64=True)
+def mm_f64_45x900x70(x, y):
+    return x @ y
+
+
+@case("matmul", lambda g: (g.normal(2000, 20, 12), g.normal(2000, 12)))
+def bmv_short_rows_2000x20x12(a, x):
+    return jnp.einsum("bij,bj->bi", a, x)
+
+
+@case("matmul", lambda g: (g.normal(80, 14, 500, dtype="bf16"), g.normal(500, 14, dtype="bf16")), tol=4e-2)
+def bmv_bf16_batch_last_80x14x500(a, x):
+    return jnp.einsum("ijb,bj->bi", a, x)
+
+
+@case("matmul", lambda g: (g.normal(3000, 12, 7), g.normal(7, 3000)))
+def bmv_vectors_side_by_side_3000x12x7(a, x):
+    return jnp.einsum("bij,jb->ib", a, x)
+
+
+@case("matmul", lambda g: (g.ints(-128, 128, 500, 60, 9, dtype="i8"), g.ints(-128, 128, 500, 9, dtype="i8")))
+def bmv_s8_500x60x9(a, x):
+    return jnp.einsum("bij,bj->bi", a, x, preferred_element_type=jnp.int32)
+
+
+@case("matmul", lambda g: (g.ints(-128, 128, 300, 1500, dtype="i8"), g.ints(-128, 128, 6, 1500, dtype="i8")))
+def mm_s8_few_classes_300x1500x6(x, w):
+    return lax.dot_general(x, w, (((1,), (1,)), ((), ())), preferred_element_type=jnp.int32)
+
+
+@case("matmul", lambda g: (g.normal(700, 18, 14, dtype="c64"), g.normal(700, 14, dtype="c64")))
+def bmv_c64_and_energies_700x18x14(a, x):
+    y = jnp.einsum("bij,bj->bi", a, x)
+    return y, jnp.einsum("bi,bi->b", y.conj(), y)
+
+
+@case("matmul", lambda g: (g.normal(41, 1200, dtype="c64"), g.normal(1200, 3, dtype="c64")))
+def mm_c64_few_columns_41x1200x3(x, y):
+    return x @ y
+
+
+@case("matmul", lambda g: (g.normal(200, 90, 8, dtype="bf16"), g.normal(200, 8, 9, dtype="bf16")), tol=4e-2)
+def bmm_bf16_short_sums_200x90x8x9(x, y):
+    return x @ y
+
+
 @case("linalg", lambda g: (g.spd(3, 2000),), canon=lambda wv: wv[0], tol=1e-4)
 def eigh_batched_3(a):
     return tuple(jnp.linalg.eigh(a))
