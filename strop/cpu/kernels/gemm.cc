@@ -257,7 +257,7 @@ class RealGemm final : public Gemm {
           const int64_t columns = std::min((int64_t{1} << 19) / column_bytes, CeilDiv(kDirectTask, p.m * p.k));
           block_.nb = std::max({CeilDiv(p.n, 16), columns, kRowBytes / Bytes(p.b.type)});
           const int64_t b_bytes = p.k * p.n * Bytes(p.b.type), bytes = sizeof(T);
-          streams_b_ = typed_ && b_bytes > (p.m <= mr ? kPanelBytes : kCachedBytes / 2);
+          streams_b_ = typed_ && b_bytes > (p.m <= mr ? kLeastStreamedBytes : kCachedBytes / 2);
           if (streams_b_)  // whose sums stay in the first-level cache, for two threads if that is worth while
             block_.nb = std::min(std::clamp(kStripBytes / (p.m * bytes), kRowBytes / bytes, kPageBytes / bytes),
                                  std::max(CeilDiv(p.n, 2), CeilDiv(kDirectTask, p.m * p.k)));
@@ -351,7 +351,6 @@ class RealGemm final : public Gemm {
   // while sums of long ones, or in more rows, are read and written too often for one at a time.
   static constexpr int64_t kStreamedBytes = 1 << 18, kStreamedRows = 2;
   static constexpr int64_t kStreamedRowsOfB = 16;  // at a time, by more rows of A
-  static constexpr int64_t kPanelBytes = 1 << 16;  // of B, of which one panel of rows of A reads each once
   static constexpr int64_t kDirectTask = 1 << 19;  // products of a task of few rows: several times what a thread costs
   static constexpr int64_t kSmall = 1 << 14;       // elements of a small B
   static constexpr int64_t kDirectPanels = 1 << 15;  // of the rows of A that go with it

@@ -38,6 +38,9 @@ inline bool AreComplexDots(const GemmProblem& p, int64_t rows) {
   return rows <= kComplexDotRows && p.k >= kLeastComplexDotElements;
 }
 
+// Of B, by one panel of rows of A: what is smaller the outer caches hold, from where strips are as good as streams.
+inline constexpr int64_t kLeastStreamedBytes = 1 << 22;
+
 // Packing may write a vector beyond the end of a panel.
 inline constexpr int64_t kPanelSlack = 64;
 
