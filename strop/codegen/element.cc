@@ -92,7 +92,7 @@ V ElementBuilder::ElementPointer(const Memory& memory, llvm::Type* type, V offse
 
 namespace {
 
-constexpr int64_t kMaxStride = 16;  // beyond, a gather reads fewer cache lines than there are vectors
+constexpr int64_t kMaxStride = 16;  // beyond, lane by lane reads fewer cache lines than there are vectors
 
 // A known place of an array that is written too may be one of a function's own: vectors of it begin at multiples of
 // their length (PickedPart), so that it turns into registers.
@@ -210,6 +210,11 @@ V ElementBuilder::LoadPart(const Memory& memory, llvm::Type* type, V offset, int
     }
     return stride == -1 ? b_.Reverse(loaded) : loaded;
   }
+  const int first = mask ? FirstLanes(mask) : lanes;
+  if (first > 0 && stride > kMaxStride && !b_.quick() && !llvm::isa<llvm::Constant>(offset)) {
+    V none = mask ? llvm::Constant::getNullValue(vector) : llvm::PoisonValue::get(vector);
+    return LaneByLane(memory, none, offset, stride, first);
+  }
   V offsets = b_.Add(b_.Mul(b_.LaneNumbers(lanes, 64), b_.I64(stride)), offset);
   return GatherPart(memory, type, offsets, mask, 0);
 }
@@ -287,6 +292,19 @@ V ElementBuilder::GroupedPart(const Memory& memory, llvm::Type* type, V offset, 
   return at->second[static_cast<size_t>(phase)];
 }
 
+// The first `count` lanes of `into`, every stride-th element: processors take longer to gather them.
+V ElementBuilder::LaneByLane(const Memory& memory, V into, V offset, int64_t stride, int count) {
+  IrBuilder& ir = b_.ir();
+  llvm::Type* type = into->getType()->getScalarType();
+  const llvm::Align align = AccessAlign(memory.alignment, 1, type->getScalarSizeInBits() / 8);
+  for (int l = 0; l < count; ++l) {
+    V place = ElementPointer(memory, type, b_.Add(offset, b_.I64(l * stride)));
+    V lane = Annotate(ir.CreateAlignedLoad(type, place, align), memory, true);
+    into = ir.CreateInsertElement(into, lane, static_cast<uint64_t>(l));
+  }
+  return into;
+}
+
 // Every stride-th element: as many vectors as the stride, of which the lanes are picked. Nothing behind the last
 // element is read: the last vector ends there. With a phase, the vectors are those of phase 0, so that all phases read
 // them once.
@@ -305,15 +323,8 @@ V ElementBuilder::StridedPart(const Memory& memory, llvm::Type* type, V offset, 
   const int64_t last = phase < 0 ? (lanes - 1) * stride + 1 - lanes : (stride - 1) * lanes;
   const int64_t chosen = std::max<int64_t>(phase, 0);
   V picked = nullptr;
-  if (stride >= lanes) {  // no vector has two of them
-    picked = llvm::PoisonValue::get(vector);
-    for (int64_t l = 0; l < lanes; ++l) {
-      V place = ElementPointer(memory, type, b_.Add(offset, b_.I64(l * stride + chosen)));
-      V lane = Annotate(ir.CreateAlignedLoad(type, place, AccessAlign(memory.alignment, 1, bytes)), memory, true);
-      picked = ir.CreateInsertElement(picked, lane, b_.I64(l));
-    }
-    return picked;
-  }
+  if (stride >= lanes)  // no vector has two of them
+    return LaneByLane(memory, llvm::PoisonValue::get(vector), b_.Add(offset, b_.I64(chosen)), stride, lanes);
   for (int64_t k = 0; k < stride; ++k) {
     const int64_t first = std::min(k * lanes, last);
     V part = Annotate(ir.CreateAlignedLoad(vector, ElementPointer(memory, type, b_.Add(offset, b_.I64(first))),
@@ -465,6 +476,14 @@ Val ElementBuilder::Load(const Memory& memory, ElementType type, V offset, int64
     V pairs_mask = mask ? b_.Interleave(mask, mask) : nullptr;
     V pairs = LoadPart(memory, storage, twice, 1, 2 * lanes, pairs_mask, 2 * multiple, kNoPhase);
     return Val{b_.Even(pairs), b_.Odd(pairs), type};
+  }
+  if (lanes > 1 && stride == -1) {
+    V turned = mask ? b_.Reverse(mask) : nullptr;
+    Memory unpadded = memory;  // what is off lies in front
+    unpadded.padding = 0;
+    V pairs = LoadPart(unpadded, storage, b_.Sub(twice, b_.I64(2 * (lanes - 1))), 1, 2 * lanes,
+                       mask ? b_.Interleave(turned, turned) : nullptr, 1, kNoPhase);
+    return Val{b_.Reverse(b_.Even(pairs)), b_.Reverse(b_.Odd(pairs)), type};
   }
   if (phase >= 0)
     return Val{LoadPart(memory, storage, twice, 2 * stride, lanes, mask, 1, 2 * phase),

@@ -100,6 +100,7 @@ class ElementBuilder {
   V StridedPart(const Memory& memory, llvm::Type* type, V offset, int64_t stride, int lanes, int64_t phase);
   V GroupedPart(const Memory& memory, llvm::Type* type, V offset, int64_t stride, int lanes, int64_t phase);
   V QuickGather(const Memory& memory, llvm::Type* type, V offset, std::span<const int64_t> distances);
+  V LaneByLane(const Memory& memory, V into, V offset, int64_t stride, int count);
   V GatherPart(const Memory& memory, llvm::Type* type, V offsets, V mask, int64_t elements);
   V PickPart(const Memory& memory, llvm::Type* type, V offset, std::span<const int64_t> distances);
   V PickedPart(const Memory& memory, llvm::Type* type, V offsets, V mask, int64_t elements);
