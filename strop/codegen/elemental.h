@@ -155,6 +155,8 @@ class ElementalEmitter {
   Vals Choose(const Condition& inside, bool uniform, const std::function<Vals()>& then,
               const std::function<Vals()>& otherwise);
   ArrayIndex SelectGroups(const Instruction& i, const ArrayIndex& index);
+  // Of an instruction whose range is known (analysis/integer_range.h).
+  std::optional<LaneIndex> KnownIndex(const Instruction& i, const ArrayIndex& at);
   // `memory` as the lanes that are on allow: its padding may be read where only a tail is off.
   ElementBuilder::Memory Masked(ElementBuilder::Memory memory) const;
   bool MayBeFarOutside(ElementType type, const ArrayIndex& index) const;

@@ -5,6 +5,7 @@
 // loads contiguous, wherever they can.
 #include <algorithm>
 
+#include "strop/analysis/integer_range.h"
 #include "strop/codegen/dim_groups.h"
 #include "strop/codegen/elemental.h"
 
@@ -249,6 +250,38 @@ ArrayIndex ElementalEmitter::WindowPosition(const Instruction& i, const ArrayInd
   return position;
 }
 
+// A number that is a sum of multiples of digits, whatever else a program says of negative ones: none if it may be
+// another one somewhere. So slices that overlap, and diagonals, are read as they lie.
+std::optional<LaneIndex> ElementalEmitter::KnownIndex(const Instruction& i, const ArrayIndex& at) {
+  const auto of_operand = [&](int64_t k) { return KnownIndex(*i.operand(k), at); };
+  const auto range = [&](int64_t k) { return RangeOf(*i.operand(k)); };
+  switch (i.op()) {
+    case Op::Constant: return indices_.Constant(i.literal().GetInt(0));
+    case Op::Iota: return indices_.Refactor(at, i.shape().dims()).digits[i.attrs<IotaAttrs>().dimension];
+    case Op::Broadcast:
+      if (i.operand(0)->shape().num_elements() == 1) return KnownIndex(*i.operand(0), ArrayIndex{});
+      return KnownIndex(*i.operand(0), SelectGroups(i, at));
+    case Op::Reshape:
+    case Op::Copy:
+    case Op::Convert: return of_operand(0);
+    case Op::Add:
+    case Op::Subtract: {
+      const std::optional<LaneIndex> x = of_operand(0), y = of_operand(1);
+      if (!x || !y) return std::nullopt;
+      return indices_.Add(*x, i.op() == Op::Add ? *y : indices_.Mul(*y, -1));
+    }
+    case Op::Multiply:
+      for (int64_t k : {0, 1}) {
+        if (range(k)->low != range(k)->high) continue;
+        const std::optional<LaneIndex> other = of_operand(1 - k);
+        return other ? std::optional(indices_.Mul(*other, range(k)->low)) : std::nullopt;
+      }
+      return std::nullopt;
+    case Op::Select: return of_operand(*ComparisonOf(*i.operand(0)) ? 1 : 2);  // as RangeOf knows
+    default: return std::nullopt;
+  }
+}
+
 LaneIndex ElementalEmitter::EmitIndexComponent(const Instruction* indices, int64_t index_vector_dim,
                                                std::span<const LaneIndex> batch, int64_t component) {
   ArrayIndex at;
@@ -257,6 +290,8 @@ LaneIndex ElementalEmitter::EmitIndexComponent(const Instruction* indices, int64
     at.digits.push_back(d == index_vector_dim ? indices_.Constant(component) : batch[next++]);
     at.sizes.push_back(indices->shape().dim(d));
   }
+  if (const std::optional<IntegerRange> range = RangeOf(*indices))
+    if (const std::optional<LaneIndex> known = KnownIndex(*indices, at)) return known->Within(range->low, range->high);
   const Val value = Emit(indices, at);
   const int level = LevelOf(at);
   V wide = scopes_.At(
@@ -293,6 +328,11 @@ Vals ElementalEmitter::Gather(const Instruction& i, const ArrayIndex& index) {
       const LaneIndex start =
           EmitIndexComponent(i.operand(1), a.index_vector_dim, batch, mapped - a.start_index_map.begin());
       const bool wraps = indices.type() == ElementType::U64;
+      if (start.low >= 0 && start.high <= room) {
+        inner.digits.push_back(indices_.Add(digit, start));
+        inner.sizes.push_back(operand.dim(d));
+        continue;
+      }
       V clamped = scopes_.At(start.level, [&] {
         V v = indices_.Materialize(start);
         if (wraps) v = b_.Select(b_.SLt(v, b_.Zero(v)), b_.I(INT64_MAX, v), v);
