@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "strop/cpu/kernels/merge_sort.h"
 #include "strop/cpu/kernels/parallel.h"
 #include "strop/cpu/kernels/rounding.h"
 #include "strop/cpu/kernels/sort_key.h"
@@ -116,15 +117,19 @@ inline bool TakesManyBits(int64_t n, int key_bytes) {
   return key_bytes >= 4 && n >= int64_t{1} << 14 && n <= int64_t{1} << 20;
 }
 
-// Items that are sorted digit by digit; fewer ones by comparing them.
-inline int64_t LeastOfRadix(int64_t key_bytes) { return 128 * key_bytes; }
+// Items that are sorted digit by digit; fewer ones by comparing them. (Cycles an item of 130: 72 and 79 by std::sort,
+// 34 by merges, 79 and 33 by digits, of 8 and of 4 bytes.) `wide`: as WideItem is.
+inline int64_t LeastOfRadix(int64_t key_bytes, bool wide = false) {
+  if (wide) return 96;
+  return key_bytes < 8 ? 48 * key_bytes : 512;
+}
 
 // Sorts n items; `spare` is memory for n more. Radix sort by the `key_bytes` of the key from bit `shift` on is stable,
 // and items that come in order of position stay so.
 template <class Item>
 void SortItems(Item* items, Item* spare, int64_t n, int shift, int key_bytes) {
-  if (n < LeastOfRadix(key_bytes))
-    std::sort(items, items + n);
+  if (n < LeastOfRadix(key_bytes, sizeof(Item) > sizeof(uint64_t)))
+    MergeSort(items, spare, n);
   else if (TakesManyBits(n, key_bytes))
     SortByDigits<kManyBits>(items, spare, n, shift, 8 * key_bytes);
   else

@@ -132,7 +132,7 @@ struct WideItem {
   uint64_t key;
   uint64_t position;
   friend bool operator<(const WideItem& a, const WideItem& b) {
-    return a.key < b.key || (a.key == b.key && a.position < b.position);
+    return (a.key < b.key) | ((a.key == b.key) & (a.position < b.position));  // without branches
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -9,6 +10,7 @@
 #include <random>
 #include <vector>
 
+#include "strop/cpu/kernels/merge_sort.h"
 #include "strop/cpu/kernels/top_k.h"
 
 namespace strop::cpu {
@@ -155,6 +157,39 @@ TEST(SortByKey, ShapesAndThreads) {
       CheckSort(ElementType::BF16, KeyOrder::kTotal, false, shape, threads);
     }
   }
+}
+
+// Zeros and ones in every order tell whether a network of minima and maxima sorts anything.
+TEST(MergeSort, Network) {
+  for (int64_t n = 0; n <= kNetworkItems; ++n)
+    for (int code = 0; code < 1 << n; ++code) {
+      std::vector<uint16_t> items(static_cast<size_t>(n)), sorted(items);
+      for (int64_t i = 0; i < n; ++i) items[static_cast<size_t>(i)] = code >> i & 1;
+      SortByNetwork(items.data(), sorted.data(), n);
+      std::sort(items.begin(), items.end());
+      EXPECT_TRUE(sorted == items) << n << " " << code;
+    }
+}
+
+template <class Item, class Make>
+void CheckMergeSort(const Make& make) {
+  std::mt19937_64 random(5);
+  for (int64_t n = 0; n <= 1100; n += n < 70 ? 1 : 37) {
+    std::vector<Item> items(static_cast<size_t>(n)), spare(items);
+    for (size_t i = 0; i < items.size(); ++i) items[i] = make(random(), i);
+    std::vector<Item> expected = items;
+    std::stable_sort(expected.begin(), expected.end());
+    MergeSort(items.data(), spare.data(), n);
+    EXPECT_TRUE(n == 0 || std::memcmp(items.data(), expected.data(), expected.size() * sizeof(Item)) == 0) << n;
+  }
+}
+
+TEST(MergeSort, AgreesWithTheLibrary) {
+  CheckMergeSort<uint8_t>([](uint64_t bits, size_t) { return static_cast<uint8_t>(bits); });
+  CheckMergeSort<uint16_t>([](uint64_t bits, size_t) { return static_cast<uint16_t>(bits | 0xff00); });
+  CheckMergeSort<uint32_t>([](uint64_t bits, size_t) { return static_cast<uint32_t>(bits); });
+  CheckMergeSort<uint64_t>([](uint64_t bits, size_t) { return bits; });
+  CheckMergeSort<WideItem>([](uint64_t bits, size_t i) { return WideItem{bits % 5 - 2, i}; });
 }
 
 // The other operand's elements, and not positions, go with the keys.
