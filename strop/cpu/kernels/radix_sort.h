@@ -124,11 +124,16 @@ inline int64_t LeastOfRadix(int64_t key_bytes, bool wide = false) {
   return key_bytes < 8 ? 48 * key_bytes : 512;
 }
 
+inline constexpr int64_t kFewItems =
+    16;  // the library puts them in order by insertion: no more mistakes than merges save
+
 // Sorts n items; `spare` is memory for n more. Radix sort by the `key_bytes` of the key from bit `shift` on is stable,
 // and items that come in order of position stay so.
 template <class Item>
 void SortItems(Item* items, Item* spare, int64_t n, int shift, int key_bytes) {
-  if (n < LeastOfRadix(key_bytes, sizeof(Item) > sizeof(uint64_t)))
+  if (n <= kFewItems)
+    std::sort(items, items + n);
+  else if (n < LeastOfRadix(key_bytes, sizeof(Item) > sizeof(uint64_t)))
     MergeSort(items, spare, n);
   else if (TakesManyBits(n, key_bytes))
     SortByDigits<kManyBits>(items, spare, n, shift, 8 * key_bytes);
