@@ -129,11 +129,6 @@ Instruction* CompareConvertedPred(Instruction* i, Builder& b) {
   return one == (d == CompareDirection::Eq) ? x->operand(0) : b.Make(Op::Not, {x->operand(0)});
 }
 
-bool SameSplat(const Instruction* x, const Instruction* y) {
-  const Literal *a = Splat(x), *b = Splat(y);
-  return a && b && a->type() == b->type() && std::ranges::equal(a->bytes(), b->bytes());
-}
-
 // Is `x` the larger (`op`) of z and c?
 bool IsExtremeOf(const Instruction* x, Op op, const Instruction* z, const Instruction* c) {
   if (x->op() != op) return false;

@@ -31,6 +31,11 @@ inline bool SameScalar(const Instruction* x, const Instruction* y) {
   return std::equal(a.begin(), a.end(), c.begin(), c.end());
 }
 
+inline bool SameSplat(const Instruction* x, const Instruction* y) {
+  const Literal *a = Splat(x), *b = Splat(y);
+  return a && b && a->type() == b->type() && std::ranges::equal(a->bytes(), b->bytes());
+}
+
 // Equal to `value` as a number (0 is -0 as well); complex numbers have no imaginary part.
 inline bool IsSplatOf(const Instruction* i, double value) {
   const Literal* s = Splat(i);

@@ -42,10 +42,41 @@ Instruction* SelectOneZero(Instruction* i, Builder& b) {
   return zero && IsSplatOf(i->operand(1), 1) ? b.Convert(i->operand(0), type) : nullptr;
 }
 
+// The signed remainder x % 2^k that `p` asks to be negative, or null.
+Instruction* NegativeRemainder(const Instruction* p) {
+  if (p->op() != Op::Compare || p->attrs<CompareAttrs>().direction != CompareDirection::Lt) return nullptr;
+  Instruction* remainder = p->operand(0);
+  if (remainder->op() != Op::Remainder || !IsZeroInteger(p->operand(1)) || !IsSigned(Type(remainder))) return nullptr;
+  return PowerOfTwo(remainder->operand(1)) >= 0 ? remainder : nullptr;
+}
+
+// x % 2^k < 0 ? x % 2^k + 2^k : x % 2^k -> x & (2^k - 1), the remainder of a division that rounds down
+Instruction* SelectModulo(Instruction* i, Builder& b) {
+  Instruction *remainder = NegativeRemainder(i->operand(0)), *sum = i->operand(1);
+  if (!remainder || i->operand(2) != remainder || sum->op() != Op::Add) return nullptr;
+  const int k = PowerOfTwo(remainder->operand(1));
+  const Instruction* c = Other(sum, [&](const Instruction* x) { return x == remainder; });
+  if (!c || PowerOfTwo(c) != k) return nullptr;
+  Instruction* mask = b.Constant(Literal::ScalarOfInt(Type(i), static_cast<int64_t>((uint64_t{1} << k) - 1)));
+  return b.Make(Op::And,
+                {remainder->operand(0), i->shape().IsScalar() ? mask : b.Broadcast(mask, i->shape().dims(), {})});
+}
+
+// x % 2^k < 0 ? x / 2^k - 1 : x / 2^k -> x >> k, the quotient that is rounded down
+Instruction* SelectFloorDivision(Instruction* i, Builder& b) {
+  const Instruction *remainder = NegativeRemainder(i->operand(0)), *less = i->operand(1), *quotient = i->operand(2);
+  if (!remainder || quotient->op() != Op::Divide || less->op() != Op::Add) return nullptr;
+  const int k = PowerOfTwo(remainder->operand(1));
+  if (quotient->operand(0) != remainder->operand(0) || PowerOfTwo(quotient->operand(1)) != k) return nullptr;
+  const Instruction* minus = Other(i->operand(1), [&](const Instruction* x) { return x == quotient; });
+  return minus && IsAllOnes(minus) ? b.Make(Op::ShiftRightArithmetic, {quotient->operand(0), Like(b, i, k)}) : nullptr;
+}
+
 constexpr Rule kRules[] = {
     {"select-constant", Op::Select, &SelectConstant}, {"select-same", Op::Select, &SelectSame},
     {"select-not", Op::Select, &SelectNot},           {"select-pred", Op::Select, &SelectPred},
     {"select-select", Op::Select, &SelectSelect},     {"select-one-zero", Op::Select, &SelectOneZero},
+    {"select-modulo", Op::Select, &SelectModulo},     {"select-floor-division", Op::Select, &SelectFloorDivision},
 };
 
 }  // namespace
