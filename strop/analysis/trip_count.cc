@@ -3,23 +3,50 @@
 namespace strop {
 namespace {
 
-std::optional<int64_t> ConstantInt(const Instruction* i) {
-  while (i->op() == Op::Copy || (i->op() == Op::Reshape && i->shape().IsScalar())) i = i->operand(0);
+// An instruction, and the fusion that it is in, if it is in one.
+struct Place {
+  const Instruction* i;
+  const Instruction* fusion = nullptr;
+  Place operand(int64_t k) const { return {i->operand(k), fusion}; }
+};
+
+// What computes the same value: through copies, and into and out of fusions.
+Place Source(Place at) {
+  while (true) {
+    if (at.i->op() == Op::Copy) {
+      at = at.operand(0);
+    } else if (at.fusion && at.i->IsParameter()) {
+      at = {at.fusion->operand(at.i->parameter_number())};
+    } else if (!at.fusion && at.i->op() == Op::Fusion && at.i->shape().IsArray()) {
+      at = {at.i->called(0)->root(), at.i};
+    } else if (!at.fusion && at.i->op() == Op::GetTupleElement && at.i->operand(0)->op() == Op::Fusion &&
+               at.i->operand(0)->called(0)->root()->op() == Op::Tuple) {
+      const Instruction* fusion = at.i->operand(0);
+      at = {fusion->called(0)->root()->operand(at.i->tuple_index()), fusion};
+    } else {
+      return at;
+    }
+  }
+}
+
+std::optional<int64_t> ConstantInt(Place at) {
+  for (at = Source(at); at.i->op() == Op::Reshape && at.i->shape().IsScalar();) at = Source(at.operand(0));
+  const Instruction* i = at.i;
   if (!i->IsConstant() || !i->shape().IsScalar() || !IsInteger(i->shape().type())) return std::nullopt;
   const int64_t value = i->literal().GetInt(0);
   if (i->shape().type() == ElementType::U64 && value < 0) return std::nullopt;
   return value;
 }
 
-// The element of the state that `i` reads, or -1: get-tuple-element of the only parameter, or the parameter itself.
-int64_t StateElement(const Instruction* i, const Computation& c) {
-  while (i->op() == Op::Copy) i = i->operand(0);
+// The element of the state that is read there, or -1: get-tuple-element of the only parameter, or the parameter itself.
+int64_t StateElement(Place at, const Computation& c) {
+  const Instruction* i = Source(at).i;
   if (i == c.parameter(0)) return i->shape().IsTuple() ? -1 : 0;
   if (i->op() == Op::GetTupleElement && i->operand(0) == c.parameter(0)) return i->tuple_index();
   return -1;
 }
 
-Instruction* Element(Instruction* state, int64_t k) {
+const Instruction* Element(const Instruction* state, int64_t k) {
   if (!state->shape().IsTuple()) return state;
   return state->op() == Op::Tuple ? state->operand(k) : nullptr;
 }
@@ -74,45 +101,54 @@ std::optional<int64_t> Trips(CompareDirection d, __int128 init, __int128 step, _
 
 }  // namespace
 
-std::optional<Counter> FindCounter(const Instruction& loop) {
-  const Computation& condition = *loop.condition();
+std::optional<Progression> FindProgression(const Instruction& loop, int64_t k) {
   const Computation& body = *loop.body();
-  const Instruction* compare = condition.root();
-  if (compare->op() != Op::Compare) return std::nullopt;
-  CompareDirection direction = compare->attrs<CompareAttrs>().direction;
-  int64_t k = StateElement(compare->operand(0), condition);
-  std::optional<int64_t> bound = ConstantInt(compare->operand(1));
-  if (k < 0 || !bound) {
-    k = StateElement(compare->operand(1), condition);
-    bound = ConstantInt(compare->operand(0));
-    direction = Mirrored(direction);
-  }
-  if (k < 0 || !bound) return std::nullopt;
-  const ElementType type = compare->operand(0)->shape().type();
-  if (!IsInteger(type) || !compare->operand(0)->shape().IsScalar()) return std::nullopt;
-  const Instruction* update = Element(body.root(), k);
+  const Instruction* next = Element(body.root(), k);
   const Instruction* start = Element(loop.operand(0), k);
-  if (!update || !start) return std::nullopt;
-  while (update->op() == Op::Copy) update = update->operand(0);
-  const std::optional<int64_t> init = ConstantInt(start);
+  if (!next || !start) return std::nullopt;
+  const std::optional<int64_t> init = ConstantInt({start});
   if (!init) return std::nullopt;
+  const ElementType type = start->shape().type();
+  const Place update = Source({next});
   std::optional<int64_t> step;
   if (StateElement(update, body) == k) {
     step = 0;
-  } else if (update->op() == Op::Add || update->op() == Op::Subtract) {
-    if (StateElement(update->operand(0), body) == k)
-      step = ConstantInt(update->operand(1));
-    else if (update->op() == Op::Add && StateElement(update->operand(1), body) == k)
-      step = ConstantInt(update->operand(0));
-    if (step && update->op() == Op::Subtract) step = *step == INT64_MIN ? std::nullopt : std::optional<int64_t>(-*step);
+  } else if (update.i->op() == Op::Add || update.i->op() == Op::Subtract) {
+    if (StateElement(update.operand(0), body) == k)
+      step = ConstantInt(update.operand(1));
+    else if (update.i->op() == Op::Add && StateElement(update.operand(1), body) == k)
+      step = ConstantInt(update.operand(0));
+    if (step && update.i->op() == Op::Subtract)
+      step = *step == INT64_MIN ? std::nullopt : std::optional<int64_t>(-*step);
   }
   if (!step) return std::nullopt;
   // Adding a large unsigned number is how some front ends count down.
   if (IsUnsigned(type) && Bits(type) < 64 && *step > (int64_t{1} << (Bits(type) - 1)))
     *step -= int64_t{1} << Bits(type);
-  const std::optional<int64_t> trips = Trips(direction, *init, *step, *bound, type);
+  return Progression{*init, *step};
+}
+
+std::optional<Counter> FindCounter(const Instruction& loop) {
+  const Computation& condition = *loop.condition();
+  const Place compare = Source({condition.root()});
+  if (compare.i->op() != Op::Compare) return std::nullopt;
+  CompareDirection direction = compare.i->attrs<CompareAttrs>().direction;
+  int64_t k = StateElement(compare.operand(0), condition);
+  std::optional<int64_t> bound = ConstantInt(compare.operand(1));
+  if (k < 0 || !bound) {
+    k = StateElement(compare.operand(1), condition);
+    bound = ConstantInt(compare.operand(0));
+    direction = Mirrored(direction);
+  }
+  if (k < 0 || !bound) return std::nullopt;
+  const Shape& counted = compare.i->operand(0)->shape();
+  const ElementType type = counted.type();
+  if (!IsInteger(type) || !counted.IsScalar()) return std::nullopt;
+  const std::optional<Progression> counts = FindProgression(loop, k);
+  if (!counts) return std::nullopt;
+  const std::optional<int64_t> trips = Trips(direction, counts->init, counts->step, *bound, type);
   if (!trips) return std::nullopt;
-  return Counter{k, *init, *step, *trips};
+  return Counter{k, counts->init, counts->step, *trips};
 }
 
 namespace {

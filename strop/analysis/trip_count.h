@@ -12,8 +12,14 @@ struct Counter {
   int64_t init = 0, step = 0, trips = 0;
 };
 
+// An integer of a loop's state that starts as a constant, and to which the body adds a constant, in fusions or not.
+struct Progression {
+  int64_t init = 0, step = 0;
+};
+std::optional<Progression> FindProgression(const Instruction& loop, int64_t element);
+
 // Recognises: the condition compares element k (an integer) with a constant, the body adds a constant to it, and it
-// starts as a constant. Wrapping counters are not recognised.
+// starts as a constant, in fusions or not. Wrapping counters are not recognised.
 std::optional<Counter> FindCounter(const Instruction& loop);
 
 // backend_config={"known_trip_count":{"n":"10"}}; leaves another configuration alone.

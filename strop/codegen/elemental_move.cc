@@ -169,6 +169,47 @@ Vals ElementalEmitter::ConcatenateRange(const Instruction& i, const ArrayIndex& 
       [&] { return ConcatenateRange(i, grouped, middle, last, offsets); });
 }
 
+namespace {
+
+// x of select(x < 0, x + size, x), an index as Python has it; or null.
+const Instruction* CountedFromBothEnds(const Instruction& i, int64_t size) {
+  if (i.op() != Op::Select || !i.shape().IsScalar() || !IsSigned(i.shape().type())) return nullptr;
+  if (Bits(i.shape().type()) < 32 || size > INT32_MAX) return nullptr;
+  const Instruction *negative = i.operand(0), *sum = i.operand(1), *x = i.operand(2);
+  if (negative->op() != Op::Compare || negative->attrs<CompareAttrs>().direction != CompareDirection::Lt ||
+      negative->operand(0) != x || !negative->operand(1)->IsSplat(0) || sum->op() != Op::Add)
+    return nullptr;
+  for (int64_t k = 0; k < 2; ++k)
+    if (sum->operand(k) == x && sum->operand(1 - k)->IsSplat(static_cast<double>(size))) return x;
+  return nullptr;
+}
+
+// That index, put where a window fits. What is compared with x is known as soon as x is: a loop that goes from index to
+// index waits for each of these steps.
+V EitherEnd(VectorBuilder& b, V x, int64_t size, int64_t window) {
+  V from_end = b.Select(b.SLt(x, b.I(-size, x)), b.Zero(x), b.Add(x, b.I(size, x)));
+  V from_begin = b.Binary(llvm::Intrinsic::smin, x, b.I(size - 1, x));
+  V v = b.Select(b.SLt(x, b.Zero(x)), from_end, from_begin);
+  if (window > 1) v = b.Binary(llvm::Intrinsic::smin, v, b.I(size - window, x));
+  return b.ZExtOrTrunc(v, 64);
+}
+
+// In the index's own bits where they hold the end, so that what is known of it is seen.
+V PutIntoRange(VectorBuilder& b, const Val& start, int64_t last) {
+  V v = start.re;
+  if (start.type == ElementType::S32 && last <= INT32_MAX) {
+    v = b.Binary(llvm::Intrinsic::smin, b.Binary(llvm::Intrinsic::smax, v, b.Zero(v)), b.I(last, v));
+    return b.ZExtOrTrunc(v, 64);
+  }
+  v = IsSigned(start.type) ? b.SExtOrTrunc(v, 64) : b.ZExtOrTrunc(v, 64);
+  v = b.Binary(llvm::Intrinsic::smax, v, b.I64(0));
+  if (start.type == ElementType::U64)  // beyond INT64_MAX is large, not negative
+    v = b.Select(b.SLt(start.re, b.I64(0)), b.I64(INT64_MAX), v);
+  return b.Binary(llvm::Intrinsic::smin, v, b.I64(last));
+}
+
+}  // namespace
+
 std::vector<LaneIndex> ElementalEmitter::EmitStarts(const Instruction& i, int64_t first_operand,
                                                     std::span<const int64_t> dims, std::span<const int64_t> sizes) {
   std::vector<LaneIndex> starts;
@@ -183,15 +224,16 @@ std::vector<LaneIndex> ElementalEmitter::EmitStarts(const Instruction& i, int64_
       at.sizes = {static_cast<int64_t>(dims.size())};
       at.digits.push_back(indices_.Constant(static_cast<int64_t>(d)));
     }
-    const Val start = Emit(i.operand(first_operand + (vector_form ? 0 : static_cast<int64_t>(d))), at);
+    const Instruction* operand = i.operand(first_operand + (vector_form ? 0 : static_cast<int64_t>(d)));
     const int level = LevelOf(at);
-    V clamped = scopes_.At(level, [&] {
-      V v = IsSigned(start.type) ? b_.SExtOrTrunc(start.re, 64) : b_.ZExtOrTrunc(start.re, 64);
-      v = b_.Binary(llvm::Intrinsic::smax, v, b_.I64(0));
-      if (start.type == ElementType::U64)  // beyond INT64_MAX is large, not negative
-        v = b_.Select(b_.SLt(start.re, b_.I64(0)), b_.I64(INT64_MAX), v);
-      return b_.Binary(llvm::Intrinsic::smin, v, b_.I64(dims[d] - sizes[d]));
-    });
+    V clamped = nullptr;
+    if (const Instruction* counted = CountedFromBothEnds(*operand, dims[d])) {
+      const Val start = Emit(counted, at);
+      clamped = scopes_.At(level, [&] { return EitherEnd(b_, start.re, dims[d], sizes[d]); });
+    } else {
+      const Val start = Emit(operand, at);
+      clamped = scopes_.At(level, [&] { return PutIntoRange(b_, start, dims[d] - sizes[d]); });
+    }
     starts.push_back(indices_.FromLanes(clamped, level));
   }
   return starts;

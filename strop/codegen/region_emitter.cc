@@ -266,6 +266,7 @@ Status RegionEmitter::EmitWhile(const RegionNode& node) {
   ir.CreateCondBr(ir.CreateICmpEQ(cancelled, b_.Zero(cancelled)), go_on, give_up_,
                   llvm::MDBuilder(b_.context()).createBranchWeights(1000, 1));
   ir.SetInsertPoint(go_on);
+  for (const RegionNode::Counter& counter : node.counters) AssumeCounter(counter);
   STROP_TRY(EmitProgram(node.programs[1]));
   ir.CreateStore(ir.CreateAdd(ir.CreateLoad(b_.Int(64), trips_), b_.I64(1)), trips_);
   TurnRotations(node, addresses);
@@ -273,6 +274,14 @@ Status RegionEmitter::EmitWhile(const RegionNode& node) {
   ir.SetInsertPoint(after);
   LeaveRotations(node, homes);
   return OkStatus();
+}
+
+// Where it indexes arrays that are longer it need not be put into their range.
+void RegionEmitter::AssumeCounter(const RegionNode::Counter& counter) {
+  llvm::Type* type = b_.Int(static_cast<int>(8 * counter.bytes));
+  V i = b_.ir().CreateAlignedLoad(type, places_[counter.buffer].pointer,
+                                  llvm::Align(static_cast<uint64_t>(counter.bytes)));
+  b_.ir().CreateAssumption(b_.ir().CreateICmpULE(i, b_.I(counter.last, i)));
 }
 
 std::vector<V> RegionEmitter::Addresses(const RegionNode& node) const {

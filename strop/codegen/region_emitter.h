@@ -51,6 +51,7 @@ class RegionEmitter {
   void PlaceCalls();
   void EmitCall(const RegionNode& node);
   Status EmitWhile(const RegionNode& node);
+  void AssumeCounter(const RegionNode::Counter& counter);
   Status EmitConditional(const RegionNode& node);
   V LoadPredicate(int32_t buffer);
   // Of the buffers of a loop's rotations, one after another: where they lie.

@@ -81,6 +81,8 @@ std::string RegionKey(const Region& region) {
     for (const RegionNode& node : program) {
       StrAppend(key, static_cast<int>(node.kind), " ", Join(node.args, ","), " ", Join(node.programs, ","),
                 node.by_index ? " by index" : "");
+      for (const RegionNode::Counter& counter : node.counters)
+        StrAppend(key, " counts ", counter.buffer, ":", counter.bytes, " to ", counter.last);
       for (const std::vector<int32_t>& rotation : node.rotations) StrAppend(key, " rotates ", Join(rotation, ","));
       key += '\n';
       if (node.kind == RegionNodeKind::kKernel) key += KernelKey(KernelSpec{node.instruction, node.in_place});

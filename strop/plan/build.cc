@@ -495,6 +495,7 @@ class PlanBuilder {
       AddCopy(program, &i, init[k], carry[k], CopyFor::kLoopStart);
       g_.loop_wishes.push_back({init[k], carry[k]});
     }
+    NoteCounters(i, carry, g_.loops[loop]);
     loop_ = loop;
     g_.loops[loop].begin = position_;
     const int32_t condition_program = NewProgram(condition.name());

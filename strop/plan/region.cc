@@ -56,6 +56,8 @@ std::string Region::ToString() const {
       for (size_t k = 0; k < operands; ++k) StrAppend(out, " b", node.args[k]);
       if (node.kind == RegionNodeKind::kWhile)
         StrAppend(out, "  condition ", node.programs[0], " body ", node.programs[1]);
+      for (const RegionNode::Counter& counter : node.counters)
+        StrAppend(out, "  counts b", counter.buffer, " to ", counter.last);
       for (const std::vector<int32_t>& rotation : node.rotations) StrAppend(out, "  rotates b", Join(rotation, " b"));
       if (node.kind == RegionNodeKind::kConditional) StrAppend(out, "  branches ", Join(node.programs, ","));
       out += '\n';
@@ -127,7 +129,7 @@ class RegionFormer {
   using MayJoin = std::function<Decision(const Instruction& kernel)>;
 
   bool Joins(const ProtoStep& step, int64_t& size, const MayJoin& may_join) const {
-    if (step.is_kernel) {
+    if (step.is_kernel || step.is_custom_call) {
       const Instruction& i = *step.instruction;
       size += CodeSize(i);
       return size <= kMaxCodeSize && static_cast<bool>(may_join(i));
@@ -214,7 +216,7 @@ class RegionFormer {
     if (std::holds_alternative<CopyStep>(step.body)) {
       node.kind = RegionNodeKind::kCopy;
       if (node.args[0] == node.args[1] || g_.values[step.args[0].first].size == 0) return;
-    } else if (step.is_kernel) {
+    } else if (step.is_kernel || step.is_custom_call) {
       const auto operands = node.args.begin() + step.num_operands;
       for (auto result = operands; result != node.args.end(); ++result) {
         const auto shared = std::find(std::make_reverse_iterator(operands), node.args.rend(), *result);
@@ -224,6 +226,7 @@ class RegionFormer {
       const auto* conditional = std::get_if<ConditionalStep>(&step.body);
       node.kind = conditional ? RegionNodeKind::kConditional : RegionNodeKind::kWhile;
       node.by_index = conditional && conditional->by_index;
+      if (!conditional) CountTrips(step, node);
       for (int32_t called : Called(step)) {
         const size_t program = region_->programs.size();
         node.programs.push_back(static_cast<int32_t>(program));
@@ -234,6 +237,19 @@ class RegionFormer {
     for (size_t k = 0; k < step.args.size(); ++k)
       if (step.args[k].second != Access::kRead) region_->buffers[node.args[k]].written = true;
     region_->programs[into].push_back(std::move(node));
+  }
+
+  const Loop* LoopOf(const ProtoStep& step) const {
+    const auto loop = std::find_if(g_.loops.begin(), g_.loops.end(),
+                                   [&](const Loop& l) { return l.begin + 1 == step.first_position; });
+    return loop == g_.loops.end() ? nullptr : &*loop;
+  }
+
+  void CountTrips(const ProtoStep& step, RegionNode& node) {
+    const Loop* loop = LoopOf(step);
+    if (!loop) return;
+    for (const Loop::Counter& counter : loop->counters)
+      node.counters.push_back({BufferOf(counter.value), g_.values[counter.value].size, counter.last});
   }
 
   int32_t BufferOf(int32_t value) {
@@ -292,9 +308,8 @@ class RegionFormer {
   // The same for tasks that run at once. Nothing of the plan is changed where they cannot.
   std::optional<Args> DescribeTasks(size_t root) {
     const ProtoStep& step = g_.steps[root];
-    const auto loop = std::find_if(g_.loops.begin(), g_.loops.end(),
-                                   [&](const Loop& l) { return l.begin + 1 == step.first_position; });
-    if (loop == g_.loops.end() || loop->carries.empty()) return std::nullopt;
+    const Loop* loop = LoopOf(step);
+    if (!loop || loop->carries.empty()) return std::nullopt;
     std::set<int32_t> carried;  // groups
     for (int32_t v : loop->carries) carried.insert(g_.values[v].group);
     const int32_t counted = g_.values[loop->carries[0]].group;
@@ -360,6 +375,24 @@ class RegionFormer {
 };
 
 }  // namespace
+
+void NoteCounters(const Instruction& i, std::span<const int32_t> carry, Loop& loop) {
+  const std::optional<Counter> counter = FindCounter(i);
+  if (!counter || counter->trips < 1) return;
+  int64_t leaf = 0;
+  const int64_t elements = i.shape().IsTuple() ? i.shape().tuple_size() : 1;
+  for (int64_t k = 0; k < elements; ++k) {
+    const Shape& shape = i.shape().IsTuple() ? i.shape().element(k) : i.shape();
+    if (shape.IsArray() && shape.IsScalar() && IsInteger(shape.type()) && Bits(shape.type()) >= 32) {
+      const std::optional<Progression> p = FindProgression(i, k);
+      const __int128 last = p ? p->init + static_cast<__int128>(p->step) * (counter->trips - 1) : -1;
+      const __int128 largest = Bits(shape.type()) == 32 ? INT32_MAX : INT64_MAX;
+      if (p && p->step != 0 && p->init >= 0 && last >= 0 && last <= largest)
+        loop.counters.push_back({carry[static_cast<size_t>(leaf)], std::max(p->init, static_cast<int64_t>(last))});
+    }
+    leaf += static_cast<int64_t>(shape.Leaves().size());
+  }
+}
 
 void FormRegions(Graph& graph, const TargetInfo& target) {
   if (target.joins_region) RegionFormer(graph, target).Run();

@@ -42,6 +42,12 @@ struct RegionNode {
   // While: large carries that change places when a trip ends. Of c0, ..., cn, spare each takes the memory of the next,
   // and the spare, which holds nothing between trips, that of c0.
   std::vector<std::vector<int32_t>> rotations;
+  // While: integers of `bytes` bytes that are `last` at most, and not below 0, when a trip begins.
+  struct Counter {
+    int32_t buffer = -1;
+    int64_t bytes = 0, last = 0;
+  };
+  std::vector<Counter> counters;
 };
 
 struct Region {

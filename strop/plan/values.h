@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,6 +47,12 @@ struct Loop {
   int64_t end = 0;
   int32_t branch = -1;                // that contains it
   std::vector<int32_t> carries = {};  // values that the body rewrites
+  // Values that grow or fall by as much in each trip, and the largest that they are when one begins; none is below 0.
+  struct Counter {
+    int32_t value = -1;
+    int64_t last = 0;
+  };
+  std::vector<Counter> counters = {};
 };
 
 // Of a conditional; branches of one exclude each other.
@@ -132,6 +139,8 @@ struct Graph {
 
 // Merges what the wishes ask for and inserts the copies that must_share needs.
 void Coalesce(Graph& graph);
+// Which of a loop's carries, one a leaf of its state, count its trips, of which the number is known.
+void NoteCounters(const Instruction& loop, std::span<const int32_t> carry, Loop& into);
 // Turns loops of small steps into regions.
 void FormRegions(Graph& graph, const TargetInfo& target);
 // Large carries of the region's loops change places where they would be copied at the end of a trip (rotation.cc), if
