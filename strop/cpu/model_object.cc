@@ -32,6 +32,7 @@ constexpr KindSymbol kSymbols[] = {
     {&kSortRecipe, "kSortRecipe"},
     {&kTopKRecipe, "kTopKRecipe"},
     {&kFftRecipe, "kFftRecipe"},
+    {&kLapackRecipe, "kLapackRecipe"},
 };
 static_assert(std::size(kSymbols) == kNumRecipeKinds);
 

@@ -1,5 +1,6 @@
 #include "strop/driver/bind.h"
 
+#include "strop/plan/call_site.h"
 #include "strop/runtime/bind_custom_call.h"
 
 namespace strop {
@@ -41,34 +42,12 @@ Status BindKernels(Plan& plan, const Backend& backend, const CompileSettings& op
   return OkStatus();
 }
 
-namespace {
-
-CustomCallSite SiteOf(const Instruction& i) {
-  const CustomCallAttrs& attrs = i.attrs<CustomCallAttrs>();
-  CustomCallSite site;
-  site.target = attrs.target;
-  site.opaque = attrs.opaque.empty() ? i.backend_config() : attrs.opaque;
-  switch (attrs.api_version) {
-    case ApiVersion::StatusReturning: site.api = CustomCallApi::kStatus; break;
-    case ApiVersion::StatusReturningUnified: site.api = CustomCallApi::kStatusOpaque; break;
-    case ApiVersion::TypedFfi: site.api = CustomCallApi::kTypedFfi; break;
-    default: site.api = CustomCallApi::kOriginal;
-  }
-  for (int64_t k = 0; k < i.operand_count(); ++k)
-    for (const Shape& leaf : i.operand(k)->shape().Leaves()) site.operands.push_back(leaf.WithDefaultLayout());
-  for (const Shape& leaf : i.shape().Leaves()) site.results.push_back(leaf.WithDefaultLayout());
-  site.tuple_result = i.shape().IsTuple();
-  return site;
-}
-
-}  // namespace
-
 Status BindCustomCalls(Plan& plan, const CompileSettings& options) {
   static const CustomCallRegistry* const kEmpty = new CustomCallRegistry;
   const CustomCallRegistry& registry = options.custom_calls ? *options.custom_calls : *kEmpty;
   for (const PlannedCustomCall& planned : plan.custom_calls) {
     const Instruction& i = *planned.instruction;
-    auto site = std::make_shared<const CustomCallSite>(SiteOf(i));
+    auto site = std::make_shared<const CustomCallSite>(CallSiteOf(i));
     Result<std::shared_ptr<CustomCall>> call = BindCustomCall(*site, registry, options.lapack_library);
     if (!call.ok()) return std::move(call).status().At(i.Where()).Note(StrCat("custom call %", i.name()));
     auto& step = std::get<CustomCallStep>(plan.spec.programs[planned.program].steps[planned.step].body);

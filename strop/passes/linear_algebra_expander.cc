@@ -116,15 +116,28 @@ std::optional<Problem> Read(const Instruction& i) {
   return problem ? problem : ReadCholesky(i);
 }
 
+// Is its matrix a factor that a call makes, by columns or by rows (lapack-rows), and that stays? That call solves the
+// system as well (lapack-fuser).
+bool IsOfCall(const Instruction& solve) {
+  const Instruction* a = solve.operand(0);
+  while (a->op() == Op::Select || a->op() == Op::Transpose) a = a->operand(a->op() == Op::Select ? 1 : 0);
+  if (a->op() != Op::GetTupleElement || a->operand(0)->op() != Op::CustomCall) return false;
+  const std::string& target = a->operand(0)->attrs<CustomCallAttrs>().target;
+  return target.starts_with("lapack_") && (target.substr(8, 5) == "getrf" || target.substr(8, 5) == "potrf");
+}
+
 // The largest order that is worth the code. The library factors many matrices side by side; the elements of not too
 // many lie beside each other in loops (batch-innermost).
 int64_t MostOrder(Kind kind, int64_t elements) {
   constexpr int64_t kFewElements = 64, kManyElements = 9216;
   if (elements > kManyElements) return 2;
-  return kind == Kind::kLu || elements > kFewElements ? 4 : 6;
+  if (elements > kFewElements || kind == Kind::kLu) return 4;
+  return kind == Kind::kCholesky ? 5
+                                 : 6;  // with the two systems by it, of order 6 it is more than one computation gets
 }
 
 bool IsSmall(const Instruction& i, const Problem& problem) {
+  if (problem.kind == Kind::kSolve && IsOfCall(i)) return false;
   const int64_t matrices = i.operand(0)->shape().num_elements();
   const int64_t elements = problem.kind == Kind::kSolve ? std::max(matrices, i.shape().num_elements()) : matrices;
   return problem.order >= 1 && problem.order <= MostOrder(problem.kind, matrices) && elements > 0 &&

@@ -28,6 +28,7 @@ Decision IsEmitted(const Instruction& kernel) {
 
 // Of the library's, those that are kernels without errors or needs of their own.
 bool IsCall(const Instruction& kernel) {
+  if (kernel.op() == Op::CustomCall) return static_cast<bool>(SupportsLapackCall(kernel));
   return (kernel.op() == Op::Dot || kernel.op() == Op::Convolution) && LibrarySupports(kernel) && !IsEmitted(kernel);
 }
 
@@ -54,7 +55,7 @@ Decision WritesInLayout(const Instruction& dot) {
 Decision JoinsTask(const Instruction& kernel) { return IsCall(kernel) ? Decision::Yes() : IsEmitted(kernel); }
 
 Decision JoinsRegion(const Instruction& kernel) {
-  if (Decision d = JoinsTask(kernel); !d) return d;
+  if (Decision d = JoinsTask(kernel); !d || kernel.op() == Op::CustomCall) return d;
   const KernelCost cost = CostOf(KernelBody::Of(kernel));
   const int64_t tasks = KernelFrame::WantedTasks(cost), computing = KernelFrame::WantedTasks({.flops = cost.flops});
   if (IsSingleTask(kernel) || tasks <= kMostTasks || (computing <= kMostTasks && tasks <= kMostTasksOfMoves))
@@ -67,7 +68,9 @@ Result<std::vector<std::string>> CallsOfRegion(const Region& region) {
   for (const std::vector<RegionNode>& program : region.programs) {
     for (const RegionNode& node : program) {
       if (node.kind != RegionNodeKind::kKernel || !IsCall(*node.instruction)) continue;
-      STROP_ASSIGN(CompiledKernel kernel, MakeLibraryKernel(KernelSpec{node.instruction, node.in_place}));
+      const KernelSpec spec{node.instruction, node.in_place};
+      STROP_ASSIGN(CompiledKernel kernel,
+                   node.instruction->op() == Op::CustomCall ? MakeLapackCall(spec) : MakeLibraryKernel(spec));
       calls.push_back(std::move(kernel.recipe));
     }
   }

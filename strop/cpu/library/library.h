@@ -41,6 +41,9 @@ Decision SupportsCholesky(const Instruction& cholesky);
 Result<CompiledKernel> MakeCholesky(const KernelSpec& spec);
 Decision SupportsTriangularSolve(const Instruction& solve);
 Result<CompiledKernel> MakeTriangularSolve(const KernelSpec& spec);
+// Small systems in LAPACK's calls, of which one thread computes all: steps that are no kernels outside of regions.
+Decision SupportsLapackCall(const Instruction& custom_call);
+Result<CompiledKernel> MakeLapackCall(const KernelSpec& spec);
 Decision SupportsRngBitGenerator(const Instruction& generator);
 Result<CompiledKernel> MakeRngBitGenerator(const KernelSpec& spec);
 Decision SupportsScan(const Instruction& reduce_window);

@@ -1,6 +1,8 @@
-// cholesky and triangular-solve -> the kernel library.
+// cholesky, triangular-solve and small systems of LAPACK's -> the kernel library.
 #include "strop/cpu/library/library.h"
 #include "strop/cpu/load/problems.h"
+#include "strop/plan/call_site.h"
+#include "strop/runtime/lapack/lapack.h"
 
 namespace strop::cpu {
 namespace {
@@ -50,6 +52,21 @@ Result<CompiledKernel> MakeTriangularSolve(const KernelSpec& spec) {
   return FromRecipe(RecipeOf(kTriangularSolveRecipe,
                              TriangularSolveProblem{shape.type(), options, BatchOf(shape), shape.dim(shape.rank() - 2),
                                                     shape.dim(shape.rank() - 1)}));
+}
+
+Decision SupportsLapackCall(const Instruction& i) {
+  const CustomCallSite site = CallSiteOf(i);
+  if (!IsLapackCall(site)) return Decision::No(site.target, " is not LAPACK's");
+  const Result<KernelStep> kernel = LapackKernel(site);
+  return kernel.ok() ? Decision::Yes() : Decision::No(kernel.status().message());
+}
+
+Result<CompiledKernel> MakeLapackCall(const KernelSpec& spec) {
+  const CustomCallSite site = CallSiteOf(*spec.instruction);
+  LapackProblem problem{.target = site.target, .attributes = site.opaque};
+  for (const Shape& s : site.operands) problem.operands.push_back({s.type(), s.dims()});
+  for (const Shape& s : site.results) problem.results.push_back({s.type(), s.dims()});
+  return FromRecipe(RecipeOf(kLapackRecipe, problem));
 }
 
 }  // namespace strop::cpu

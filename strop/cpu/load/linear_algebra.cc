@@ -1,8 +1,9 @@
-// Cholesky and triangular solves; both work in place, on a copy of the operand.
+// Cholesky and triangular solves, both of which work in place, on a copy of the operand; small systems of LAPACK's.
 #include <cstring>
 
 #include "strop/cpu/kernels/cholesky.h"
 #include "strop/cpu/load/problems.h"
+#include "strop/runtime/lapack/lapack.h"
 
 namespace strop::cpu {
 namespace {
@@ -27,9 +28,21 @@ Result<MadeStep> MakeTriangularSolve(ByteReader& fields, const LoadContext&) {
   }}};
 }
 
+Result<MadeStep> MakeLapack(ByteReader& fields, const LoadContext&) {
+  STROP_ASSIGN(const LapackProblem p, ReadProblem<LapackProblem>(fields, kLapackRecipe));
+  CustomCallSite site{.target = p.target, .api = CustomCallApi::kTypedFfi, .opaque = p.attributes};
+  for (const LapackProblem::Array& a : p.operands)
+    site.operands.push_back(Shape::Array(a.type, a.dims).WithDefaultLayout());
+  for (const LapackProblem::Array& a : p.results)
+    site.results.push_back(Shape::Array(a.type, a.dims).WithDefaultLayout());
+  STROP_ASSIGN(KernelStep step, LapackKernel(site));
+  return MadeStep{std::move(step)};
+}
+
 }  // namespace
 
 const RecipeKind kCholeskyRecipe = {"cholesky", &MakeCholesky};
 const RecipeKind kTriangularSolveRecipe = {"triangular-solve", &MakeTriangularSolve};
+const RecipeKind kLapackRecipe = {"lapack", &MakeLapack};
 
 }  // namespace strop::cpu

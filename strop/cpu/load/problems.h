@@ -167,6 +167,31 @@ void Fields(Archive& a, TriangularSolveProblem& p) {
   Require(a, IsArraySize({p.batch, p.m, p.n}));
 }
 
+// A call of LAPACK's that one thread computes without a library of the host (runtime/lapack).
+struct LapackProblem {
+  struct Array {
+    ElementType type = ElementType::F32;
+    Int64Vector dims;
+  };
+  std::string target, attributes;
+  std::vector<Array> operands, results;
+};
+template <class Archive>
+void Fields(Archive& a, LapackProblem::Array& array) {
+  Type(a, array.type);
+  a(array.dims);
+  int64_t elements = 1;
+  for (int64_t d : array.dims) {
+    Require(a, d >= 0 && d <= kMostElements);
+    elements = SaturatingMultiply(elements, std::max<int64_t>(d, 1));
+  }
+  Require(a, elements <= kMostElements);
+}
+template <class Archive>
+void Fields(Archive& a, LapackProblem& p) {
+  a(p.target, p.attributes, p.operands, p.results);
+}
+
 // ---- lines of elements
 
 struct RandomBitsProblem {

@@ -51,6 +51,16 @@ void Call::RunMatrices(const CustomCallFrame& frame, int64_t begin, int64_t end,
   }
 }
 
+bool Call::IsWorthThreads() const {
+  return batch_ > 1 && static_cast<double>(batch_) * std::max(routine_->flops_, 1.0) >= 2 * kFlopsPerTask;
+}
+
+bool Call::IsSingleTask() const { return !library_ && batch_ > 0 && !routine_->empty_ && !IsWorthThreads(); }
+
+void Call::RunSingleTask(const CustomCallFrame& frame, void* scratch) const {
+  RunMatrices(frame, 0, batch_, Scratch(scratch));
+}
+
 Status Call::Run(const CustomCallFrame& frame) {
   if (batch_ == 0) return OkStatus();
   if (routine_->empty_) {
@@ -62,7 +72,7 @@ Status Call::Run(const CustomCallFrame& frame) {
   ThreadPool* pool = frame.run.pool;
   const double flops = std::max(routine_->flops_, 1.0);
   const bool concurrent = !library_ || library_->concurrent();
-  if (!pool || batch_ == 1 || !concurrent || static_cast<double>(batch_) * flops < 2 * kFlopsPerTask) {
+  if (!pool || !concurrent || !IsWorthThreads()) {
     Scratch scratch;
     if (scratch.Allocate(bytes))
       RunMatrices(frame, 0, batch_, scratch);

@@ -13,16 +13,19 @@
 
 namespace strop::lapack {
 
-// Memory of one thread during a call.
+// Memory of one thread during a call: its own, or somebody else's.
 class Scratch {
  public:
+  Scratch() = default;
+  explicit Scratch(void* lent) : at_(static_cast<char*>(lent)) {}
   bool Allocate(size_t bytes) {
-    if (!memory_) memory_.reset(static_cast<char*>(std::aligned_alloc(kAlignment, bytes + kAlignment)));
-    return memory_ != nullptr;
+    if (!at_) memory_.reset(static_cast<char*>(std::aligned_alloc(kAlignment, bytes + kAlignment)));
+    if (!at_) at_ = memory_.get();
+    return at_ != nullptr;
   }
   template <class T>
   T* At(size_t offset) const {
-    return reinterpret_cast<T*>(memory_.get() + offset);
+    return reinterpret_cast<T*>(at_ + offset);
   }
   static constexpr size_t kAlignment = 64;
 
@@ -31,6 +34,7 @@ class Scratch {
     void operator()(char* memory) const { std::free(memory); }
   };
   std::unique_ptr<char, Free> memory_;
+  char* at_ = nullptr;
 };
 
 class Routine {
@@ -81,8 +85,14 @@ class Call final : public CustomCall {
  public:
   Call(std::unique_ptr<Routine> routine, const CustomCallSite& site, int64_t batch, const Library* library);
   Status Run(const CustomCallFrame& frame) override;
+  // Is there something to compute, without a library, for one thread?
+  bool IsSingleTask() const;
+  size_t scratch_bytes() const { return routine_->scratch_bytes_; }
+  // Such a call, with scratch memory for it, 64-byte aligned.
+  void RunSingleTask(const CustomCallFrame& frame, void* scratch) const;
 
  private:
+  bool IsWorthThreads() const;
   void RunEmpty(const CustomCallFrame& frame) const;
   void RunMatrices(const CustomCallFrame& frame, int64_t begin, int64_t end, const Scratch& scratch) const;
 

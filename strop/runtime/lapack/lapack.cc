@@ -62,6 +62,38 @@ std::optional<Target> TargetOf(std::string_view name) {
   return std::nullopt;
 }
 
+// A call that one thread computes.
+class SingleTask final : public TaskKernel {
+ public:
+  SingleTask(std::shared_ptr<const Call> call, const CustomCallSite& site)
+      : call_(std::move(call)), operands_(site.operands.size()), results_(site.results.size()) {}
+  void Run(const TaskCall& task, int64_t, int64_t, void* scratch) const override {
+    static const RunArgs kNoRun{};  // of which nothing is asked
+    call_->RunSingleTask({std::span(task.args, operands_), std::span(task.args + operands_, results_), kNoRun},
+                         scratch);
+  }
+
+ private:
+  std::shared_ptr<const Call> call_;
+  const size_t operands_, results_;
+};
+
+Result<std::shared_ptr<Call>> Bind(const CustomCallSite& site, const std::string& library) {
+  const std::optional<Target> target = TargetOf(site.target);
+  if (!target) return Internal(site.target, " is no routine of LAPACK");
+  Result<const Library*> opened = nullptr;
+  if (target->needs_library) opened = Library::Open(library);
+  if (!opened.ok())
+    return Status(opened.status().code(), StrCat(site.target, " needs LAPACK: ", opened.status().message()));
+  Result<std::unique_ptr<FfiAttributes>> attributes = FfiAttributes::Parse(site.opaque);
+  if (!attributes.ok())
+    return std::move(attributes).status().Note(StrCat("in the attributes of custom call ", site.target));
+  Site reader(site, (*attributes)->attrs(), target->routine, *opened);
+  std::unique_ptr<Routine> routine = target->make();
+  STROP_TRY(routine->Bind(reader));
+  return std::make_shared<Call>(std::move(routine), site, reader.batch(), *opened);
+}
+
 }  // namespace
 }  // namespace lapack
 
@@ -70,19 +102,19 @@ bool IsLapackCall(const CustomCallSite& site) {
 }
 
 Result<std::shared_ptr<CustomCall>> BindLapack(const CustomCallSite& site, const std::string& library) {
+  STROP_ASSIGN(std::shared_ptr<CustomCall> call, lapack::Bind(site, library));
+  return call;
+}
+
+Result<KernelStep> LapackKernel(const CustomCallSite& site) {
   const std::optional<lapack::Target> target = lapack::TargetOf(site.target);
-  if (!target) return Internal(site.target, " is no routine of LAPACK");
-  Result<const lapack::Library*> opened = nullptr;
-  if (target->needs_library) opened = lapack::Library::Open(library);
-  if (!opened.ok())
-    return Status(opened.status().code(), StrCat(site.target, " needs LAPACK: ", opened.status().message()));
-  Result<std::unique_ptr<FfiAttributes>> attributes = FfiAttributes::Parse(site.opaque);
-  if (!attributes.ok())
-    return std::move(attributes).status().Note(StrCat("in the attributes of custom call ", site.target));
-  lapack::Site reader(site, (*attributes)->attrs(), target->routine, *opened);
-  std::unique_ptr<lapack::Routine> routine = target->make();
-  STROP_TRY(routine->Bind(reader));
-  return std::shared_ptr<CustomCall>(std::make_shared<lapack::Call>(std::move(routine), site, reader.batch(), *opened));
+  if (!target || target->needs_library) return Unimplemented(site.target, " is not computed without a library");
+  STROP_ASSIGN(std::shared_ptr<lapack::Call> call, lapack::Bind(site, ""));
+  if (!call->IsSingleTask()) return Unimplemented(site.target, " is worth several tasks, or none");
+  KernelStep step;
+  step.scratch_bytes = static_cast<int64_t>(call->scratch_bytes() + lapack::Scratch::kAlignment);
+  step.library = std::make_shared<lapack::SingleTask>(std::move(call), site);
+  return step;
 }
 
 }  // namespace strop

@@ -1,6 +1,6 @@
 // Cholesky factorisations of small real matrices side by side.
 #pragma once
-#include "strop/runtime/lapack/side_by_side.h"
+#include "strop/runtime/lapack/one_system.h"
 
 namespace strop::lapack {
 
@@ -49,6 +49,7 @@ class CholeskySideBySide {
   // a x = b for systems with so many right-hand sides, by that factor; NaN where it is.
   static void Solve(bool lower, bool symmetrize, Int n, Int columns, int64_t count, const T* from, const T* b, T* to,
                     T* work) {
+    if (count == 1) return OneSystem<T>::SolvePositive(lower, symmetrize, n, columns, from, b, to, work);
     WithVectors([=] {
       const Triangle a(lower, n, work);
       Vec* x = a.s + int64_t{n} * n;

@@ -1,6 +1,6 @@
 // LU factorisations with partial pivoting of small real matrices side by side, and the systems that they solve.
 #pragma once
-#include "strop/runtime/lapack/side_by_side.h"
+#include "strop/runtime/lapack/one_system.h"
 
 namespace strop::lapack {
 
@@ -37,6 +37,7 @@ class LuSideBySide {
   // a x = b for `count` <= kLanes systems of n equations with so many right-hand sides, all row by row. Without b the
   // right-hand sides are the unit matrix. A pivot that is zero divides, as in a triangular solve.
   static void Solve(Int n, Int columns, int64_t count, const T* a, const T* b, T* x, T* work) {
+    if (count == 1) return OneSystem<T>::Solve(n, columns, a, b, x, work);
     switch (n) {
       case 2: return SolveOf<2>(n, columns, count, a, b, x, work);
       case 3: return SolveOf<3>(n, columns, count, a, b, x, work);
