@@ -22,6 +22,8 @@ Range Held(ElementType type, IntegerRange range) {
 
 class Finder {
  public:
+  explicit Finder(const RangeOfState& of_state) : of_state_(of_state) {}
+
   Range Of(const Instruction& i) {
     const ElementType type = i.shape().type();
     if (!i.shape().IsArray() || !IsInteger(type) || ++steps_ > kMostSteps) return std::nullopt;
@@ -37,8 +39,14 @@ class Finder {
       case CompareDirection::Le: return Decide(x->high <= y->low, x->low > y->high);
       case CompareDirection::Gt: return Decide(x->low > y->high, x->high <= y->low);
       case CompareDirection::Ge: return Decide(x->low >= y->high, x->high < y->low);
-      default: return std::nullopt;
+      case CompareDirection::Eq:
+      case CompareDirection::Ne: {
+        const bool apart = x->high < y->low || x->low > y->high, same = x->low == x->high && *x == *y;
+        const bool equal = compare.attrs<CompareAttrs>().direction == CompareDirection::Eq;
+        return equal ? Decide(same, apart) : Decide(apart, same);
+      }
     }
+    return std::nullopt;
   }
 
  private:
@@ -59,7 +67,12 @@ class Finder {
       case Op::Convert: return Of(*i.operand(0));
       case Op::Add:
       case Op::Subtract:
-      case Op::Multiply: return Arithmetic(i.op(), Of(*i.operand(0)), Of(*i.operand(1)));
+      case Op::Multiply:
+      case Op::Minimum:
+      case Op::Maximum:
+      case Op::Remainder: return Arithmetic(i.op(), Of(*i.operand(0)), Of(*i.operand(1)));
+      case Op::Clamp: return Clamped(i);
+      case Op::GetTupleElement: return of_state_ ? of_state_(i) : std::nullopt;
       case Op::Select:
         if (i.operand(0)->op() == Op::Compare)
           if (const std::optional<bool> first = Compare(*i.operand(0))) return Of(*i.operand(*first ? 1 : 2));
@@ -70,19 +83,39 @@ class Finder {
 
   static Range Arithmetic(Op op, Range x, Range y) {
     if (!x || !y) return std::nullopt;
-    if (op == Op::Add) return IntegerRange{x->low + y->low, x->high + y->high};
-    if (op == Op::Subtract) return IntegerRange{x->low - y->high, x->high - y->low};
+    switch (op) {
+      case Op::Add: return IntegerRange{x->low + y->low, x->high + y->high};
+      case Op::Subtract: return IntegerRange{x->low - y->high, x->high - y->low};
+      case Op::Minimum: return IntegerRange{std::min(x->low, y->low), std::min(x->high, y->high)};
+      case Op::Maximum: return IntegerRange{std::max(x->low, y->low), std::max(x->high, y->high)};
+      case Op::Remainder:
+        if (x->low < 0 || y->low < 1) return std::nullopt;
+        return IntegerRange{x->high < y->low ? x->low : 0, std::min(x->high, y->high - 1)};
+      default: break;
+    }
     const auto [least, most] = std::minmax({x->low * y->low, x->low * y->high, x->high * y->low, x->high * y->high});
     return IntegerRange{least, most};
   }
 
+  Range Clamped(const Instruction& i) {
+    const Range low = Of(*i.operand(0)), high = Of(*i.operand(2));
+    if (!low || !high || low->high > high->low) return std::nullopt;
+    const IntegerRange x = Of(*i.operand(1)).value_or(IntegerRange{low->low, high->high});
+    return IntegerRange{std::clamp(x.low, low->low, high->high), std::clamp(x.high, low->low, high->high)};
+  }
+
+  const RangeOfState& of_state_;
   int steps_ = 0;
 };
 
 }  // namespace
 
-std::optional<IntegerRange> RangeOf(const Instruction& i) { return Finder().Of(i); }
+std::optional<IntegerRange> RangeOf(const Instruction& i, const RangeOfState& of_state) {
+  return Finder(of_state).Of(i);
+}
 
-std::optional<bool> ComparisonOf(const Instruction& compare) { return Finder().Compare(compare); }
+std::optional<bool> ComparisonOf(const Instruction& compare, const RangeOfState& of_state) {
+  return Finder(of_state).Compare(compare);
+}
 
 }  // namespace strop

@@ -200,6 +200,11 @@ class Region {
   static bool IsMatching(const Value& v, const Instruction& user) {
     return user.op() == Op::Transpose && user.dimensions() == v.order && IsPlain(user);
   }
+  // Is a transpose read by broadcasts alone, which find elements in one order as in another?
+  static bool IsForBroadcasts(const Instruction& transpose) {
+    const auto is_broadcast = [](const Use& use) { return use.user->op() == Op::Broadcast; };
+    return !transpose.IsRoot() && std::ranges::all_of(transpose.uses(), is_broadcast);
+  }
   const Value* Find(const Instruction* i) const {
     const auto at = index_.find(i);
     return at == index_.end() ? nullptr : &values_[at->second];
@@ -285,7 +290,7 @@ void Region::AddUses(const Value& v, int64_t cost) {
       }
       cut_.AddCost(other, u->node, MinimumCut::kNever);
     } else if (IsMatching(v, user)) {
-      fixed_one = true;
+      fixed_one |= !IsForBroadcasts(user);
     } else if (user.op() == Op::Transpose || user.op() == Op::Broadcast ||
                TakesOperandIn(user, use.operand_number, v.order)) {
       continue;  // costs the same either way
@@ -314,7 +319,7 @@ int64_t Region::CostAsItIs() const {
         kept |= use.user->op() != Op::Transpose && use.user->op() != Op::Broadcast &&
                 !TakesOperandIn(*use.user, use.operand_number, v.order);
       else
-        kept |= IsMatching(v, *use.user);
+        kept |= IsMatching(v, *use.user) && !IsForBroadcasts(*use.user);
     }
     if (kept) cost += here;
   }

@@ -148,7 +148,6 @@ class SideBySide {
   const Shape& Side(int64_t k) const { return dot_->operand(k)->shape(); }
   const Dims& Batch(int64_t k) const { return k == 0 ? attrs_.lhs_batch : attrs_.rhs_batch; }
   const Dims& Contracting(int64_t k) const { return k == 0 ? attrs_.lhs_contracting : attrs_.rhs_contracting; }
-  static bool Contains(const Dims& dims, int64_t d) { return std::ranges::find(dims, d) != dims.end(); }
   Dims Free(int64_t k) const {
     Dims free;
     for (int64_t d = 0; d < Side(k).rank(); ++d)
@@ -198,7 +197,7 @@ class SideBySide {
                            ? Batch(k)[static_cast<size_t>(batch - Batch(1 - k).begin())]
                            : Contracting(k)[static_cast<size_t>(summed - Contracting(1 - k).begin())]);
     }
-    Instruction* vectors = b_.Convert(Ordered(dot_->operand(1 - k), places), wide);
+    Instruction* vectors = Ordered(b_.Convert(dot_->operand(1 - k), wide), places);
     std::ranges::sort(places);
     Instruction* products =
         b_.Make(Op::Multiply, {b_.Convert(dot_->operand(k), wide), b_.Broadcast(vectors, Side(k).dims(), places)});
