@@ -26,11 +26,22 @@ bool IsSmall(const Shape& shape) { return shape.IsArray() && shape.IsStatic() &&
 
 enum class Kind : uint8_t { kFree, kComputes, kPicks, kUnfit };
 
+constexpr int64_t kFew = 4, kMostPicked = 1 << 14;
+
+// All members' elements at one place of a few, which a counter says (counter-ranges).
+bool UpdatesOneOfFew(const Instruction& i) {
+  if (i.op() != Op::DynamicUpdateSlice || !i.shape().IsStatic() || i.shape().num_elements() > kMostPicked) return false;
+  const Shape& part = i.operand(1)->shape();
+  for (int64_t d = 0; d < part.rank(); ++d)
+    if (part.dim(d) != i.shape().dim(d) && (part.dim(d) != 1 || i.shape().dim(d) > kFew)) return false;
+  return part.num_elements() > kFew;
+}
+
 // Elements of a few, for each member of a batch, or of all members those at one place.
 bool PicksOneOfFew(const Instruction& i) {
-  constexpr int64_t kFew = 4, kMost = 1 << 14;
+  if (i.op() == Op::DynamicUpdateSlice) return UpdatesOneOfFew(i);
   const Shape& shape = i.operand(0)->shape();
-  if (!shape.IsArray() || !shape.IsStatic() || shape.num_elements() > kMost) return false;
+  if (!shape.IsArray() || !shape.IsStatic() || shape.num_elements() > kMostPicked) return false;
   const bool gathers = i.op() == Op::Gather;
   const Dims& picked =
       gathers ? i.attrs<GatherAttrs>().start_index_map : i.attrs<ScatterAttrs>().scatter_dims_to_operand_dims;
@@ -53,6 +64,7 @@ Kind KindOf(const Instruction& i) {
     case Op::Iota:
     case Op::BitcastConvert: return Kind::kComputes;
     case Op::Gather:
+    case Op::DynamicUpdateSlice:
     case Op::Scatter: return PicksOneOfFew(i) ? Kind::kPicks : Kind::kUnfit;
     case Op::Slice:
     case Op::DynamicSlice:
@@ -67,7 +79,8 @@ Kind KindOf(const Instruction& i) {
 
 bool PicksElements(const Computation& body) {
   for (const Instruction* i : body.instructions())
-    if ((i->op() == Op::Gather || i->op() == Op::Scatter) && PicksOneOfFew(*i)) return true;
+    if ((i->op() == Op::Gather || i->op() == Op::Scatter || i->op() == Op::DynamicUpdateSlice) && PicksOneOfFew(*i))
+      return true;
   return false;
 }
 
