@@ -47,19 +47,16 @@ class Ranges {
     const auto& [loop, counter] = at->second;
     const int64_t element = i.tuple_index();
     const Instruction* next = i.parent()->root()->operand(element);
-    const auto is_itself = [&](const Instruction* x) {
-      return x->op() == Op::GetTupleElement && x->operand(0) == i.operand(0) && x->tuple_index() == element;
-    };
-    const Instruction* init = loop->operand(0)->operand(element);
-    if (is_itself(next)) return Of(*init);
-    if (!counter || counter->trips < 1 || next->op() != Op::Add) return std::nullopt;
-    const Instruction* step = is_itself(next->operand(0)) ? next->operand(1) : next->operand(0);
-    if (!step->IsConstant() || (!is_itself(next->operand(0)) && !is_itself(next->operand(1)))) return std::nullopt;
-    const std::optional<IntegerRange> first = Of(*init);
-    const __int128 way = static_cast<__int128>(step->literal().GetInt(0)) * (counter->trips - 1);
-    if (!first || way < INT32_MIN || way > INT32_MAX) return std::nullopt;
-    const int64_t last = static_cast<int64_t>(way);
-    return IntegerRange{first->low + std::min<int64_t>(last, 0), first->high + std::max<int64_t>(last, 0)};
+    const bool handed_on =
+        next->op() == Op::GetTupleElement && next->operand(0) == i.operand(0) && next->tuple_index() == element;
+    if (handed_on) return Of(*loop->operand(0)->operand(element));
+    if (!counter || counter->trips < 1) return std::nullopt;
+    const std::optional<Progression> counted = FindProgression(*loop, element);
+    if (!counted) return std::nullopt;
+    const __int128 last = counted->init + static_cast<__int128>(counted->step) * (counter->trips - 1);
+    if (last < INT32_MIN || last > INT32_MAX) return std::nullopt;
+    const int64_t end = static_cast<int64_t>(last);
+    return IntegerRange{std::min(counted->init, end), std::max(counted->init, end)};
   }
 
   std::unordered_map<const Computation*, Loop> loops_;

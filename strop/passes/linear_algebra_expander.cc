@@ -122,8 +122,9 @@ bool IsOfCall(const Instruction& solve) {
   const Instruction* a = solve.operand(0);
   while (a->op() == Op::Select || a->op() == Op::Transpose) a = a->operand(a->op() == Op::Select ? 1 : 0);
   if (a->op() != Op::GetTupleElement || a->operand(0)->op() != Op::CustomCall) return false;
+  constexpr size_t kBehindType = 8;  // lapack_sgetrf_ffi
   const std::string& target = a->operand(0)->attrs<CustomCallAttrs>().target;
-  return target.starts_with("lapack_") && (target.substr(8, 5) == "getrf" || target.substr(8, 5) == "potrf");
+  return target.starts_with("lapack_") && (target.find("getrf") == kBehindType || target.find("potrf") == kBehindType);
 }
 
 // The largest order that is worth the code. The library factors many matrices side by side; the elements of not too
@@ -132,8 +133,8 @@ int64_t MostOrder(Kind kind, int64_t elements) {
   constexpr int64_t kFewElements = 64, kManyElements = 9216;
   if (elements > kManyElements) return 2;
   if (elements > kFewElements || kind == Kind::kLu) return 4;
-  return kind == Kind::kCholesky ? 5
-                                 : 6;  // with the two systems by it, of order 6 it is more than one computation gets
+  // A factor of order 6 with the two systems by it is more than one computation gets.
+  return kind == Kind::kCholesky ? 5 : 6;
 }
 
 bool IsSmall(const Instruction& i, const Problem& problem) {

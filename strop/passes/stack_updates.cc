@@ -15,9 +15,13 @@
 #include "strop/ir/builder.h"
 #include "strop/passes/inline.h"
 #include "strop/passes/pass.h"
+#include "strop/passes/simplify/constants.h"
 
 namespace strop {
 namespace {
+
+using simplify::HasScalarStarts;
+using simplify::SameStarts;
 
 constexpr int64_t kLeastBytes = 4 << 10;  // of a slice that others read: smaller ones are copied in no time
 
@@ -31,10 +35,6 @@ Instruction* WithoutUnits(Instruction* i) {
   };
   while (i->op() == Op::Reshape && sizes(i->shape()) == sizes(i->operand(0)->shape())) i = i->operand(0);
   return i;
-}
-
-bool HasScalarStarts(const Instruction& i, int64_t first) {
-  return i.shape().rank() > 0 && i.operand_count() - first == i.shape().rank() && i.operand(first)->shape().IsScalar();
 }
 
 // `put` = dynamic-update-slice(stack, updates of a slice of it, where the slice was cut).
@@ -71,19 +71,17 @@ bool CanUpdateStack(const Instruction& update, const Instruction& slice) {
 
 // The slice may be one of another stack.
 std::optional<StackUpdate> UpdateOf(Instruction* put) {
-  if (put->op() != Op::DynamicUpdateSlice || !HasScalarStarts(*put, 2)) return std::nullopt;
+  if (put->op() != Op::DynamicUpdateSlice || !HasScalarStarts(put, 2)) return std::nullopt;
   StackUpdate found{put, nullptr, {}};
   Instruction* at = WithoutUnits(put->operand(1));
-  while ((at->op() == Op::DynamicUpdateSlice && HasScalarStarts(*at, 2)) ||
+  while ((at->op() == Op::DynamicUpdateSlice && HasScalarStarts(at, 2)) ||
          (at->op() == Op::Scatter && at->operand_count() == 3)) {
     if (!found.updates.empty() && at->use_count() != 1) return std::nullopt;
     found.updates.insert(found.updates.begin(), at);
     at = WithoutUnits(at->operand(0));
   }
   if (found.updates.empty() || at->op() != Op::DynamicSlice || at->use_count() != 1) return std::nullopt;
-  if (!HasScalarStarts(*at, 1) || !at->shape().SameDims(put->operand(1)->shape())) return std::nullopt;
-  for (int64_t d = 0; d < put->shape().rank(); ++d)
-    if (at->operand(1 + d) != put->operand(2 + d)) return std::nullopt;
+  if (!SameStarts(at, 1, put, 2) || !at->shape().SameDims(put->operand(1)->shape())) return std::nullopt;
   for (const Instruction* update : found.updates)
     if (!CanUpdateStack(*update, *at)) return std::nullopt;
   found.slice = at;

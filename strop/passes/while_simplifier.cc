@@ -9,8 +9,7 @@
 //   1. own     condition and body are cloned if another instruction calls them as well: they are about to change
 //   2. merge   integers that begin alike and to which the body adds alike are one (fori_loop counts beside the loop)
 //   3. sink    an element that the body passes through unchanged: its users after the loop read the initial value; if
-//   that is a
-//              constant (or a broadcast of one, or an iota), users inside read a copy of it
+//              that is a constant (or a broadcast of one, or an iota), users inside read a copy of it
 //   4. shrink  elements that neither the condition nor anything after the loop nor a live element needs are removed
 //   5. count   the trip count is recorded; none: the loop is its initial state; one: the body stands in its place; the
 //              value of the counter after the loop is a constant

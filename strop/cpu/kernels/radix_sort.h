@@ -124,8 +124,8 @@ inline int64_t LeastOfRadix(int64_t key_bytes, bool wide = false) {
   return key_bytes < 8 ? 48 * key_bytes : 512;
 }
 
-inline constexpr int64_t kFewItems =
-    16;  // the library puts them in order by insertion: no more mistakes than merges save
+// The library puts so few in order by insertion, with no more mistakes than merges save.
+inline constexpr int64_t kFewItems = 16;
 
 // Sorts n items; `spare` is memory for n more. Radix sort by the `key_bytes` of the key from bit `shift` on is stable,
 // and items that come in order of position stay so.

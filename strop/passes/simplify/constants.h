@@ -121,6 +121,12 @@ inline int64_t ConstantStart(const Instruction* i, int64_t first, int64_t d, int
   return huge ? size - slice : std::clamp<int64_t>(value, 0, size - slice);
 }
 
+// Start indices from operand `first` on: one scalar a dimension, not one list of all
+inline bool HasScalarStarts(const Instruction* i, int64_t first) {
+  return i->shape().rank() > 0 && i->operand_count() - first == i->shape().rank() &&
+         i->operand(first)->shape().IsScalar();
+}
+
 inline bool SameStarts(const Instruction* x, int64_t first_x, const Instruction* y, int64_t first_y) {
   if (x->operand_count() - first_x != y->operand_count() - first_y) return false;
   for (int64_t k = 0; k < x->operand_count() - first_x; ++k)

@@ -23,12 +23,6 @@ Instruction* DynamicSliceScalarBroadcast(Instruction* i, Builder& b) {
   return b.Broadcast(x->operand(0), i->shape().dims(), {});
 }
 
-// One scalar a dimension, not one list of all
-bool HasScalarStarts(const Instruction* i, int64_t first) {
-  return i->shape().rank() > 0 && i->operand_count() - first == i->shape().rank() &&
-         i->operand(first)->shape().IsScalar();
-}
-
 Instruction* Sliced(Builder& b, Instruction* x, const std::vector<Instruction*>& starts, const Dims& sizes) {
   std::vector<Instruction*> operands{x};
   operands.insert(operands.end(), starts.begin(), starts.end());
