@@ -141,7 +141,7 @@ Val ScalarEmitter::ShiftLeft(const Val& x, const Val& y) {
   V bits = b_.I(Bits(x.type), a);
   V inside = Bits(x.type) == 1 ? b_.IEq(by, b_.Zero(by)) : b_.ULt(by, bits);
   V safe = b_.Select(inside, by, b_.Zero(by));
-  return Real(b_.Select(inside, b_.ir().CreateShl(a, safe), b_.Zero(a)), x.type);
+  return Real(b_.Select(inside, b_.Shl(a, safe), b_.Zero(a)), x.type);
 }
 
 Val ScalarEmitter::ShiftRight(const Val& x, const Val& y, bool arithmetic) {

@@ -18,6 +18,18 @@ llvm::SmallVector<int, 64> Mask(int count, int first, int step) {
 VectorBuilder::VectorBuilder(llvm::Module& module, const VectorTarget& target)
     : module_(module), target_(target), ir_(module.getContext()) {}
 
+bool VectorBuilder::IsSplatOf(V a, int64_t value) {
+  const auto* constant = llvm::dyn_cast<llvm::Constant>(a);
+  const auto* splat = constant ? llvm::dyn_cast_or_null<llvm::ConstantInt>(constant->getSplatValue()) : nullptr;
+  return splat && splat->getSExtValue() == value;
+}
+
+V VectorBuilder::TwiceBytes(V a) {
+  V pairs = ir_.CreateBitCast(a, WithLanes(Int(16), Lanes(a->getType()) / 2));
+  V twice = ir_.CreateAnd(ir_.CreateShl(pairs, I(1, pairs)), I(0xfefe, pairs));  // without the lower byte's last bit
+  return ir_.CreateBitCast(twice, a->getType());
+}
+
 int VectorBuilder::Lanes(const llvm::Type* type) {
   const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
   return vector ? static_cast<int>(vector->getNumElements()) : 1;
