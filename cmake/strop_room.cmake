@@ -79,6 +79,9 @@ function(strop_room_llvm target)
   target_compile_definitions(${target} PRIVATE ${STROP_LLVM_DEFINITIONS})
   target_link_libraries(${target} PRIVATE ${STROP_LLVM_LIBRARIES})
   target_link_options(${target} INTERFACE LINKER:--wrap=__cxa_atexit)  # strop/codegen/llvm_guard.cc: what LLVM makes lives on
+  foreach(phase 7CombineENS_12CombineLevelEPNS_14BatchAAResultsENS_15CodeGenOptLevelE 13LegalizeTypesEv 15LegalizeVectorsEv 8LegalizeEv)
+    target_link_options(${target} INTERFACE LINKER:--wrap=_ZN4llvm12SelectionDAG${phase})  # strop/codegen/selection_guard.cc: their budgets
+  endforeach()
 endfunction()
 
 # strop_program(<name> <room>): the program <name> from strop/<room>/main.cc and the room's library. Nothing where there is no main.cc yet.

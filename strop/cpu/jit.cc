@@ -20,6 +20,7 @@
 
 #include "strop/codegen/llvm_guard.h"
 #include "strop/codegen/math/deferred.h"
+#include "strop/codegen/selection_guard.h"
 #include "strop/cpu/isa.h"
 
 extern "C" {
@@ -213,10 +214,17 @@ void ObjectEmitter::Prepare(llvm::Module& module) const {
 }
 
 Result<std::string> ObjectEmitter::Emit(llvm::Module& module, const EmitOptions& options) {
-  Result<std::string> object = GuardLlvm("compile a kernel", [&] { return EmitUnguarded(module, options); });
-  if (!object.ok())  // nothing is known of what a pass has kept
-    for (std::unique_ptr<Pipeline>& pipeline : pipelines_) pipeline.reset();
-  return object;
+  SelectionGuard selection;
+  const auto emit = [&] {
+    Result<std::string> object = GuardLlvm("compile a kernel", [&] { return EmitUnguarded(module, options); });
+    if (!object.ok())  // nothing is known of what a pass has kept
+      for (std::unique_ptr<Pipeline>& pipeline : pipelines_) pipeline.reset();
+    return object;
+  };
+  Result<std::string> object = emit();
+  if (object.ok() || !selection.has_given_up()) return object;
+  selection.DoWithoutCombining();
+  return emit();
 }
 
 Result<std::string> ObjectEmitter::EmitUnguarded(llvm::Module& module, const EmitOptions& options) {
