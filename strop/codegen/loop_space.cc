@@ -356,14 +356,16 @@ void SetPeriod(const KernelBody& body, int vector_bytes, LoopSpace& space, Int64
 
 // Are columns reduced whose rows are short and at no even places of a vector? Then a masked vector is a row: with rows
 // side by side in it, its lanes would be gathered.
-bool ReducesShortRows(const KernelBody& body, const LoopSpace& space, const Int64Vector& sizes) {
-  constexpr int64_t kLeast = 3, kLeastOfChoices = 5;  // choices take long, and wait for each other
-  const int64_t last = sizes.back(), least = body.roots[0]->shape().IsTuple() ? kLeastOfChoices : kLeast;
-  if (sizes.size() < 2 || last < least || last >= space.lanes || space.lanes % last == 0) return false;
+bool ReducesShortRows(const KernelBody& body, const LoopSpace& space, const Int64Vector& sizes, bool by_period) {
+  constexpr int64_t kLeastOfChoices = 5;  // which take long, and wait for each other
+  const int64_t last = sizes.back(), least = body.roots[0]->shape().IsTuple() ? kLeastOfChoices : 2;
+  if (sizes.size() < 2 || last < least || last >= space.lanes) return false;
+  if (by_period && space.lanes % last == 0) return false;  // inside other functions they are gathered, too
   const std::vector<const Instruction*> computed = body.Computed();
   return std::all_of(computed.begin(), computed.end(), [&](const Instruction* i) {
     if (i->op() != Op::Reduce)
       return IsElementwise(i->op()) || i->op() == Op::Broadcast || i->op() == Op::Constant || i->op() == Op::Iota ||
+             i->op() == Op::Slice || i->op() == Op::Reshape || i->op() == Op::Bitcast || i->op() == Op::Reverse ||
              i->op() == Op::GetTupleElement;
     const Shape& operand = i->operand(0)->shape();
     return operand.rank() > 0 && operand.dim(operand.rank() - 1) == last &&
@@ -479,7 +481,7 @@ LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes, bool by_peri
     });
     const bool groups = body.roots.size() == 1 && ReducesPairsToGroups(*body.roots[0]);
     if (by_period && !columns && !trips && !space.whole_rows) SetPeriod(body, vector_bytes, space, sizes);
-    if (by_period && columns && !trips && !space.whole_rows && ReducesShortRows(body, space, sizes))
+    if (columns && !trips && !space.whole_rows && ReducesShortRows(body, space, sizes, by_period))
       space.period = space.lanes;
     if (space.period > 0) {
       SetRows(space, sizes);

@@ -143,8 +143,8 @@ class SideBySide {
   static constexpr int64_t kFewestMembers = 8;
   static constexpr int64_t kMostComplex = 1 << 14;  // elements of a matrix
   static constexpr int64_t kMostTerms = 4, kMostOfHalf = 32;
-  static constexpr int64_t kFewColumns = 3;  // or rows: a product's tiles would be empty for the most part
-  static constexpr int64_t kFewTerms = 16, kColumnsOfFewTerms = 8;
+  // Columns or rows of matrices: a product's tiles would be empty for the most part.
+  static constexpr int64_t kFewColumns = 4, kSomeColumns = 16, kFewTerms = 16, kManyTerms = 4096;
 
   static bool IsRealNumber(ElementType type) { return IsFloatOrBrain(type) || (IsInteger(type) && Bits(type) >= 32); }
   const Shape& Side(int64_t k) const { return dot_->operand(k)->shape(); }
@@ -187,7 +187,8 @@ class SideBySide {
     if (!IsFloatOrBrain(type) || summed.size() != 1) return false;
     const int64_t terms = Side(k).dim(summed[0]), columns = MatrixElements(k) / std::max<int64_t>(terms, 1);
     if (terms <= kMostTerms || columns <= kFewColumns) return true;
-    if (terms <= kFewTerms && columns <= kColumnsOfFewTerms && summed[0] == Side(k).rank() - 1) return true;
+    const bool reads_on = summed[0] != Side(k).rank() - 1;  // one row after the other
+    if (columns <= kSomeColumns && (terms <= kFewTerms || (reads_on && terms >= kManyTerms))) return true;
     return Bits(type) < 32 && MatrixElements(k) <= kMostOfHalf && summed[0] == Side(k).rank() - 1;
   }
 
