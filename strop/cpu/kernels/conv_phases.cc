@@ -1,7 +1,9 @@
 // Convolution of a dilated input (a transposed convolution, the gradient of a strided one): such an input is holes for
 // the most part. The outputs that agree modulo the dilation see the same taps and no hole: a convolution of its own for
-// each remainder.
+// each remainder. There may be hundreds (frames of a signal become that signal again), but few that differ in more than
+// where they begin.
 #include <algorithm>
+#include <numeric>
 
 #include "strop/cpu/kernels/conv_taps.h"
 #include "strop/cpu/kernels/rounding.h"
@@ -10,32 +12,61 @@
 namespace strop::cpu {
 namespace {
 
+constexpr int64_t kMostParts = 1024;
+
+// Of the outputs that are `r` modulo the dilation.
+struct Phase {
+  ConvSpatialDim dim;
+  int64_t kernel_offset = 0, output_offset = 0;  // in elements
+};
+
+Phase PhaseOf(ConvSpatialDim s, int64_t r) {
+  Phase phase;
+  const int64_t dilation = s.base_dilation, common = std::gcd(dilation, s.window_dilation);
+  if (s.reversal) {
+    phase.kernel_offset = (s.kernel - 1) * s.kernel_stride;
+    s.kernel_stride = -s.kernel_stride;
+    s.reversal = false;
+  }
+  // Tap w reads the element at (r - pad_low + w * window_dilation) / dilation where that is whole: every `step`th from
+  // `first` on, or none.
+  const int64_t step = dilation / common;
+  int64_t first = 0;
+  while (first < step && (r - s.pad_low + first * s.window_dilation) % dilation != 0) ++first;
+  if (first >= step) first = s.kernel;
+  s.pad_low = first < s.kernel ? (s.pad_low - r - first * s.window_dilation) / dilation : 0;
+  phase.kernel_offset = first < s.kernel ? phase.kernel_offset + first * s.kernel_stride : 0;
+  phase.output_offset = r * s.output_stride;
+  s.kernel = first < s.kernel ? CeilDiv(s.kernel - first, step) : 0;
+  s.kernel_stride *= step;
+  s.window_dilation /= common;
+  s.output = CeilDiv(s.output - r, dilation);
+  s.output_stride *= dilation;
+  s.base_dilation = 1;
+  phase.dim = s;
+  return phase;
+}
+
 class PhasedConv final : public Conv {
  public:
   static Result<std::shared_ptr<const Conv>> Create(const ConvProblem& p, int d, const GemmIsa& isa, MakeConv make) {
     auto phased = std::make_shared<PhasedConv>();
+    std::vector<std::pair<ConvSpatialDim, std::shared_ptr<const Conv>>> made;
     for (int64_t r = 0; r < std::min(p.spatial[d].base_dilation, p.spatial[d].output); ++r) {
-      ConvProblem phase = p;
-      ConvSpatialDim& s = phase.spatial[d];
-      const int64_t dilation = s.base_dilation;
-      int64_t kernel_offset = 0;
-      if (s.reversal) {
-        kernel_offset = (s.kernel - 1) * s.kernel_stride;
-        s.kernel_stride = -s.kernel_stride;
-        s.reversal = false;
+      const Phase phase = PhaseOf(p.spatial[d], r);
+      auto same = std::ranges::find_if(made, [&](const auto& one) {
+        return one.first.kernel == phase.dim.kernel && one.first.output == phase.dim.output &&
+               one.first.pad_low == phase.dim.pad_low;
+      });
+      if (same == made.end()) {
+        ConvProblem problem = p;
+        problem.spatial[d] = phase.dim;
+        STROP_ASSIGN(std::shared_ptr<const Conv> conv, make(problem, isa));
+        same = made.insert(made.end(), {phase.dim, conv});
       }
-      const int64_t first = ((s.pad_low - r) % dilation + dilation) % dilation;  // tap
-      kernel_offset += first * s.kernel_stride;
-      const int64_t output_offset = r * s.output_stride;
-      s.kernel = first < s.kernel ? CeilDiv(s.kernel - first, dilation) : 0;
-      s.kernel_stride *= dilation;
-      s.output = CeilDiv(s.output - r, dilation);
-      s.output_stride *= dilation;
-      s.pad_low = (s.pad_low - r - first) / dilation;  // exact
-      s.base_dilation = 1;
-      STROP_ASSIGN(std::shared_ptr<const Conv> conv, make(phase, isa));
-      const Part part{conv, s.kernel > 0 ? kernel_offset * Bytes(p.kernel_type) : 0,
-                      output_offset * Bytes(p.output_type), phased->shared_bytes_};
+      const std::shared_ptr<const Conv>& conv = same->second;
+      const Part part{conv, phase.kernel_offset * Bytes(p.kernel_type), phase.output_offset * Bytes(p.output_type),
+                      phased->shared_bytes_};
       phased->num_tasks_ += conv->num_tasks();
       phased->prepare_tasks_ += conv->prepare_tasks();
       phased->scratch_bytes_ = std::max(phased->scratch_bytes_, conv->scratch_bytes());
@@ -91,8 +122,7 @@ class PhasedConv final : public Conv {
 int DilatedDim(const ConvProblem& p) {
   for (size_t d = 0; d < p.spatial.size(); ++d) {
     const ConvSpatialDim& s = p.spatial[d];
-    if (s.base_dilation > 1 && s.base_dilation <= 16 && s.stride == 1 && s.window_dilation == 1)
-      return static_cast<int>(d);
+    if (s.base_dilation > 1 && s.base_dilation <= kMostParts && s.stride == 1) return static_cast<int>(d);
   }
   return -1;
 }

@@ -178,6 +178,22 @@ TEST(Conv, AgreesWithTheDefinition) {
   }
 }
 
+// Inputs with more holes than elements: hundreds of parts, taps that are dilated too, outputs that see no tap.
+TEST(Conv, DilatedInputs) {
+  using enum ElementType;
+  for (Case c : std::vector<Case>{{2, 5, 3, 1, 1, {{7, 50, 1, 49, 49, 20}}},
+                                  {1, 3, 40, 1, 1, {{9, 3, 1, 4, 5, 6, 4}}},
+                                  {2, 4, 6, 2, 1, {{5, 4, 1, 9, 7, 4, 6}, {6, 3, 1, 2, 2, 3, 3, true}}},
+                                  {1, 6, 6, 6, 1, {{8, 3, 1, 2, 3, 4, 2, true}, {5, 3, 1, 1, 1, 3, 2}}},
+                                  {2, 8, 5, 1, 1, {{11, 5, 1, -3, -2, 3, 2}, {4, 2, 1, 6, 1, 2, 5}}},
+                                  {1, 4, 1, 1, 1, {{9, 400, 1, 399, 319, 160}}}})
+    for (auto [type, result] : {std::pair{F32, F32}, {BF16, BF16}, {S8, S32}})
+      for (Order order : {Order::ChannelsFirst, Order::ChannelsLast}) {
+        c.type = type, c.result = result;
+        Check(c, order);
+      }
+}
+
 // Large enough for panels that all tasks share: few features and many, groups, holes in the input.
 TEST(Conv, SharesPanels) {
   using enum ElementType;
