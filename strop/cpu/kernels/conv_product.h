@@ -167,7 +167,7 @@ class ConvOperands final : public PanelOperands<T> {
             T* dst) const {
     if (!kernel) return conv_.PackPatches(call_.input, product, first, count, k0, kc, width, dst);
     conv_.PackWeights(call_.kernel, product, first, count, k0, kc, width, dst);
-    if (finite_) *finite_ &= conv_.micro().all_finite(kc * width, dst);
+    if (finite_) *finite_ &= conv_.micro().all_finite(CeilDiv(kc, conv_.micro().group) * width, dst);
   }
   const ConvProduct<T>& conv_;
   const ConvCall& call_;

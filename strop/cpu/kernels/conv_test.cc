@@ -2,6 +2,7 @@
 #include "strop/cpu/kernels/conv.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <random>
 
@@ -192,6 +193,42 @@ TEST(Conv, DilatedInputs) {
         c.type = type, c.result = result;
         Check(c, order);
       }
+}
+
+// Images of 20x20 with 32 features, by 3x3 to 48. Input features are that far apart: side by side, or in planes.
+ConvProblem Images(ElementType type, int64_t feature_stride) {
+  ConvProblem p;
+  p.input_type = p.kernel_type = p.output_type = type;
+  p.batch = 2, p.in_features = 32, p.out_features = 48;
+  p.input_feature_stride = feature_stride, p.input_batch_stride = 32 * 400;
+  p.kernel_in_stride = 48, p.kernel_out_stride = 1, p.output_batch_stride = 48 * 400, p.output_feature_stride = 1;
+  const int64_t pixel = feature_stride == 1 ? 32 : 1;
+  for (int64_t row : {1, 0}) {
+    ConvSpatialDim d;
+    d.input = d.output = 20, d.kernel = 3, d.pad_low = 1;
+    d.input_stride = (row ? 20 : 1) * pixel, d.output_stride = (row ? 20 : 1) * 48;
+    d.kernel_stride = (row ? 3 : 1) * 32 * 48;
+    p.spatial.push_back(d);
+  }
+  return p;
+}
+
+// What all threads share may end where memory ends.
+TEST(Conv, StaysInSharedMemory) {
+  for (ElementType type : {ElementType::F32, ElementType::BF16, ElementType::F16}) {
+    const auto conv = *Conv::Create(Images(type, 1));
+    constexpr int64_t kPage = 4096;
+    const int64_t bytes = (conv->shared_bytes() + 63) / 64 * 64, pages = (bytes + kPage - 1) / kPage * kPage;
+    void* const memory = mmap(nullptr, pages + kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    uint8_t* const end = static_cast<uint8_t*>(memory) + pages;
+    ASSERT_EQ(mprotect(end, kPage, PROT_NONE), 0);
+    const std::vector<float> input(2 * 32 * 400, 0), kernel(9 * 32 * 48, 0);
+    std::vector<float> output(2 * 48 * 400, 1);
+    for (int64_t round = 0; round < conv->rounds(); ++round)
+      conv->Prepare({input.data(), kernel.data(), output.data(), round, end - bytes}, 0, conv->prepare_tasks());
+    munmap(memory, pages + kPage);
+  }
 }
 
 // Large enough for panels that all tasks share: few features and many, groups, holes in the input.
