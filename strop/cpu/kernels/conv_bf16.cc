@@ -2,6 +2,7 @@
 // and kernel tell that a subnormal number could come of it, which that instruction would flush, tasks multiply in f32.
 #include <algorithm>
 
+#include "strop/cpu/kernels/conv_dense.h"
 #include "strop/cpu/kernels/conv_panels.h"
 #include "strop/cpu/kernels/gemm_blocks.h"
 
@@ -10,31 +11,6 @@ namespace {
 
 constexpr int64_t kLeastFeatures = 16;  // of a tap: below, what fills up units costs too much
 
-// How many elements an operand has if they lie densely, in whatever order, else 0. `dims` are sizes and strides.
-int64_t DenseElements(std::vector<std::pair<int64_t, int64_t>> dims) {
-  std::sort(dims.begin(), dims.end(), [](const auto& x, const auto& y) { return x.second < y.second; });
-  int64_t elements = 1;
-  for (const auto& [size, stride] : dims) {
-    if (size != 1 && stride != elements) return 0;
-    elements *= size;
-  }
-  return elements;
-}
-
-int64_t InputElements(const ConvProblem& p) {
-  std::vector<std::pair<int64_t, int64_t>> dims = {{p.batch * p.batch_groups, p.input_batch_stride},
-                                                   {p.in_features * p.feature_groups, p.input_feature_stride}};
-  for (const ConvSpatialDim& d : p.spatial) dims.emplace_back(d.input, d.input_stride);
-  return DenseElements(std::move(dims));
-}
-
-int64_t KernelElements(const ConvProblem& p) {
-  std::vector<std::pair<int64_t, int64_t>> dims = {{p.in_features, p.kernel_in_stride},
-                                                   {p.out_features, p.kernel_out_stride}};
-  for (const ConvSpatialDim& d : p.spatial) dims.emplace_back(d.kernel, d.kernel_stride);
-  return DenseElements(std::move(dims));
-}
-
 class Bf16Conv final : public Conv {
  public:
   Bf16Conv(std::shared_ptr<const PanelConv<float>> pairs, std::shared_ptr<const ConvProduct<float>> singles,
@@ -42,8 +18,8 @@ class Bf16Conv final : public Conv {
       : pairs_(std::move(pairs)),
         singles_(std::move(singles)),
         isa_(isa),
-        input_(InputElements(singles_->problem())),
-        kernel_(KernelElements(singles_->problem())) {
+        input_(DenseInputElements(singles_->problem())),
+        kernel_(DenseKernelElements(singles_->problem())) {
     scans_of_input_ = CeilDiv(input_, ExponentScan::kPiece);
     scans_ = scans_of_input_ + CeilDiv(kernel_, ExponentScan::kPiece);
     num_tasks_ = pairs_->num_tasks();
@@ -123,7 +99,7 @@ class Bf16Conv final : public Conv {
 
 std::shared_ptr<const Conv> MakeBf16Conv(const ConvProblem& p, const GemmIsa& isa) {
   if (isa.bf16.mr == 0 || p.input_type != ElementType::BF16 || p.kernel_type != ElementType::BF16) return nullptr;
-  if (p.in_features < kLeastFeatures || InputElements(p) == 0 || KernelElements(p) == 0) return nullptr;
+  if (p.in_features < kLeastFeatures || DenseInputElements(p) == 0 || DenseKernelElements(p) == 0) return nullptr;
   auto product = std::make_shared<const ConvProduct<float>>(p, isa.bf16);
   auto singles = std::make_shared<const ConvProduct<float>>(p, isa.f32);
   if (singles->swapped() != product->swapped()) return nullptr;

@@ -102,6 +102,9 @@ std::shared_ptr<const Conv> MakeChannelsLastConv(const ConvProblem& problem, con
 // Few features side by side, by rows of the window (conv_runs.cc): null where that does not suit.
 std::shared_ptr<const Conv> MakeRunsConv(const ConvProblem& problem, const GemmIsa& isa);
 
+// Of bf16 or f16, as f32 (conv_widened.cc): null where f32 has no better way.
+std::shared_ptr<const Conv> MakeWidenedConv(const ConvProblem& problem, const GemmIsa& isa);
+
 // Many groups of few features side by side (conv_groups.cc): null where that does not suit.
 std::shared_ptr<const Conv> MakeGroupsConv(const ConvProblem& problem, const GemmIsa& isa);
 

@@ -231,6 +231,27 @@ TEST(Conv, StaysInSharedMemory) {
   }
 }
 
+// Halves for which f32 has a better way: gradients of kernels, depthwise ones, planes, holes; in f16, all.
+TEST(Conv, WidensHalves) {
+  using enum ElementType;
+  const auto is_widened = [](ElementType type, int64_t feature_stride) {
+    return (*Conv::Create(Images(type, feature_stride)))->tiles().starts_with("widened, ");
+  };
+  EXPECT_TRUE(is_widened(F16, 1));
+  EXPECT_TRUE(is_widened(BF16, 400));
+  EXPECT_FALSE(is_widened(BF16, 1));
+  EXPECT_FALSE(is_widened(F32, 400));
+  for (ElementType type : {BF16, F16})
+    for (ElementType result : {type, F32}) {
+      Check({20, 18, 34, 1, 1, {{9, 9, 1, 1, 1}, {8, 8, 1, 1, 1}}, type, result}, Order::KernelGradient);
+      Check({20, 3, 40, 1, 1, {{10, 10, 1, 1, 1}, {7, 7, 1, 1, 1}}, type, result}, Order::KernelGradientFirst);
+      Check({2, 37, 37, 37, 1, {{7, 3, 1, 1, 1}, {30, 5, 1, 3, 1}}, type, result}, Order::ChannelsLast);
+      Check({2, 20, 33, 1, 1, {{9, 3, 1, 1, 1}, {13, 3, 2, 1, 1}}, type, result}, Order::ChannelsFirst);
+      Check({1, 20, 40, 1, 1, {{9, 4, 1, 2, 2, 2}, {7, 4, 1, 1, 1, 2}}, type, result}, Order::InputGradient);
+      Check({1, 20, 24, 1, 1, {{17, 3, 1, 1, 1}, {11, 3, 1, 1, 1}}, type, result}, Order::ChannelsLast);
+    }
+}
+
 // Large enough for panels that all tasks share: few features and many, groups, holes in the input.
 TEST(Conv, SharesPanels) {
   using enum ElementType;
