@@ -117,7 +117,7 @@ bool SumsOverPositions(const ConvProblem& p) {
 
 // Has f32 a better way, and how much work makes up for the copies?
 bool Suits(const ConvProblem& p, const ConvProblem& wide, int64_t work) {
-  constexpr int64_t kOfGradient = 4, kOfHalves = 16, kOfPlanes = 32, kOfHoles = 64, kLeastFeatures = 16;
+  constexpr int64_t kOfGradient = 4, kOfHalves = 16, kOfPlanes = 32, kOfHoles = 48, kLeastFeatures = 16;
   if (IsDepthwiseByRows(wide) || IsDepthwiseGradient(wide)) return true;
   if (p.feature_groups > 1 || p.batch_groups > 1) return false;
   if (SumsOverPositions(p)) return work >= kOfGradient;

@@ -22,7 +22,8 @@ bool MultipliesAs(ElementType from, ElementType to) {
   return (IsFloat(from) && IsFloat(to) && Bits(from) >= 16) || (IsInteger(from) && IsInteger(to));
 }
 
-// Every sum has one term: an outer product, elementwise. It begins at zero: 0 + -0 is not -0.
+// Every sum has one term: an outer product, elementwise. It begins at zero: 0 + -0 is not -0. Halves are summed in f32,
+// as all sums of them, and rounded once.
 Instruction* DotIsOuterProduct(Instruction* i, Builder& b) {
   const auto& a = i->attrs<DotAttrs>();
   if (i->operand_count() != 2 || !MultipliesAs(Type(i->operand(0)), Type(i)) ||
@@ -30,6 +31,7 @@ Instruction* DotIsOuterProduct(Instruction* i, Builder& b) {
     return nullptr;
   for (int64_t d : a.lhs_contracting)
     if (i->operand(0)->shape().dim(d) != 1) return nullptr;
+  const ElementType sum_type = IsFloat(Type(i)) && Bits(Type(i)) < 32 ? ElementType::F32 : Type(i);
   // Result dimensions: batch, those of lhs that are left, those of rhs that are left.
   int64_t next = static_cast<int64_t>(a.lhs_batch.size());
   auto spread = [&](Instruction* x, const Dims& batch, const Dims& contracting) {
@@ -41,14 +43,14 @@ Instruction* DotIsOuterProduct(Instruction* i, Builder& b) {
       dims.push_back(x->shape().dim(d));
       dimensions.push_back(at == batch.end() ? next++ : at - batch.begin());
     }
-    Instruction* reshaped = b.Convert(b.Reshape(x, dims), Type(i));
+    Instruction* reshaped = b.Convert(b.Reshape(x, dims), sum_type);
     return i->shape().IsScalar() ? reshaped : b.Broadcast(reshaped, i->shape().dims(), dimensions);
   };
   Instruction* lhs = spread(i->operand(0), a.lhs_batch, a.lhs_contracting);
   Instruction* rhs = spread(i->operand(1), a.rhs_batch, a.rhs_contracting);
   Instruction* product = b.Make(IsPred(Type(i)) ? Op::And : Op::Multiply, {lhs, rhs});
   if (IsInteger(Type(i)) || IsPred(Type(i))) return product;
-  return b.Make(Op::Add, {product, b.Splat(Type(i), 0, i->shape().dims())});
+  return b.Convert(b.Make(Op::Add, {product, b.Splat(sum_type, 0, i->shape().dims())}), Type(i));
 }
 
 // Sums of a few terms each, without dimensions of one side alone: products that are reduced, which kernels compute
