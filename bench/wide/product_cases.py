@@ -184,3 +184,70 @@ def downsampling_2x2_grads(x, w, dy):
 @case("conv", lambda g: (g.normal(3, 64, 18, 22), g.weight(2, 2, 32, 64, fan_in=64)))
 def upsampling_2x2_nchw(x, w):
     return lax.conv_transpose(x, w, (2, 2), "VALID", dimension_numbers=("NCHW", "HWOI", "NCHW"))
+
+
+@case("matmul", lambda g: (g.normal(3000, 20, 3), g.normal(3000, 3, 3)))
+def points_by_rotations_3000x20x3(points, rotations):
+    return points @ rotations
+
+
+@case("matmul", lambda g: (g.normal(900, 6, 33), g.normal(900, 6, 3)))
+def bmm_tn_short_sums_900x33x6x3(x, y):
+    return jnp.einsum("bkm,bkn->bmn", x, y)
+
+
+@case("matmul", lambda g: (g.normal(9000, 7, 6), g.normal(9000, 6)))
+def bmv_9000x7x6(a, x):
+    return jnp.einsum("bij,bj->bi", a, x)
+
+
+@case("matmul", lambda g: (g.ints(-128, 128, 700, 30, 4, dtype="i8"), g.ints(-128, 128, 700, 4, 3, dtype="i8")))
+def bmm_s8_narrow_700x30x4x3(x, y):
+    return jnp.matmul(x, y, preferred_element_type=jnp.int32)
+
+
+@case("matmul", lambda g: (g.normal(900, 30, dtype="bf16"), g.normal(900, 40, dtype="bf16")), tol=4e-2)
+def outer_products_bf16_900x30x40(x, y):
+    return jnp.einsum("bi,bj->bij", x, y)
+
+
+@case("conv", lambda g: (g.normal(2, 47, 48), g.weight(300, 1, 48, fan_in=144)))
+def frames_to_signal_300_by_100(frames, w):
+    return lax.conv_transpose(frames, w, (100,), "VALID", dimension_numbers=("NWC", "WOI", "NWC"))
+
+
+def _kernel_gradient(layout, stride=(1, 1), dilation=(1, 1), groups=1):
+    def gradient(x, w, dy):
+        def conv(w):
+            return lax.conv_general_dilated(
+                x, w, stride, "SAME", rhs_dilation=dilation, dimension_numbers=layout, feature_group_count=groups
+            )
+
+        return jax.vjp(conv, w)[1](dy)
+
+    return gradient
+
+
+_NHWC, _NCHW = ("NHWC", "HWIO", "NHWC"), ("NCHW", "OIHW", "NCHW")
+
+
+def _half(g, *shapes, dtype="bf16"):
+    return tuple(g.normal(*shape, dtype=dtype) for shape in shapes)
+
+
+case("conv", lambda g: _half(g, (3, 26, 30, 20), (3, 3, 20, 36), (3, 26, 30, 36)), tol=4e-2,
+     name="kernel_grad_bf16_dilated")(_kernel_gradient(_NHWC, dilation=(2, 2)))  # fmt: skip
+case("conv", lambda g: _half(g, (5, 24, 22, 22), (40, 24, 3, 3), (5, 40, 11, 11)), tol=4e-2,
+     name="kernel_grad_bf16_nchw_s2")(_kernel_gradient(_NCHW, stride=(2, 2)))  # fmt: skip
+case("conv", lambda g: _half(g, (2, 34, 34, 56), (5, 5, 1, 56), (2, 34, 34, 56)), tol=4e-2,
+     name="kernel_grad_bf16_depthwise")(_kernel_gradient(_NHWC, groups=56))  # fmt: skip
+
+
+@case("conv", lambda g: _half(g, (3, 26, 26, 36), (3, 3, 36, 40), dtype="f16"), tol=1e-2)
+def conv3x3_f16(x, w):
+    return lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=_NHWC)
+
+
+@case("conv", lambda g: _half(g, (2, 30, 33, 48), (3, 3, 1, 48)), tol=4e-2)
+def depthwise3x3_bf16(x, w):
+    return lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=_NHWC, feature_group_count=48)

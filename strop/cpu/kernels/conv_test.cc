@@ -231,6 +231,17 @@ TEST(Conv, StaysInSharedMemory) {
   }
 }
 
+// Features side by side are one product of all positions.
+TEST(Conv, PointsOfNeighbours) {
+  ConvProblem p = Images(ElementType::F32, 1);
+  p.in_features = 5;
+  p.input_batch_stride = 5 * 400;
+  for (ConvSpatialDim& d : p.spatial) d.kernel = 1, d.pad_low = 0, d.input_stride = d.input_stride / 32 * 5;
+  EXPECT_TRUE((*Conv::Create(p))->tiles().starts_with("a product of all positions, "));
+  p.input_batch_stride += 5;
+  EXPECT_FALSE((*Conv::Create(p))->tiles().starts_with("a product of all positions, "));
+}
+
 // Halves for which f32 has a better way: gradients of kernels, depthwise ones, planes, holes; in f16, all.
 TEST(Conv, WidensHalves) {
   using enum ElementType;
@@ -442,10 +453,16 @@ TEST(Conv, Runs) {
 }
 
 TEST(Conv, Points) {
-  for (Case c : std::vector<Case>{{3, 20, 17, 1, 1, {{9, 1}, {7, 1}}}, {1, 130, 70, 1, 1, {{600, 1}}}})
-    for (ElementType type : {ElementType::F32, ElementType::F64})
+  for (Case c : std::vector<Case>{{3, 20, 17, 1, 1, {{9, 1}, {7, 1}}},
+                                  {1, 130, 70, 1, 1, {{600, 1}}},
+                                  {3, 3, 17, 1, 1, {{9, 1}, {1, 1}, {7, 1}}},
+                                  {2, 40, 1, 1, 1, {{50, 1}, {30, 1}}},
+                                  {1, 1, 5, 1, 1, {{1, 1}, {300, 1}}}})
+    for (auto [type, result] : {std::pair{ElementType::F32, ElementType::F32},
+                                {ElementType::F64, ElementType::F64},
+                                {ElementType::S8, ElementType::S32}})
       for (Order order : {Order::ChannelsFirst, Order::InputGradientFirst, Order::ChannelsLast}) {
-        c.type = c.result = type;
+        c.type = type, c.result = result;
         Check(c, order);
       }
 }
