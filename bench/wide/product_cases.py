@@ -206,6 +206,11 @@ def bmm_s8_narrow_700x30x4x3(x, y):
     return jnp.matmul(x, y, preferred_element_type=jnp.int32)
 
 
+@case("matmul", lambda g: (g.weight(12, 18), g.normal(400, 18, 34)))
+def vmapped_weights_by_signals_400x12x18x34(w, x):
+    return jax.vmap(lambda signal: w @ signal)(x)
+
+
 @case("matmul", lambda g: (g.normal(900, 30, dtype="bf16"), g.normal(900, 40, dtype="bf16")), tol=4e-2)
 def outer_products_bf16_900x30x40(x, y):
     return jnp.einsum("bi,bj->bij", x, y)

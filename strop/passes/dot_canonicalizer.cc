@@ -9,6 +9,9 @@
 //   3. Contracting dimensions are paired in the order that lets them lie together on both sides.
 //   4. An operand that still interleaves its dimensions is transposed: lhs to [batch, free, contracting], rhs to
 //      [batch, contracting, free].
+//      Where a small matrix multiplies what is interleaved, and a transpose of the result puts the outer dimensions
+//      first (a function of one member, mapped over many), they become a batch, and the matrix is spread over it:
+//        transpose(dot(f32[m,k] a, f32[b,k,n] x)), dimensions={1,0,2}        dot(f32[b,m,k] broadcast(a), x), batch {0}
 //   5. Integers under floats are converted to the result's type first, but for those of at most 8 bits, which the dot
 //      itself converts (dot-convert-folding).
 #include <algorithm>
@@ -166,6 +169,56 @@ bool FoldResult(Instruction* transpose) {
   return FoldIntoSides(transpose, dot, dims) || FoldRows(transpose, dot, dims);
 }
 
+// See 4. above. The matrix is copied: it must be smaller than what one of the transposes would have moved.
+bool FoldIntoBatch(Instruction* dot) {
+  constexpr int64_t kMostOfMatrix = 1 << 12, kFewRows = 4, kFewTerms = 8;
+  const DotSides sides = SidesOf(*dot);
+  if (!sides[0].batch.empty() || sides[0].contracting.size() != 1 || dot->use_count() != 1) return false;
+  Instruction* transpose = dot->users()[0];
+  if (transpose->op() != Op::Transpose || dot->shape().has_layout() || transpose->shape().has_layout()) return false;
+  if (!transpose->control_predecessors().empty() || !transpose->control_successors().empty()) return false;
+  const size_t mixed = sides[0].Fits() ? 1 : 0;
+  const DotSide &matrix = sides[1 - mixed], &other = sides[mixed];
+  if (other.Fits() || matrix.shape.rank() != 2 || matrix.shape.num_elements() > kMostOfMatrix) return false;
+  const int64_t summed = other.contracting[0], rank = other.shape.rank();
+  int64_t inner = 1;
+  for (int64_t d = summed + 1; d < rank; ++d) inner *= other.shape.dim(d);
+  const int64_t rows = matrix.shape.dim(1 - matrix.contracting[0]);
+  if (rows > inner) return false;
+  // Small products of other types than their sums are converted one by one, but for those that become sums of products.
+  const bool converted = Bits(matrix.shape.type()) < 32 || Bits(other.shape.type()) < 32;
+  if (converted && (rows > kFewRows || other.shape.dim(summed) > kFewTerms)) return false;
+  // In the order of the result, the outer dimensions, the matrix's, and the inner ones: -1 is the matrix's.
+  Dims from, wanted;
+  if (mixed == 1) from.push_back(-1);
+  for (int64_t d = 0; d < rank; ++d)
+    if (d != summed) from.push_back(d);
+  if (mixed == 0) from.push_back(-1);
+  for (int64_t d = 0; d < rank; ++d) wanted.push_back(d == summed ? -1 : d);
+  const Dims& permutation = transpose->dimensions();
+  for (size_t d = 0; d < permutation.size(); ++d)
+    if (from[static_cast<size_t>(permutation[d])] != wanted[d]) return false;
+  Builder b(dot->parent());
+  b.set_insert_before(dot);
+  b.set_metadata(dot->shared_metadata());
+  Int64Vector sizes;
+  DotAttrs attrs = dot->attrs<DotAttrs>();
+  attrs.lhs_batch.clear();
+  for (int64_t d = 0; d < summed; ++d) sizes.push_back(other.shape.dim(d)), attrs.lhs_batch.push_back(d);
+  for (int64_t d = 0; d < 2; ++d) sizes.push_back(matrix.shape.dim(d));
+  attrs.rhs_batch = attrs.lhs_batch;
+  Instruction* const spread =
+      b.Broadcast(dot->operand(static_cast<int64_t>(1 - mixed)), sizes, Dims{summed, summed + 1});
+  attrs.lhs_contracting = {summed + matrix.contracting[0]};
+  attrs.rhs_contracting = {summed};
+  if (attrs.operand_precision.size() == 2 && mixed == 0)
+    std::swap(attrs.operand_precision[0], attrs.operand_precision[1]);
+  if (!b.status().ok()) return false;
+  transpose->parent()->ReplaceWithNew(transpose, Op::Dot, transpose->shape(),
+                                      {spread, dot->operand(static_cast<int64_t>(mixed))}, std::move(attrs));
+  return true;
+}
+
 Status Untangle(Instruction* dot, bool& changed) {
   DotSides sides = WithBestPairing(SidesOf(*dot));
   bool transposed = false;
@@ -236,6 +289,10 @@ struct DotCanonicalizer final : Pass {
         }
         folded += FoldOperands(i);
         STROP_TRY(ConvertIntegers(i, changed));
+        if (FoldIntoBatch(i)) {
+          ++folded;
+          continue;
+        }
         STROP_TRY(Untangle(i, changed));
       }
     }
