@@ -44,8 +44,11 @@ class PointsConv final : public Conv {
   const bool kernel_first_;
 };
 
-constexpr int64_t kLeastFeatures = 16;     // in planes
-constexpr int64_t kMostWeights = 1 << 13;  // of neighbours: more are multiplied as fast where patches are read in place
+constexpr int64_t kLeastFeatures = 16;  // in planes
+// Of neighbours: where features are few, and where they are not. More are multiplied as fast where patches are read in
+// place, or faster if the product had to pack them.
+constexpr int64_t kMostWeights = 1 << 13, kMostOfMany = 1 << 11;
+constexpr int64_t kFewColumns = 4;  // that planes fill vectors with, and products of f32 do not
 
 std::shared_ptr<const Conv> Make(const GemmProblem& product, const GemmIsa& isa, bool kernel_first,
                                  std::string_view what) {
@@ -57,7 +60,10 @@ std::shared_ptr<const Conv> Make(const GemmProblem& product, const GemmIsa& isa,
 std::shared_ptr<const Conv> MakeOfNeighbours(const ConvProblem& p, const GemmIsa& isa) {
   if (p.input_feature_stride != 1 || p.output_feature_stride != 1 || p.in_features == 0 || p.out_features == 0)
     return nullptr;
-  if (p.in_features * p.out_features > kMostWeights) return nullptr;
+  if (p.out_features > 1 && p.out_features <= kFewColumns && p.input_type == ElementType::F32) return nullptr;
+  const int64_t weights = p.in_features * p.out_features;
+  const bool many = p.in_features >= kLeastFeatures && p.out_features >= kLeastFeatures;
+  if (many ? weights > kMostOfMany || p.kernel_out_stride != 1 : weights > kMostWeights) return nullptr;
   int64_t positions = 1, input = 0, output = 0;
   const auto add = [&](int64_t size, int64_t input_stride, int64_t output_stride) {
     if (size == 1) return true;
