@@ -379,7 +379,8 @@ V ElementBuilder::PickedPart(const Memory& memory, llvm::Type* type, V offsets, 
   return picked ? picked : llvm::Constant::getNullValue(VectorBuilder::WithLanes(type, lanes));
 }
 
-V ElementBuilder::GatherPart(const Memory& memory, llvm::Type* type, V offsets, V mask, int64_t elements) {
+V ElementBuilder::GatherPart(const Memory& memory, llvm::Type* type, V offsets, V mask, int64_t elements,
+                             bool one_by_one) {
   if (V picked = PickedPart(memory, type, offsets, mask, elements)) return picked;
   IrBuilder& ir = b_.ir();
   const int lanes = VectorBuilder::Lanes(offsets);
@@ -387,7 +388,8 @@ V ElementBuilder::GatherPart(const Memory& memory, llvm::Type* type, V offsets, 
   const llvm::Align align(static_cast<uint64_t>(std::min(memory.alignment, bits / 8)));
   if (lanes == 1)
     return Annotate(ir.CreateAlignedLoad(type, ElementPointer(memory, type, offsets), align), memory, true);
-  if (bits >= 32 && b_.target().masked_memory) {
+  one_by_one = one_by_one && !b_.target().fast_gather && !b_.quick();
+  if (bits >= 32 && b_.target().masked_memory && !one_by_one) {
     V pointers = ir.CreateGEP(type, memory.pointer, offsets);
     llvm::Type* vector = VectorBuilder::WithLanes(type, lanes);
     V m = mask ? mask : b_.Splat(b_.True(), lanes);
@@ -396,10 +398,14 @@ V ElementBuilder::GatherPart(const Memory& memory, llvm::Type* type, V offsets, 
   }
   // Lane by lane. Lanes that are off read the element 0 of the buffer, which exists if any element does.
   if (mask) offsets = b_.Select(mask, offsets, b_.Zero(offsets));
+  if (one_by_one) offsets = b_.Mul(offsets, b_.I(bits / 8, offsets));  // all at once
+  const bool narrow = VectorBuilder::ScalarBits(offsets) < 64;         // then none is negative
   V out = llvm::PoisonValue::get(VectorBuilder::WithLanes(type, lanes));
   for (int i = 0; i < lanes; ++i) {
-    V element =
-        Annotate(ir.CreateAlignedLoad(type, ElementPointer(memory, type, b_.Lane(offsets, i)), align), memory, true);
+    V offset = b_.Lane(offsets, i);
+    if (narrow) offset = b_.ZExtOrTrunc(offset, 64);
+    V place = ElementPointer(memory, one_by_one ? b_.Int(8) : type, offset);
+    V element = Annotate(ir.CreateAlignedLoad(type, place, align), memory, true);
     out = ir.CreateInsertElement(out, element, static_cast<uint64_t>(i));
   }
   return out;
@@ -562,11 +568,26 @@ Val ElementBuilder::Pick(const Memory& memory, ElementType type, V offset, llvm:
   return Val{FromStorage(type, out[0]), nullptr, type};
 }
 
-Val ElementBuilder::Gather(const Memory& memory, ElementType type, V offsets, V mask, int64_t elements) {
-  const auto part = [&](V at, int64_t count) { return GatherPart(memory, StorageType(type), at, mask, count); };
+Val ElementBuilder::Gather(const Memory& memory, ElementType type, V offsets, V mask, int64_t elements,
+                           bool one_by_one) {
+  const auto part = [&](V at, int64_t count) {
+    return GatherPart(memory, StorageType(type), at, mask, count, one_by_one);
+  };
   if (!IsComplex(type)) return Val{FromStorage(type, part(offsets, elements)), nullptr, type};
+  if (type == ElementType::C64 && memory.alignment >= Bytes(type) && !llvm::isa<llvm::Constant>(offsets)) {
+    V both = GatherPart(memory, b_.Int(64), offsets, mask, elements, one_by_one);
+    both = b_.ir().CreateBitCast(both, VectorBuilder::WithLanes(b_.F32(), 2 * VectorBuilder::Lanes(offsets)));
+    return Val{b_.Even(both), b_.Odd(both), type};
+  }
   V twice = b_.Mul(offsets, b_.I64(2));
   return Val{part(twice, 2 * elements), part(b_.Add(twice, b_.I64(1)), 2 * elements), type};
+}
+
+ElementBuilder::Memory ElementBuilder::From(const Memory& memory, ElementType type, V first) {
+  Memory from = memory;
+  from.pointer = b_.ir().CreateGEP(b_.Int(8), memory.pointer, b_.Mul(first, b_.I64(Bytes(type))));
+  from.alignment = std::min(memory.alignment, Bytes(type));
+  return from;
 }
 
 void ElementBuilder::Store(const Memory& memory, const Val& value, V offset, int64_t stride, int lanes, V mask,

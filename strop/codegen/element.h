@@ -80,8 +80,11 @@ class ElementBuilder {
   // Elements offset + distances[l], constants, from a few vectors that are read whole; no value where that does not
   // pay.
   Val Pick(const Memory& memory, ElementType type, V offset, llvm::Constant* distances, V mask);
-  // Elements offsets[l], of `elements` that there are.
-  Val Gather(const Memory& memory, ElementType type, V offsets, V mask, int64_t elements);
+  // Elements offsets[l] (of 32 or 64 bits), of `elements` that there are. `one_by_one`: the offsets are those of other
+  // gathers as well, so that it pays to take their lanes apart, where the processor gathers slowly.
+  Val Gather(const Memory& memory, ElementType type, V offsets, V mask, int64_t elements, bool one_by_one = false);
+  // The memory from this element (i64) on.
+  Memory From(const Memory& memory, ElementType type, V first);
   void Store(const Memory& memory, const Val& value, V offset, int64_t stride, int lanes, V mask, int64_t multiple);
   void Scatter(const Memory& memory, const Val& value, V offsets, V mask);
 
@@ -101,7 +104,7 @@ class ElementBuilder {
   V GroupedPart(const Memory& memory, llvm::Type* type, V offset, int64_t stride, int lanes, int64_t phase);
   V QuickGather(const Memory& memory, llvm::Type* type, V offset, std::span<const int64_t> distances);
   V LaneByLane(const Memory& memory, V into, V offset, int64_t stride, int count);
-  V GatherPart(const Memory& memory, llvm::Type* type, V offsets, V mask, int64_t elements);
+  V GatherPart(const Memory& memory, llvm::Type* type, V offsets, V mask, int64_t elements, bool one_by_one = false);
   V PickPart(const Memory& memory, llvm::Type* type, V offset, std::span<const int64_t> distances);
   V PickedPart(const Memory& memory, llvm::Type* type, V offsets, V mask, int64_t elements);
   void ScatterPart(const Memory& memory, V stored, V offsets, V mask);

@@ -135,6 +135,14 @@ class ElementalEmitter {
   using KeptValues = std::unordered_map<const Instruction*, Kept>;
   void KeepValues(const KeptValues* kept) { kept_ = kept; }
 
+  // How the walk goes on from what is emitted next: at each point of a row, the last digit of the position, so many
+  // neighbouring rows of this size are computed.
+  struct RowWalk {
+    int64_t rows = 1, size = 0;
+    LaneIndex along;
+  };
+  void InWalk(const RowWalk& walk) { walk_ = walk; }
+
   // The first failure (an op that has no rule, code that grows without bound); everything emitted after it is void.
   const Status& status() const { return status_; }
   Vals Fail(Status status, const Shape& shape);
@@ -147,8 +155,10 @@ class ElementalEmitter {
   void EmitSameIndexOperands(const Instruction* root, const ArrayIndex& index);
   LoopScopes::Key KeyOf(const Instruction* i, const ArrayIndex& index) const;
   enum class ConditionOp : uint64_t { kBelow = 101, kAnd, kNot };  // tags of cache keys: no others are of this size
-  static constexpr uint64_t kFetchedRow = 111;
+  static constexpr uint64_t kFetchedRow = 111, kIndexInRange = 112;
   void FetchNextRow(const ElementBuilder::Memory& memory, ElementType type, const ArrayIndex& index);
+  Val GatherFromRow(const ElementBuilder::Memory& memory, ElementType type, const ArrayIndex& index,
+                    const LaneIndex& at);
   Condition EmitCondition(ConditionOp op, V a, V c, int level);
   // Where `inside` holds, the value of `then`; elsewhere that of `otherwise`. What the condition excludes is not read.
   // `uniform`: neither depends on the lane.
@@ -182,6 +192,7 @@ class ElementalEmitter {
                         std::span<const int64_t> offsets);
   Vals DynamicSlice(const Instruction& i, const ArrayIndex& index);
   Vals DynamicUpdateSlice(const Instruction& i, const ArrayIndex& index);
+  V ClampIndex(const LaneIndex& start, bool wraps, int64_t room);
   Vals Gather(const Instruction& i, const ArrayIndex& index);
   Vals Reduce(const Instruction& i, const ArrayIndex& index);
   Vals ReduceUnmasked(const Instruction& i, const ArrayIndex& index);
@@ -244,6 +255,7 @@ class ElementalEmitter {
   const KeptValues* kept_ = nullptr;
   // How far ahead of a vector that is loaded the next one of its row is going to be; 0: it is not known.
   int fetch_ahead_ = 0;
+  RowWalk walk_;
   int row_strips_ = 1;
   std::vector<Condition> strip_masks_;
   bool last_strips_ = false;

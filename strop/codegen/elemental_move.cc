@@ -202,10 +202,16 @@ V PutIntoRange(VectorBuilder& b, const Val& start, int64_t last) {
     return b.ZExtOrTrunc(v, 64);
   }
   v = IsSigned(start.type) ? b.SExtOrTrunc(v, 64) : b.ZExtOrTrunc(v, 64);
-  v = b.Binary(llvm::Intrinsic::smax, v, b.I64(0));
+  v = b.Binary(llvm::Intrinsic::smax, v, b.Zero(v));
   if (start.type == ElementType::U64)  // beyond INT64_MAX is large, not negative
-    v = b.Select(b.SLt(start.re, b.I64(0)), b.I64(INT64_MAX), v);
-  return b.Binary(llvm::Intrinsic::smin, v, b.I64(last));
+    v = b.Select(b.SLt(start.re, b.Zero(start.re)), b.I(INT64_MAX, v), v);
+  return b.Binary(llvm::Intrinsic::smin, v, b.I(last, v));
+}
+
+// What an index was extended from, if that had 32 bits and a sign; or null.
+V BeforeExtension(V v) {
+  const auto* wide = llvm::dyn_cast<llvm::SExtInst>(v);
+  return wide && VectorBuilder::ScalarBits(wide->getOperand(0)) == 32 ? wide->getOperand(0) : nullptr;
 }
 
 }  // namespace
@@ -341,6 +347,19 @@ LaneIndex ElementalEmitter::EmitIndexComponent(const Instruction* indices, int64
   return indices_.FromLanes(wide, level);
 }
 
+// An index of a gather in [0, room], once for all rows that have it in common. `wraps`: beyond INT64_MAX it is large.
+V ElementalEmitter::ClampIndex(const LaneIndex& start, bool wraps, int64_t room) {
+  V wide = indices_.Materialize(start), narrow = BeforeExtension(wide);
+  LoopScopes::Key key{kIndexInRange, reinterpret_cast<uint64_t>(narrow ? narrow : wide), static_cast<uint64_t>(room)};
+  if (const std::vector<V>* done = scopes_.Find(start.level, key)) return (*done)[0];
+  V clamped = scopes_.At(start.level, [&]() -> V {
+    if (narrow) return PutIntoRange(b_, Val{narrow, nullptr, ElementType::S32}, room);
+    return PutIntoRange(b_, Val{wide, nullptr, wraps ? ElementType::U64 : ElementType::S64}, room);
+  });
+  scopes_.Remember(start.level, std::move(key), {clamped});
+  return clamped;
+}
+
 Vals ElementalEmitter::Gather(const Instruction& i, const ArrayIndex& index) {
   const GatherAttrs& a = i.attrs<GatherAttrs>();
   const Shape& operand = i.operand(0)->shape();
@@ -369,17 +388,12 @@ Vals ElementalEmitter::Gather(const Instruction& i, const ArrayIndex& index) {
     if (mapped != a.start_index_map.end() && room > 0) {
       const LaneIndex start =
           EmitIndexComponent(i.operand(1), a.index_vector_dim, batch, mapped - a.start_index_map.begin());
-      const bool wraps = indices.type() == ElementType::U64;
       if (start.low >= 0 && start.high <= room) {
         inner.digits.push_back(indices_.Add(digit, start));
         inner.sizes.push_back(operand.dim(d));
         continue;
       }
-      V clamped = scopes_.At(start.level, [&] {
-        V v = indices_.Materialize(start);
-        if (wraps) v = b_.Select(b_.SLt(v, b_.Zero(v)), b_.I(INT64_MAX, v), v);
-        return b_.Binary(llvm::Intrinsic::smin, b_.Binary(llvm::Intrinsic::smax, v, b_.Zero(v)), b_.I(room, v));
-      });
+      V clamped = ClampIndex(start, indices.type() == ElementType::U64, room);
       digit = indices_.Add(digit, indices_.FromLanes(clamped, start.level));
     }
     inner.digits.push_back(digit);

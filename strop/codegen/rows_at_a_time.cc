@@ -45,13 +45,26 @@ RowsOfShift RowsRead(const KernelBody& body, const LoopSpace& space) {
   return rows;
 }
 
+bool IsAmong(const Dims& dims, int64_t d) { return std::ranges::find(dims, d) != dims.end(); }
+
 }  // namespace
+
+bool PicksAlongRows(const KernelBody& body, const LoopSpace& space) {
+  return std::ranges::any_of(body.Computed(), [&](const Instruction* i) {
+    if (i->op() != Op::Gather || i->shape().num_elements() == 0) return false;
+    const RowAndColumn at = LastTwo(i->shape());
+    const Dims& windows = i->attrs<GatherAttrs>().offset_dims;
+    return at.row >= 0 && i->shape().dim(at.column) == space.row_size && !IsAmong(windows, at.column) &&
+           IsAmong(windows, at.row);
+  });
+}
 
 int64_t RowsAtATime(const KernelBody& body, const LoopSpace& space) {
   if (space.uniform || space.interleaved > 1 || space.period > 0 || space.whole_rows || space.row_sizes.empty())
     return 1;
   const RowsOfShift read = RowsRead(body, space);
   const int64_t code = CodeOf(body);
+  const bool picks = PicksAlongRows(body, space);
   for (int64_t together : {4, 2}) {
     if (code * together > kMostCode || space.row_sizes.back() < 2 * together) continue;
     int64_t alone = 0, shared = 0;
@@ -63,7 +76,7 @@ int64_t RowsAtATime(const KernelBody& body, const LoopSpace& space) {
       alone += own * together;
       shared += own < kFewestRows ? own * together : static_cast<int64_t>(all.size());
     }
-    if (alone > 0 && 3 * shared <= 2 * alone) return together;  // a third fewer
+    if (picks || (alone > 0 && 3 * shared <= 2 * alone)) return together;  // a third fewer
   }
   return 1;
 }

@@ -4,6 +4,9 @@
 //
 // A vector that begins anywhere lies across two lines of the cache and is read in two cycles, longer than its product
 // takes. Read once, it stays in a register for the rows that need it.
+//
+// Of a gather along the last dimension, rows have their indices in common, which are read, put into range and taken
+// apart once for all of them.
 #pragma once
 #include "strop/codegen/loop_space.h"
 
@@ -11,5 +14,7 @@ namespace strop {
 
 // 1, 2 or 4.
 int64_t RowsAtATime(const KernelBody& body, const LoopSpace& space);
+// Are elements picked along the rows, the same ones in all of them?
+bool PicksAlongRows(const KernelBody& body, const LoopSpace& space);
 
 }  // namespace strop

@@ -20,6 +20,7 @@ struct VectorTarget {
   bool half_convert = false;   // f16 <-> f32 are single instructions
   bool fma = false;
   bool scale = false;          // x 2^n, subnormal and overflowing results too, is as good as one instruction
+  bool fast_gather = false;    // lanes anywhere in memory are read sooner by one instruction than one by one
   bool ternary_logic = false;  // vpternlog: any function of the same bit of three vectors is a single instruction
 };
 

@@ -25,6 +25,8 @@ Isa Make(std::string cpu, std::vector<std::string> features) {
   };
   isa.avx512 = has("avx512f") && has("avx512bw") && has("avx512vl") && has("avx512dq");
   isa.vbmi = has("avx512vbmi");
+  // Of AMD's, gathers are sequences of the microcode. (Zen 4: 0.41 ns an element of 16 at once, 0.26 one by one.)
+  isa.fast_gather = isa.avx512 && !isa.cpu.starts_with("znver");
   isa.fma = has("fma");
   isa.f16c = has("f16c");
   isa.vector_bytes = isa.avx512 ? 64 : has("avx") ? 32 : 16;
@@ -88,6 +90,7 @@ VectorTarget Isa::vector_target() const {
                       .half_convert = f16c,
                       .fma = fma,
                       .scale = avx512,
+                      .fast_gather = fast_gather,
                       .ternary_logic = avx512};
 }
 

@@ -81,6 +81,8 @@ bool ReadsInOrder(const KernelFrame& frame) {
   });
 }
 
+constexpr int kPickedLanes = 8;
+
 // Results of one size.
 Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
   const KernelBody& body = frame.body();
@@ -124,15 +126,17 @@ Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
   if (KernelFrame::PaysToStream(cost, early) || !order.empty()) frame.StreamResults(spec.in_place);
   if (KernelFrame::PaysToStream(cost) && ReadsInOrder(frame)) frame.FetchInputs();
   if (order.empty()) {
-    space.together = RowsAtATime(body, space);
+    if (!frame.b().quick()) space.together = RowsAtATime(body, space);
+    // As many numbers as there are registers for, beside the places of the rows.
+    if (space.together > 1 && !frame.b().target().fast_gather && PicksAlongRows(body, space))
+      space.lanes = std::min(space.lanes, kPickedLanes);
     KernelFrame::Cut cut = KernelFrame::CutIntoTasks(space, cost);
     if (!ChooseSplits(frame.b(), body, spec.in_place, cut, space) && space.period > 0) {
       space = ChooseLoopSpace(body, vector_bytes, false);  // with conditions, whose lanes differ, periods gain nothing
       cut = KernelFrame::CutIntoTasks(space, cost);
       ChooseSplits(frame.b(), body, spec.in_place, cut, space);
     }
-    // Rows of different parts of the result do not go together, nor what is to be little code.
-    if (frame.b().quick()) space.together = 1;
+    // Rows of different parts of the result do not go together.
     for (size_t d = 0; d < space.row_sizes.size() && d < space.splits.size(); ++d)
       if (!space.splits[d].empty()) space.together = 1;
     const std::string in_words = StrCat(space.rows, "x", space.row_size, "x", space.interleaved, " by ", cut.pieces,
