@@ -74,8 +74,10 @@ V EmitMathForNarrow(VectorBuilder& b, MathFunction f, V x) {
 }
 
 V EmitPow(VectorBuilder& b, V x, V y) {
-  if (math::IsDouble(x)) return LIBM(pow, x, y);
-  return b.OnceIfQuick("strop.pow", {x, y}, [&](Arguments a) { return math::PowOfFloat(b, a[0], a[1]); });
+  if (math::IsDouble(x) && !b.target().fma) return LIBM(pow, x, y);
+  return b.OnceIfQuick("strop.pow", {x, y}, [&](Arguments a) {
+    return math::IsDouble(a[0]) ? math::PowOfDouble(b, a[0], a[1]) : math::PowOfFloat(b, a[0], a[1]);
+  });
 }
 V EmitAtan2(VectorBuilder& b, V y, V x) {
   return b.OnceIfQuick("strop.atan2", {y, x}, [&](Arguments a) {

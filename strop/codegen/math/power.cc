@@ -69,6 +69,92 @@ V PowOfFloat(VectorBuilder& b, V x, V y) {
   return b.RarePath(b.Not(usual), value, [&] { return SpecialPowers(b, x, y, value); });
 }
 
+namespace {
+
+struct InParts {
+  V high, low;  // high + low, to twice the digits
+};
+
+// high + low, |high| >= |low|
+InParts FastSum(VectorBuilder& b, V high, V low) {
+  V sum = b.FAdd(high, low);
+  return {sum, b.FSub(low, b.FSub(sum, high))};
+}
+
+InParts Product(VectorBuilder& b, const InParts& x, const InParts& y) {
+  V high = b.FMul(x.high, y.high);
+  V lost = b.Fma(x.high, y.high, b.FNeg(high));
+  return {high, b.Fma(x.high, y.low, b.Fma(x.low, y.high, lost))};
+}
+
+// c + x, where c is the larger one.
+InParts Sum(VectorBuilder& b, double high, double low, const InParts& x) {
+  const InParts sum = FastSum(b, b.F(high, x.high), x.high);
+  return {sum.high, b.FAdd(sum.low, b.FAdd(x.low, b.F(low, x.high)))};
+}
+
+// log2 a of doubles, to 2^-66 of it: a = 2^n m, sqrt(1/2) <= m < sqrt 2, s = (m - 1) / (m + 1), z = s^2,
+//   log2 m = s (2/ln 2 + z (2/(3 ln 2) + z (2/(5 ln 2) + z p(z))))
+// of which all but z p(z) is computed to twice the digits.
+InParts Log2InParts(VectorBuilder& b, V a) {
+  V subnormal = b.FLt(a, b.F(0x1p-1022, a)), one = b.F(1, a), magic = b.F(0x1.8p52, a);
+  V bits = b.AsInt(b.Select(subnormal, b.FMul(a, b.F(0x1p54, a)), a));
+  V n = b.AShr(b.Sub(bits, b.I(0x3fe6a09e667f3bcd, bits)), 52);  // counted from sqrt(1/2)
+  V m = b.AsFloat(b.Sub(bits, b.Shl(n, 52)));
+  V whole = b.FSub(b.AsFloat(b.Add(n, b.AsInt(magic))), magic);
+  whole = b.FSub(whole, b.Select(subnormal, b.F(54, a), b.Zero(a)));
+  V above = b.FSub(m, one), below = b.FAdd(m, one), lost = b.FSub(m, b.FSub(below, one));
+  V reciprocal = b.FDiv(one, below);
+  V quotient = b.FMul(above, reciprocal), minus = b.FNeg(quotient);
+  const InParts s{quotient, b.FMul(b.Fma(minus, lost, b.Fma(minus, below, above)), reciprocal)};
+  const InParts z = Product(b, s, s);
+  V p = b.Polynomial(z.high, {0.4121985831111439, 0.3205988979671547, 0.2623081914681522, 0.2219527885851067,
+                              0.19238056603036385, 0.16888529114458137, 0.16912971664122153});
+  const InParts inmost = Sum(b, 0x1.2776c50ef9bfep-1, 0x1.cc5e0dfa7cdd4p-55, {b.FMul(z.high, p), b.Zero(a)});
+  const InParts inner = Sum(b, 0x1.ec709dc3a03fdp-1, 0x1.d27f05548af0cp-55, Product(b, z, inmost));
+  const InParts outer = Sum(b, 0x1.71547652b82fep+1, 0x1.777d0ffda0d24p-55, Product(b, z, inner));
+  const InParts log = Product(b, s, outer);
+  const InParts sum = FastSum(b, whole, log.high);
+  return {sum.high, b.FAdd(sum.low, log.low)};
+}
+
+// 2^x, with one rounding but for 2^-4 ULP; far beyond the range it is 0 or infinite.
+V PowerOfTwoInParts(VectorBuilder& b, InParts x) {
+  V far = b.Not(b.FLt(b.FAbs(x.high), b.F(1100, x.high))), one = b.F(1, x.high), magic = b.F(0x1.8p52, x.high);
+  x.high = b.Select(far, b.CopySign(b.F(1100, x.high), x.high), x.high);
+  x.low = b.Select(far, b.Zero(x.low), x.low);
+  V n = b.FSub(b.FAdd(x.high, magic), magic);
+  const InParts r = FastSum(b, b.FSub(x.high, n), x.low);
+  V ln2 = b.F(0x1.62e42fefa39efp-1, one);
+  V first = b.FMul(r.high, ln2);
+  V rest = b.Fma(r.high, b.F(0x1.abc9e3b39803fp-56, one), b.Fma(r.high, ln2, b.FNeg(first)));
+  V low = b.FMul(r.low, ln2);
+  rest = b.FAdd(rest, b.Fma(low, first, low));
+  V p = b.Polynomial(r.high,
+                     {0.24022650695910072, 0.0555041086648216, 0.009618129107628479, 0.0013333558146416916,
+                      0.00015403530393375903, 1.525273382986708e-05, 1.3215486802919256e-06, 1.0178062426976924e-07,
+                      7.054899947032901e-09, 4.4549643712692967e-10, 2.5725099252888687e-11});
+  rest = b.Fma(b.FMul(r.high, r.high), p, rest);
+  const InParts value = FastSum(b, one, first);
+  return b.ScaleByWhole(b.FAdd(value.high, b.FAdd(value.low, rest)), n);
+}
+
+}  // namespace
+
+// |x|^y = 2^(y log2 |x|), both to twice the digits up to the last sum (as in Dekker, "A floating-point technique for
+// extending the available precision", 1971). Zeros, infinities, NaN and negative bases are C's.
+V PowOfDouble(VectorBuilder& b, V x, V y) {
+  b.Match(x, y);
+  if (VectorBuilder::Lanes(x) == 1) return b.Lane(PowOfDouble(b, b.Splat(x, kFew), b.Splat(y, kFew)), 0);
+  V a = b.FAbs(x), zero = b.Zero(x), infinity = b.F(HUGE_VAL, x);
+  V value = PowerOfTwoInParts(b, Product(b, {y, zero}, Log2InParts(b, a)));
+  V usual = b.And(b.And(b.FGt(x, zero), b.FLt(x, infinity)), b.FLt(b.FAbs(y), infinity));
+  return b.RarePath(b.Not(usual), value, [&] {
+    V of_zero = b.Select(b.FLt(y, zero), infinity, zero);
+    return SpecialPowers(b, x, y, b.Select(b.FEq(a, zero), of_zero, value));
+  });
+}
+
 // x - k y, k = trunc(x / y), with the signs aside. Where the quotient has fewer bits than the type, k is right or, if
 // the quotient was rounded up to it, one too large; the fma is exact then: a multiple of the last place of y, no
 // larger than y. Other quotients, NaN, infinities and zeros go to libm.
