@@ -379,6 +379,25 @@ V ElementBuilder::PickedPart(const Memory& memory, llvm::Type* type, V offsets, 
   return picked ? picked : llvm::Constant::getNullValue(VectorBuilder::WithLanes(type, lanes));
 }
 
+// The vector in memory that says where lanes are, if its elements are only extended (they are not negative); or null.
+static llvm::LoadInst* ReadAsOffsets(V offsets) {
+  constexpr int kLeastBits = 32;  // what is cut off from more is nothing; of types below a byte it may be something
+  while (llvm::isa<llvm::ZExtInst>(offsets) ||
+         (llvm::isa<llvm::TruncInst>(offsets) && VectorBuilder::ScalarBits(offsets) >= kLeastBits))
+    offsets = llvm::cast<llvm::CastInst>(offsets)->getOperand(0);
+  auto* read = llvm::dyn_cast<llvm::LoadInst>(offsets);
+  return read && read->hasMetadata(llvm::LLVMContext::MD_invariant_load) ? read : nullptr;
+}
+
+// The lanes of such a vector as numbers of 64 bits, read from memory one by one.
+static V ReadLane(VectorBuilder& b, llvm::LoadInst& vector, int lane) {
+  llvm::Type* type = vector.getType()->getScalarType();
+  V place = b.ir().CreateInBoundsGEP(type, vector.getPointerOperand(), b.I64(lane));
+  auto* read = b.ir().CreateAlignedLoad(type, place, llvm::Align(1));
+  read->copyMetadata(vector);
+  return b.ZExtOrTrunc(read, 64);
+}
+
 V ElementBuilder::GatherPart(const Memory& memory, llvm::Type* type, V offsets, V mask, int64_t elements,
                              bool one_by_one) {
   if (V picked = PickedPart(memory, type, offsets, mask, elements)) return picked;
@@ -388,7 +407,9 @@ V ElementBuilder::GatherPart(const Memory& memory, llvm::Type* type, V offsets, 
   const llvm::Align align(static_cast<uint64_t>(std::min(memory.alignment, bits / 8)));
   if (lanes == 1)
     return Annotate(ir.CreateAlignedLoad(type, ElementPointer(memory, type, offsets), align), memory, true);
-  one_by_one = one_by_one && !b_.target().fast_gather && !b_.quick();
+  const bool slow = !b_.target().fast_gather && !b_.quick();
+  llvm::LoadInst* read = slow && !mask ? ReadAsOffsets(offsets) : nullptr;
+  one_by_one = slow && (one_by_one || read);
   if (bits >= 32 && b_.target().masked_memory && !one_by_one) {
     V pointers = ir.CreateGEP(type, memory.pointer, offsets);
     llvm::Type* vector = VectorBuilder::WithLanes(type, lanes);
@@ -398,13 +419,11 @@ V ElementBuilder::GatherPart(const Memory& memory, llvm::Type* type, V offsets, 
   }
   // Lane by lane. Lanes that are off read the element 0 of the buffer, which exists if any element does.
   if (mask) offsets = b_.Select(mask, offsets, b_.Zero(offsets));
-  if (one_by_one) offsets = b_.Mul(offsets, b_.I(bits / 8, offsets));  // all at once
-  const bool narrow = VectorBuilder::ScalarBits(offsets) < 64;         // then none is negative
+  if (one_by_one && !read) offsets = b_.Mul(offsets, b_.I(bits / 8, offsets));  // all at once
   V out = llvm::PoisonValue::get(VectorBuilder::WithLanes(type, lanes));
   for (int i = 0; i < lanes; ++i) {
-    V offset = b_.Lane(offsets, i);
-    if (narrow) offset = b_.ZExtOrTrunc(offset, 64);
-    V place = ElementPointer(memory, one_by_one ? b_.Int(8) : type, offset);
+    V offset = read ? ReadLane(b_, *read, i) : b_.ZExtOrTrunc(b_.Lane(offsets, i), 64);
+    V place = ElementPointer(memory, one_by_one && !read ? b_.Int(8) : type, offset);
     V element = Annotate(ir.CreateAlignedLoad(type, place, align), memory, true);
     out = ir.CreateInsertElement(out, element, static_cast<uint64_t>(i));
   }

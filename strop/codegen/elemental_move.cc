@@ -214,6 +214,13 @@ V BeforeExtension(V v) {
   return wide && VectorBuilder::ScalarBits(wide->getOperand(0)) == 32 ? wide->getOperand(0) : nullptr;
 }
 
+// Is it extended from so few bits, without a sign, that it is no more than that?
+bool IsAtMost(V v, int64_t most) {
+  const auto* wide = llvm::dyn_cast<llvm::ZExtInst>(v);
+  const int bits = wide ? VectorBuilder::ScalarBits(wide->getOperand(0)) : 64;
+  return bits < 32 && (int64_t{1} << bits) - 1 <= most;
+}
+
 }  // namespace
 
 std::vector<LaneIndex> ElementalEmitter::EmitStarts(const Instruction& i, int64_t first_operand,
@@ -353,6 +360,7 @@ V ElementalEmitter::ClampIndex(const LaneIndex& start, bool wraps, int64_t room)
   LoopScopes::Key key{kIndexInRange, reinterpret_cast<uint64_t>(narrow ? narrow : wide), static_cast<uint64_t>(room)};
   if (const std::vector<V>* done = scopes_.Find(start.level, key)) return (*done)[0];
   V clamped = scopes_.At(start.level, [&]() -> V {
+    if (IsAtMost(narrow ? narrow : wide, room)) return b_.ZExtOrTrunc(narrow ? narrow : wide, 64);
     if (narrow) return PutIntoRange(b_, Val{narrow, nullptr, ElementType::S32}, room);
     return PutIntoRange(b_, Val{wide, nullptr, wraps ? ElementType::U64 : ElementType::S64}, room);
   });

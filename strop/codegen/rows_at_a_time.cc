@@ -52,10 +52,10 @@ bool IsAmong(const Dims& dims, int64_t d) { return std::ranges::find(dims, d) !=
 bool PicksAlongRows(const KernelBody& body, const LoopSpace& space) {
   return std::ranges::any_of(body.Computed(), [&](const Instruction* i) {
     if (i->op() != Op::Gather || i->shape().num_elements() == 0) return false;
-    const RowAndColumn at = LastTwo(i->shape());
     const Dims& windows = i->attrs<GatherAttrs>().offset_dims;
-    return at.row >= 0 && i->shape().dim(at.column) == space.row_size && !IsAmong(windows, at.column) &&
-           IsAmong(windows, at.row);
+    int64_t d = i->shape().rank() - 1, picked = 1;
+    for (; d >= 0 && (i->shape().dim(d) == 1 || !IsAmong(windows, d)); --d) picked *= i->shape().dim(d);
+    return d >= 0 && picked == space.row_size;
   });
 }
 
