@@ -83,3 +83,60 @@ def rotate_images_to_float(x):
 @case("elementwise", lambda g: (g.normal(6, 7, 130, 90, 5),))
 def transpose_5d_pairs_of_axes(x):
     return x.transpose(0, 3, 2, 1, 4)
+
+
+# Elements picked along the last axis, the same ones in all rows -----------------
+
+
+@case("indexing", lambda g: (g.normal(1300, 3100), g.ints(0, 3100, 1100)))
+def pick_columns_16mb(x, i):
+    return x[:, i]
+
+
+@case("indexing", lambda g: (g.normal(70, 900), g.ints(0, 900, 350)))
+def pick_columns_small(x, i):
+    return jnp.take(x, i, axis=-1, mode="clip")
+
+
+@case("indexing", lambda g: (g.normal(900, 2300, dtype="bf16"), g.perm(2300)))
+def permute_columns_bf16(x, i):
+    return x[:, i]
+
+
+@case("indexing", lambda g: (g.normal(350, 1100, dtype="c64"), g.ints(0, 1100, 700)))
+def pick_columns_c64(x, i):
+    return x[..., i]
+
+
+@case("indexing", lambda g: (g.normal(23, 31, 640), g.ints(-640, 640, 9, 25)))
+def take_last_by_table(x, i):
+    return jnp.take(x, i, axis=-1)
+
+
+@case("indexing", lambda g: (g.normal(800, 1700), g.ints(0, 1700, 800, 900)))
+def take_along_last_of_800(x, i):
+    return jnp.take_along_axis(x, i, axis=-1)
+
+
+@case("indexing", lambda g: (g.normal(256), g.ints(0, 256, 480, 640, dtype="u8")))
+def lookup_table_of_u8(table, image):
+    return table[image]
+
+
+# Borders and enlargements -------------------------------------------------------
+
+
+@case("elementwise", lambda g: (g.normal(6, 110, 130, 3), g.ints(0, 256, 900, 1300, dtype="u8")))
+def pad_reflect_and_symmetric(x, y):
+    return jnp.pad(x, ((0, 0), (3, 3), (3, 3), (0, 0)), mode="reflect"), jnp.pad(y, 2, mode="symmetric")
+
+
+@case("elementwise", lambda g: (g.normal(800, 1000, dtype="bf16"), g.normal(5, 12, 70, 90)))
+def pad_edge_and_wrap(x, y):
+    return jnp.pad(x, 1, mode="edge"), jnp.pad(y, ((0, 0), (0, 0), (2, 1), (1, 2)), mode="wrap")
+
+
+@case("elementwise", lambda g: (g.normal(5, 14, 52, 44), g.ints(0, 256, 3, 120, 130, 3, dtype="u8")))
+def enlarge_by_repetition(x, y):
+    up = jnp.broadcast_to(x[:, :, :, None, :, None], (5, 14, 52, 2, 44, 2)).reshape(5, 14, 104, 88)
+    return up, jnp.repeat(jnp.repeat(y, 3, axis=1), 3, axis=2)

@@ -96,3 +96,8 @@ def sliding_windows_of_10(x):
 @case("elementwise", lambda g: (g.normal(300),))
 def circulant_300(x):
     return x[(jnp.arange(300)[:, None] - jnp.arange(300)) % 300]
+
+
+@case("elementwise", lambda g: (g.rng.standard_normal((90, 700)),), x64=True)
+def powers_of_constants_f64(x):
+    return 2.0**x + jnp.abs(x) ** 1.7
