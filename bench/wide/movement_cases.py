@@ -123,6 +123,11 @@ def lookup_table_of_u8(table, image):
     return table[image]
 
 
+@case("indexing", lambda g: (g.normal(6, 4000, 3), g.ints(0, 4000, 7000, 3)))
+def gather_batched_vertices_of_faces(x, faces):
+    return x[:, faces]
+
+
 # Borders and enlargements -------------------------------------------------------
 
 

@@ -136,9 +136,10 @@ class ElementalEmitter {
   void KeepValues(const KeptValues* kept) { kept_ = kept; }
 
   // How the walk goes on from what is emitted next: at each point of a row, the last digit of the position, so many
-  // neighbouring rows of this size are computed.
+  // neighbouring rows of this size are computed. `picks`: as of LoopSpace.
   struct RowWalk {
     int64_t rows = 1, size = 0;
+    bool picks = false;
     LaneIndex along;
   };
   void InWalk(const RowWalk& walk) { walk_ = walk; }

@@ -45,8 +45,8 @@ void ElementalEmitter::FetchNextRow(const ElementBuilder::Memory& memory, Elemen
   elements_.Fetch(memory, type, at, static_cast<int>(elements));
 }
 
-// Lanes anywhere, counted from the place that the digits say that they have in common: so the numbers are the same in
-// all rows that are walked together, and 32 bits hold them.
+// Lanes anywhere, counted from the place that the digits say that they have in common: so the numbers are the same for
+// all that is computed at a point of the walk, and 32 bits hold them.
 Val ElementalEmitter::GatherFromRow(const ElementBuilder::Memory& memory, ElementType type, const ArrayIndex& index,
                                     const LaneIndex& at) {
   const int64_t elements = index.num_elements();
@@ -61,7 +61,7 @@ Val ElementalEmitter::GatherFromRow(const ElementBuilder::Memory& memory, Elemen
   const ElementBuilder::Memory from = scopes_.At(first.level, [&] { return elements_.From(memory, type, first.base); });
   V numbers = indices_.Materialize(apart);
   V narrow = scopes_.At(apart.level, [&] { return b_.ZExtOrTrunc(numbers, 32); });
-  return elements_.Gather(from, type, narrow, mask_.value, elements, walk_.rows > 1);
+  return elements_.Gather(from, type, narrow, mask_.value, elements, walk_.picks);
 }
 
 // Lanes in neighbouring groups of a few elements, each at the same known place of its group: that place, or -1.

@@ -446,7 +446,7 @@ void KernelFrame::Rows(const LoopSpace& space, const Cut& cut, V unit, int64_t c
   const auto walk = [&](std::span<const ArrayIndex> in_regions) {
     if (!kept_rows_.empty()) FillRows(space, in_regions[0]);
     const auto element = [&](ElementalEmitter& e, const LaneIndex& i) {
-      e.InWalk({.rows = count, .size = space.row_size, .along = i});
+      e.InWalk({.rows = count, .size = space.row_size, .picks = space.picks, .along = i});
       for (ArrayIndex position : in_regions) {
         position.digits.back() = i;
         run(e, position);

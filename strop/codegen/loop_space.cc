@@ -337,6 +337,12 @@ void SetPeriod(const KernelBody& body, int vector_bytes, LoopSpace& space, Int64
     return;
   }
   if (sizes.back() >= space.lanes) return;
+  while (sizes.size() > 2 && sizes[sizes.size() - 2] * sizes.back() < space.lanes) {
+    // Together they are a short row still: the pixels of an image twice each, [110,2,3].
+    const int64_t inner = sizes.back();
+    sizes.pop_back();
+    sizes.back() *= inner;
+  }
   if (!ReadsAtDistances(body, sizes.back(), &conditions) || StacksComputed(body, sizes)) return;
   const int64_t last = sizes.back(), period = std::lcm<int64_t>(last, space.lanes), vectors = period / space.lanes;
   const int64_t at_a_time = VectorsAtATime(body, vector_bytes);

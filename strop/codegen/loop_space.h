@@ -31,6 +31,8 @@ struct LoopSpace {
   bool backwards = false;
   // So many neighbouring rows are computed at each point of a row, which share what they read (rows_at_a_time.h).
   int64_t together = 1;
+  // Several gathers at each point of a row have their indices in common (rows_at_a_time.h).
+  bool picks = false;
   // Per digit, the row itself last: where conditions of the kernel change. What lies between is walked by code of its
   // own, in which they are decided. Empty: nowhere.
   std::vector<Int64Vector> splits;

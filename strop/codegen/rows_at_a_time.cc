@@ -49,11 +49,13 @@ bool IsAmong(const Dims& dims, int64_t d) { return std::ranges::find(dims, d) !=
 
 }  // namespace
 
-bool PicksAlongRows(const KernelBody& body, const LoopSpace& space) {
+bool SharesIndices(const KernelBody& body, const LoopSpace& space) {
   return std::ranges::any_of(body.Computed(), [&](const Instruction* i) {
     if (i->op() != Op::Gather || i->shape().num_elements() == 0) return false;
     const Dims& windows = i->attrs<GatherAttrs>().offset_dims;
     int64_t d = i->shape().rank() - 1, picked = 1;
+    if (space.interleaved > 1)
+      return IsAmong(windows, d) && i->shape().dim(d) > 1 && space.interleaved % i->shape().dim(d) == 0;
     for (; d >= 0 && (i->shape().dim(d) == 1 || !IsAmong(windows, d)); --d) picked *= i->shape().dim(d);
     return d >= 0 && picked == space.row_size;
   });
@@ -64,7 +66,7 @@ int64_t RowsAtATime(const KernelBody& body, const LoopSpace& space) {
     return 1;
   const RowsOfShift read = RowsRead(body, space);
   const int64_t code = CodeOf(body);
-  const bool picks = PicksAlongRows(body, space);
+  const bool picks = SharesIndices(body, space);
   for (int64_t together : {4, 2}) {
     if (code * together > kMostCode || space.row_sizes.back() < 2 * together) continue;
     int64_t alone = 0, shared = 0;

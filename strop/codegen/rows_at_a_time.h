@@ -14,7 +14,8 @@ namespace strop {
 
 // 1, 2 or 4.
 int64_t RowsAtATime(const KernelBody& body, const LoopSpace& space);
-// Are elements picked along the rows, the same ones in all of them?
-bool PicksAlongRows(const KernelBody& body, const LoopSpace& space);
+// Are elements picked by indices that all rows have in common, or several elements of the last digit if that is
+// interleaved?
+bool SharesIndices(const KernelBody& body, const LoopSpace& space);
 
 }  // namespace strop

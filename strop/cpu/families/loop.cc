@@ -127,9 +127,10 @@ Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
   if (KernelFrame::PaysToStream(cost) && ReadsInOrder(frame)) frame.FetchInputs();
   if (order.empty()) {
     if (!frame.b().quick()) space.together = RowsAtATime(body, space);
+    const bool one_by_one = !frame.b().quick() && !frame.b().target().fast_gather;
+    space.picks = one_by_one && (space.together > 1 || space.interleaved > 1) && SharesIndices(body, space);
     // As many numbers as there are registers for, beside the places of the rows.
-    if (space.together > 1 && !frame.b().target().fast_gather && PicksAlongRows(body, space))
-      space.lanes = std::min(space.lanes, kPickedLanes);
+    if (space.picks) space.lanes = std::min(space.lanes, kPickedLanes);
     KernelFrame::Cut cut = KernelFrame::CutIntoTasks(space, cost);
     if (!ChooseSplits(frame.b(), body, spec.in_place, cut, space) && space.period > 0) {
       space = ChooseLoopSpace(body, vector_bytes, false);  // with conditions, whose lanes differ, periods gain nothing
