@@ -23,12 +23,13 @@ static bool RowsFollow(const ArrayIndex& index) {
 void ElementalEmitter::FetchNextRow(const ElementBuilder::Memory& memory, ElementType type, const ArrayIndex& index) {
   constexpr int64_t kLine = 64, kMostBytes = 4096, kBeyondCaches = int64_t{1} << 20;
   const int64_t row = index.sizes.empty() ? 0 : index.sizes.back(), bytes = row * Bytes(type);
-  if (bytes <= kLine || !RowsFollow(index)) return;
+  const bool in_walk = walk_.size > 0 && walk_.along.level == scopes_.current();
+  // Most lines of the row are read, or it is not worth while.
+  if (bytes <= kLine || !RowsFollow(index) || (in_walk && bytes > kLine * walk_.size)) return;
   ArrayIndex first = index;
   first.digits.back() = indices_.Constant(0);
   const LaneIndex next = indices_.Add(indices_.Linear(first), indices_.Constant(walk_.rows * row));
   if (!next.uniform() || next.level == 0 || next.level == scopes_.current()) return;
-  // Most lines of the row are read, or it is not worth while.
   if (bytes <= std::min(kMostBytes, kLine * 4 * lanes()) && walk_.rows == 1) {
     LoopScopes::Key key{kFetchedRow, reinterpret_cast<uint64_t>(memory.pointer), reinterpret_cast<uint64_t>(next.base)};
     if (scopes_.Find(next.level, key)) return;
@@ -37,8 +38,8 @@ void ElementalEmitter::FetchNextRow(const ElementBuilder::Memory& memory, Elemen
     return;
   }
   // A part of it at each point of this row. (Of 16 MB, elements took 2.2 ns each without this, and 0.5 with it.)
-  const bool along = walk_.along.affine() && walk_.along.stride == 1 && walk_.along.level == scopes_.current();
-  if (!along || mask_.value || bytes > kLine * walk_.size || index.num_elements() * Bytes(type) < kBeyondCaches) return;
+  const bool along = in_walk && walk_.along.affine() && walk_.along.stride == 1;
+  if (!along || mask_.value || index.num_elements() * Bytes(type) < kBeyondCaches) return;
   const int64_t part = (bytes * lanes() / walk_.size + kLine - 1) / kLine * kLine, elements = part / Bytes(type);
   if (elements % lanes() != 0) return;
   V at = b_.Add(next.base, b_.Mul(walk_.along.base, b_.I64(elements / lanes())));
