@@ -598,8 +598,8 @@ Val ElementBuilder::Gather(const Memory& memory, ElementType type, V offsets, V 
     both = b_.ir().CreateBitCast(both, VectorBuilder::WithLanes(b_.F32(), 2 * VectorBuilder::Lanes(offsets)));
     return Val{b_.Even(both), b_.Odd(both), type};
   }
-  V twice = b_.Mul(offsets, b_.I64(2));
-  return Val{part(twice, 2 * elements), part(b_.Add(twice, b_.I64(1)), 2 * elements), type};
+  V twice = b_.Mul(offsets, b_.I(2, offsets));
+  return Val{part(twice, 2 * elements), part(b_.Add(twice, b_.I(1, twice)), 2 * elements), type};
 }
 
 ElementBuilder::Memory ElementBuilder::From(const Memory& memory, ElementType type, V first) {
