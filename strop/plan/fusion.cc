@@ -60,6 +60,28 @@ std::vector<const Instruction*> FormsOf(const Instruction* buffer) {
   return forms;
 }
 
+// Are these the elements of its buffer that a dynamic-update-slice overwrites, in the same order?
+bool ReadsWindow(const Instruction& reader, const Instruction& root) {
+  const bool dynamic = reader.op() == Op::DynamicSlice;
+  if ((!dynamic && reader.op() != Op::Slice) || reader.operand(0) != root.operand(0)) return false;
+  const Shape& window = root.operand(1)->shape();
+  if (!reader.shape().SameDims(window)) return false;
+  if (dynamic) {
+    for (int64_t d = 1; d < reader.operand_count(); ++d)
+      if (reader.operand(d) != root.operand(d + 1)) return false;
+    return true;
+  }
+  if (root.operand_count() != window.rank() + 2) return false;
+  for (int64_t d = 0; d < window.rank(); ++d) {
+    const Instruction* start = root.operand(d + 2);
+    const SliceDim& slice = reader.attrs<SliceAttrs>().slice[static_cast<size_t>(d)];
+    if (!start->IsConstant() || slice.stride != 1) return false;
+    const int64_t room = root.shape().dim(d) - window.dim(d);
+    if (std::clamp<int64_t>(start->literal().GetInt(0), 0, room) != slice.start) return false;
+  }
+  return true;
+}
+
 // Does operand `k` of a dynamic-update-slice, the update or a part of its position, depend on what is in the buffer
 // that is updated, at other places than the one that is overwritten, or on what was there before another update? Then
 // it has to be known before anything is written: computed inside the kernel, it would make that work on a copy of the
@@ -68,13 +90,7 @@ bool DependsOnItsBuffer(const Instruction& root, int64_t k) {
   const Instruction *buffer = root.operand(0), *update = root.operand(1);
   const std::vector<const Instruction*> forms = FormsOf(buffer);
   if (std::ranges::all_of(forms, [](const Instruction* form) { return form->use_count() == 1; })) return false;
-  const auto is_window = [&](const Instruction& reader) {
-    if (reader.op() != Op::DynamicSlice || reader.operand(0) != buffer) return false;
-    if (!reader.shape().SameDims(update->shape())) return false;
-    for (int64_t d = 1; d < reader.operand_count(); ++d)
-      if (reader.operand(d) != root.operand(d + 1)) return false;
-    return true;
-  };
+  const auto is_window = [&](const Instruction& reader) { return ReadsWindow(reader, root); };
   // Whether all paths to an instruction go element by element: what is read there may be what is overwritten.
   std::unordered_map<const Instruction*, bool> seen;
   std::vector<std::pair<const Instruction*, bool>> stack = {{root.operand(k), k == 1}};
@@ -432,7 +448,7 @@ class Fuser {
   }
 
   // Do the members read the buffer that `root` (a dynamic-update-slice) updates only where, and when, it is
-  // overwritten: through a dynamic-slice of the same window whose elements reach the update one by one?
+  // overwritten: through a slice of the same window whose elements reach the update one by one?
   static bool ReadsOnlyTheUpdatedWindow(const Instruction& root, const std::vector<Instruction*>& members) {
     const Instruction* buffer = root.operand(0);
     const Shape& update = root.operand(1)->shape();
@@ -442,10 +458,7 @@ class Fuser {
       const Instruction* reader = use.user;
       if (reader == &root && use.operand_number == 0) continue;
       if (!member.count(reader)) continue;
-      if (reader->op() != Op::DynamicSlice || use.operand_number != 0 || !reader->shape().SameDims(update))
-        return false;
-      for (int64_t k = 1; k < reader->operand_count(); ++k)
-        if (reader->operand(k) != root.operand(k + 1)) return false;
+      if (use.operand_number != 0 || !ReadsWindow(*reader, root)) return false;
       std::vector<const Instruction*> stack = {reader};
       while (!stack.empty()) {
         const Instruction* at = stack.back();
