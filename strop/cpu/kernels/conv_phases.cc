@@ -1,7 +1,7 @@
-// Convolution of a dilated input (a transposed convolution, the gradient of a strided one): such an input is holes for
-// the most part. The outputs that agree modulo the dilation see the same taps and no hole: a convolution of its own for
-// each remainder. There may be hundreds (frames of a signal become that signal again), but few that differ in more than
-// where they begin.
+// Convolution of a dilated input (a transposed convolution, the gradient of a strided one, resampling by a ratio): such
+// an input is holes for the most part. The outputs that agree modulo the dilation, or modulo what it has not in common
+// with the stride, see the same taps and no hole: a convolution of its own for each remainder. There may be hundreds
+// (frames of a signal become that signal again), but few that differ in more than where they begin.
 #include <algorithm>
 #include <numeric>
 
@@ -14,7 +14,10 @@ namespace {
 
 constexpr int64_t kMostParts = 1024;
 
-// Of the outputs that are `r` modulo the dilation.
+// Outputs after so many read the same taps again.
+int64_t PeriodOf(const ConvSpatialDim& s) { return s.base_dilation / std::gcd(s.base_dilation, s.stride); }
+
+// Of the outputs that are `r` modulo the period.
 struct Phase {
   ConvSpatialDim dim;
   int64_t kernel_offset = 0, output_offset = 0;  // in elements
@@ -23,25 +26,27 @@ struct Phase {
 Phase PhaseOf(ConvSpatialDim s, int64_t r) {
   Phase phase;
   const int64_t dilation = s.base_dilation, common = std::gcd(dilation, s.window_dilation);
+  const int64_t period = PeriodOf(s), begin = r * s.stride - s.pad_low;
   if (s.reversal) {
     phase.kernel_offset = (s.kernel - 1) * s.kernel_stride;
     s.kernel_stride = -s.kernel_stride;
     s.reversal = false;
   }
-  // Tap w reads the element at (r - pad_low + w * window_dilation) / dilation where that is whole: every `step`th from
+  // Tap w reads the element at (begin + w * window_dilation) / dilation where that is whole: every `step`th from
   // `first` on, or none.
   const int64_t step = dilation / common;
   int64_t first = 0;
-  while (first < step && (r - s.pad_low + first * s.window_dilation) % dilation != 0) ++first;
+  while (first < step && (begin + first * s.window_dilation) % dilation != 0) ++first;
   if (first >= step) first = s.kernel;
-  s.pad_low = first < s.kernel ? (s.pad_low - r - first * s.window_dilation) / dilation : 0;
+  s.pad_low = first < s.kernel ? -(begin + first * s.window_dilation) / dilation : 0;
   phase.kernel_offset = first < s.kernel ? phase.kernel_offset + first * s.kernel_stride : 0;
   phase.output_offset = r * s.output_stride;
   s.kernel = first < s.kernel ? CeilDiv(s.kernel - first, step) : 0;
   s.kernel_stride *= step;
   s.window_dilation /= common;
-  s.output = CeilDiv(s.output - r, dilation);
-  s.output_stride *= dilation;
+  s.output = CeilDiv(s.output - r, period);
+  s.output_stride *= period;
+  s.stride = period * s.stride / dilation;  // exact
   s.base_dilation = 1;
   phase.dim = s;
   return phase;
@@ -52,7 +57,7 @@ class PhasedConv final : public Conv {
   static Result<std::shared_ptr<const Conv>> Create(const ConvProblem& p, int d, const GemmIsa& isa, MakeConv make) {
     auto phased = std::make_shared<PhasedConv>();
     std::vector<std::pair<ConvSpatialDim, std::shared_ptr<const Conv>>> made;
-    for (int64_t r = 0; r < std::min(p.spatial[d].base_dilation, p.spatial[d].output); ++r) {
+    for (int64_t r = 0; r < std::min(PeriodOf(p.spatial[d]), p.spatial[d].output); ++r) {
       const Phase phase = PhaseOf(p.spatial[d], r);
       auto same = std::ranges::find_if(made, [&](const auto& one) {
         return one.first.kernel == phase.dim.kernel && one.first.output == phase.dim.output &&
@@ -122,7 +127,7 @@ class PhasedConv final : public Conv {
 int DilatedDim(const ConvProblem& p) {
   for (size_t d = 0; d < p.spatial.size(); ++d) {
     const ConvSpatialDim& s = p.spatial[d];
-    if (s.base_dilation > 1 && s.base_dilation <= kMostParts && s.stride == 1) return static_cast<int>(d);
+    if (s.base_dilation > 1 && PeriodOf(s) <= kMostParts) return static_cast<int>(d);
   }
   return -1;
 }
