@@ -16,11 +16,11 @@ struct DimGroup {
   int64_t first = 0, last = 0;  // dimensions [first, last) of the result
   int64_t size = 1;             // their product
   int64_t inner = 1;            // the product without the first
-  int64_t source = -1;          // broadcast, transpose, reduce: first dimension of the operand; -1: none
+  int64_t source = -1;          // first dimension of the operand (of the indices, for a gather's batches); -1: none
 };
 
-// For broadcast, transpose, slice, reverse, pad, concatenate, dynamic-slice, dynamic-update-slice, iota and reduce
-// (kept dimensions of operand 0, `first` counting the result's). For other ops, every dimension by itself.
+// For broadcast, transpose, slice, reverse, pad, concatenate, dynamic-slice, dynamic-update-slice, gather, iota and
+// reduce (kept dimensions of operand 0, `first` counting the result's). For other ops, every dimension by itself.
 std::vector<DimGroup> ResultGroups(const Instruction& i);
 Int64Vector GroupSizes(const std::vector<DimGroup>& groups);
 // How many elements at the end of its result a transpose permutes among themselves; 1: it moves nothing.

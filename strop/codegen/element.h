@@ -107,6 +107,8 @@ class ElementBuilder {
   V GatherPart(const Memory& memory, llvm::Type* type, V offsets, V mask, int64_t elements, bool one_by_one = false);
   V PickPart(const Memory& memory, llvm::Type* type, V offset, std::span<const int64_t> distances);
   V PickedPart(const Memory& memory, llvm::Type* type, V offsets, V mask, int64_t elements);
+  V TablePart(const Memory& memory, llvm::Type* type, V offsets, int64_t elements);
+  V TableVector(const Memory& memory, llvm::Type* type, int64_t first, int length, int64_t elements);
   void ScatterPart(const Memory& memory, V stored, V offsets, V mask);
   template <class I>
   I* Annotate(I* access, const Memory& memory, bool load);

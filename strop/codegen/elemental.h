@@ -19,6 +19,7 @@
 
 #include "strop/analysis/combiner.h"
 #include "strop/base/status.h"
+#include "strop/codegen/dim_groups.h"
 #include "strop/codegen/element.h"
 #include "strop/codegen/index.h"
 #include "strop/codegen/loop_scopes.h"
@@ -109,9 +110,15 @@ class ElementalEmitter {
   std::vector<LaneIndex> EmitStarts(const Instruction& i, int64_t first_operand, std::span<const int64_t> dims,
                                     std::span<const int64_t> sizes);
   // One component of the index vectors of gather or scatter, at a position of the batch (the dimensions of the index
-  // array without `index_vector_dim`); -1 or less and too large as they are (of u64 beyond the range of s64: negative).
-  LaneIndex EmitIndexComponent(const Instruction* indices, int64_t index_vector_dim, std::span<const LaneIndex> batch,
+  // array without `index_vector_dim`, neighbours perhaps as one digit), as it is: of u64 beyond the range of s64
+  // negative.
+  LaneIndex EmitIndexComponent(const Instruction* indices, int64_t index_vector_dim, const ArrayIndex& batch,
                                int64_t component);
+  // Of a gather: the digit of its result that says where a batching dimension of the operand is read, and where its
+  // windows begin along a dimension of the operand.
+  LaneIndex BatchDigit(const Instruction& i, std::span<const DimGroup> groups, const ArrayIndex& at,
+                       int64_t operand_dim);
+  LaneIndex GatherStart(const Instruction& i, const ArrayIndex& batch, int64_t operand_dim);
   // Where a dynamic-update-slice puts the element `at` of its update.
   ArrayIndex WindowPosition(const Instruction& update, const ArrayIndex& at);
   Val Load(const ElementBuilder::Memory& memory, ElementType type, const ArrayIndex& index);

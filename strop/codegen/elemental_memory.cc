@@ -56,13 +56,19 @@ Val ElementalEmitter::GatherFromRow(const ElementBuilder::Memory& memory, Elemen
   if (at.pattern || llvm::isa<llvm::Constant>(at.lanes) || !small || (mask_.value && !mask_.tail))
     return elements_.Gather(memory, type, indices_.Materialize(at), mask_.value, elements);
   ArrayIndex row = index, lanes = index;
-  for (size_t d = 0; d < index.digits.size(); ++d)
-    (index.digits[d].uniform() ? lanes : row).digits[d] = indices_.Constant(0);
+  int64_t within = 1;  // elements from there on, if all that is in common is in front; else it is not known how many
+  bool leading = true;
+  for (size_t d = 0; d < index.digits.size(); ++d) {
+    const bool uniform = index.digits[d].uniform();
+    leading &= uniform;
+    if (!leading) within *= uniform ? 0 : index.sizes[d];
+    (uniform ? lanes : row).digits[d] = indices_.Constant(0);
+  }
   const LaneIndex first = indices_.Linear(row), apart = indices_.Linear(lanes);
   const ElementBuilder::Memory from = scopes_.At(first.level, [&] { return elements_.From(memory, type, first.base); });
   V numbers = indices_.Materialize(apart);
   V narrow = scopes_.At(apart.level, [&] { return b_.ZExtOrTrunc(numbers, 32); });
-  return elements_.Gather(from, type, narrow, mask_.value, elements, walk_.picks);
+  return elements_.Gather(from, type, narrow, mask_.value, within, walk_.picks);
 }
 
 // Lanes in neighbouring groups of a few elements, each at the same known place of its group: that place, or -1.

@@ -338,12 +338,22 @@ std::optional<LaneIndex> ElementalEmitter::KnownIndex(const Instruction& i, cons
 }
 
 LaneIndex ElementalEmitter::EmitIndexComponent(const Instruction* indices, int64_t index_vector_dim,
-                                               std::span<const LaneIndex> batch, int64_t component) {
+                                               const ArrayIndex& batch, int64_t component) {
+  const Int64Vector& dims = indices->shape().dims();
+  int64_t before = 1, done = 1;  // elements of the batch in front of the component, and of the digits so far
+  for (int64_t d = 0; d < index_vector_dim; ++d) before *= dims[static_cast<size_t>(d)];
+  bool placed = index_vector_dim == indices->shape().rank();
   ArrayIndex at;
-  size_t next = 0;
-  for (int64_t d = 0; d < indices->shape().rank(); ++d) {
-    at.digits.push_back(d == index_vector_dim ? indices_.Constant(component) : batch[next++]);
-    at.sizes.push_back(indices->shape().dim(d));
+  for (size_t k = 0; k <= batch.digits.size(); ++k) {
+    if (!placed && done == before) {
+      at.digits.push_back(indices_.Constant(component));
+      at.sizes.push_back(indices->shape().dim(index_vector_dim));
+      placed = true;
+    }
+    if (k == batch.digits.size()) break;
+    at.digits.push_back(batch.digits[k]);
+    at.sizes.push_back(batch.sizes[k]);
+    done *= batch.sizes[k];
   }
   if (const std::optional<IntegerRange> range = RangeOf(*indices))
     if (const std::optional<LaneIndex> known = KnownIndex(*indices, at)) return known->Within(range->low, range->high);
@@ -371,43 +381,66 @@ V ElementalEmitter::ClampIndex(const LaneIndex& start, bool wraps, int64_t room)
 Vals ElementalEmitter::Gather(const Instruction& i, const ArrayIndex& index) {
   const GatherAttrs& a = i.attrs<GatherAttrs>();
   const Shape& operand = i.operand(0)->shape();
-  const Shape& indices = i.operand(1)->shape();
-  const ArrayIndex at = indices_.Refactor(index, i.shape().dims());
+  const std::vector<DimGroup> groups = ResultGroups(i);
+  const ArrayIndex at = indices_.Refactor(index, GroupSizes(groups));
   const auto contains = [](const Dims& dims, int64_t d) {
     return std::find(dims.begin(), dims.end(), d) != dims.end();
   };
   // Result dimensions are batch dimensions (positions in `indices`, without index_vector_dim) and window dimensions.
-  std::vector<LaneIndex> batch, window;
-  for (int64_t d = 0; d < i.shape().rank(); ++d) (contains(a.offset_dims, d) ? window : batch).push_back(at.digits[d]);
+  ArrayIndex batch;
+  std::vector<size_t> windows;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    if (contains(a.offset_dims, groups[g].first)) {
+      windows.push_back(g);
+      continue;
+    }
+    batch.digits.push_back(at.digits[g]);
+    batch.sizes.push_back(at.sizes[g]);
+  }
   ArrayIndex inner;
   size_t next_window = 0;
-  for (int64_t d = 0; d < operand.rank(); ++d) {
+  for (int64_t d = 0; d < operand.rank();) {
     LaneIndex digit = indices_.Constant(0);
+    int64_t behind = 1, dims = 1;  // of a digit of several dimensions: elements behind the first
     const bool is_batch = contains(a.operand_batching_dims, d);
-    if (!is_batch && !contains(a.collapsed_slice_dims, d)) digit = window[next_window++];
-    if (is_batch) {
-      const size_t k = std::find(a.operand_batching_dims.begin(), a.operand_batching_dims.end(), d) -
-                       a.operand_batching_dims.begin();
-      const int64_t dim = a.start_indices_batching_dims[k];
-      digit = batch[static_cast<size_t>(dim > a.index_vector_dim ? dim - 1 : dim)];
+    if (!is_batch && !contains(a.collapsed_slice_dims, d)) {
+      const size_t g = windows[next_window++];
+      digit = at.digits[g];
+      behind = groups[g].inner;
+      dims = groups[g].last - groups[g].first;
     }
-    const auto mapped = std::find(a.start_index_map.begin(), a.start_index_map.end(), d);
-    const int64_t room = operand.dim(d) - a.slice_sizes[d];
-    if (mapped != a.start_index_map.end() && room > 0) {
-      const LaneIndex start =
-          EmitIndexComponent(i.operand(1), a.index_vector_dim, batch, mapped - a.start_index_map.begin());
-      if (start.low >= 0 && start.high <= room) {
-        inner.digits.push_back(indices_.Add(digit, start));
-        inner.sizes.push_back(operand.dim(d));
-        continue;
-      }
-      V clamped = ClampIndex(start, indices.type() == ElementType::U64, room);
-      digit = indices_.Add(digit, indices_.FromLanes(clamped, start.level));
-    }
-    inner.digits.push_back(digit);
-    inner.sizes.push_back(operand.dim(d));
+    if (is_batch) digit = BatchDigit(i, groups, at, d);
+    inner.digits.push_back(indices_.Add(digit, indices_.Mul(GatherStart(i, batch, d), behind)));
+    inner.sizes.push_back(operand.dim(d) * behind);
+    d += dims;
   }
   return {Emit(i.operand(0), inner)};
+}
+
+// The digit of the result that says where a batching dimension of the operand is read.
+LaneIndex ElementalEmitter::BatchDigit(const Instruction& i, std::span<const DimGroup> groups, const ArrayIndex& at,
+                                       int64_t operand_dim) {
+  const GatherAttrs& a = i.attrs<GatherAttrs>();
+  const size_t k = std::find(a.operand_batching_dims.begin(), a.operand_batching_dims.end(), operand_dim) -
+                   a.operand_batching_dims.begin();
+  size_t g = 0;
+  while (groups[g].source != a.start_indices_batching_dims[k] ||
+         std::find(a.offset_dims.begin(), a.offset_dims.end(), groups[g].first) != a.offset_dims.end())
+    ++g;
+  return at.digits[g];
+}
+
+// Where the window of a gather begins along a dimension of its operand.
+LaneIndex ElementalEmitter::GatherStart(const Instruction& i, const ArrayIndex& batch, int64_t operand_dim) {
+  const GatherAttrs& a = i.attrs<GatherAttrs>();
+  const auto mapped = std::find(a.start_index_map.begin(), a.start_index_map.end(), operand_dim);
+  const int64_t room = i.operand(0)->shape().dim(operand_dim) - a.slice_sizes[operand_dim];
+  if (mapped == a.start_index_map.end() || room == 0) return indices_.Constant(0);
+  const LaneIndex start =
+      EmitIndexComponent(i.operand(1), a.index_vector_dim, batch, mapped - a.start_index_map.begin());
+  if (start.low >= 0 && start.high <= room) return start;
+  V clamped = ClampIndex(start, i.operand(1)->shape().type() == ElementType::U64, room);
+  return indices_.FromLanes(clamped, start.level);
 }
 
 // The bits of an element as an integer of Bits(type), and back.

@@ -82,6 +82,22 @@ void AddPartCuts(const Instruction& concatenate, const Shape& part, const Cuts& 
   }
 }
 
+// Cuts of what is gathered within its windows, and of the indices within batches.
+void AddGatherCuts(const Instruction& gather, const std::vector<DimGroup>& groups, const Cuts& operand_cuts,
+                   const Cuts& index_cuts, Cuts& cuts) {
+  const Dims& windows = gather.attrs<GatherAttrs>().offset_dims;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    const bool window = std::find(windows.begin(), windows.end(), groups[g].first) != windows.end();
+    const Shape& from = gather.operand(window ? 0 : 1)->shape();
+    int64_t behind = 1;
+    for (int64_t d = groups[g].source + groups[g].last - groups[g].first; d < from.rank(); ++d) behind *= from.dim(d);
+    Cuts inside;
+    for (int64_t cut : window ? operand_cuts : index_cuts)
+      if (behind > 0 && cut % behind == 0) inside.insert(cut / behind);
+    AddOperandCuts(groups, {g}, {from.dim(groups[g].source) * groups[g].inner}, inside, cuts);
+  }
+}
+
 Cuts CutsOf(const Instruction& i, const std::map<const Instruction*, Cuts>& known) {
   Cuts cuts;
   const auto of = [&](const Instruction* operand) -> const Cuts& {
@@ -127,6 +143,7 @@ Cuts CutsOf(const Instruction& i, const std::map<const Instruction*, Cuts>& know
       if (i.op() == Op::DynamicSlice && known.contains(i.operand(0))) AddPartsOfSlice(i, cuts);
       break;
     }
+    case Op::Gather: AddGatherCuts(i, groups, of(i.operand(0)), of(i.operand(1)), cuts); break;
     case Op::Concatenate:
       for (int64_t k = 0; k < i.operand_count(); ++k) AddPartCuts(i, i.operand(k)->shape(), of(i.operand(k)), cuts);
       break;

@@ -172,6 +172,20 @@ V VectorBuilder::Choose(V first, V second, std::span<const int> numbers) {
   return ir_.CreateBitCast(chosen, first->getType());
 }
 
+bool VectorBuilder::LooksUp(int lanes, int bits) const {
+  return target_.masked_memory && target_.shuffled_bits > 0 && bits == 32 && (lanes == 4 || lanes == 8 || lanes == 16);
+}
+
+V VectorBuilder::LookUp(V first, V second, V numbers) {
+  const int lanes = Lanes(first);
+  llvm::Type* const type = WithLanes(Int(32), lanes);
+  const llvm::Intrinsic::ID id = lanes == 16  ? llvm::Intrinsic::x86_avx512_vpermi2var_d_512
+                                 : lanes == 8 ? llvm::Intrinsic::x86_avx512_vpermi2var_d_256
+                                              : llvm::Intrinsic::x86_avx512_vpermi2var_d_128;
+  V found = ir_.CreateIntrinsic(id, {}, {ir_.CreateBitCast(first, type), numbers, ir_.CreateBitCast(second, type)});
+  return ir_.CreateBitCast(found, first->getType());
+}
+
 V VectorBuilder::Scale(V a, V n) {
   if (target_.scale) return ir_.CreateIntrinsic(llvm::Intrinsic::ldexp, {a->getType(), n->getType()}, {a, n});
   // In two factors that are normal numbers: only the second can round.

@@ -81,6 +81,10 @@ class VectorBuilder {
   V Slice(V v, int first, int count);
   // Elements of two vectors, one behind the other, by their numbers.
   V Choose(V first, V second, std::span<const int> numbers);
+  // The elements with those numbers of two vectors, one behind the other, where LooksUp(lanes, bits of an element):
+  // `numbers` are as many i32, of which the lowest bits count.
+  V LookUp(V first, V second, V numbers);
+  bool LooksUp(int lanes, int bits) const;
   V Concat(V low, V high);
   V Reverse(V v);
   V Interleave(V even, V odd);      // 2n lanes

@@ -93,7 +93,7 @@ Target EmitTarget(ElementalEmitter& e, const Instruction& scatter, const Geometr
     }
     const auto& map = a.scatter_dims_to_operand_dims;
     if (const auto mapped = std::find(map.begin(), map.end(), d); mapped != map.end()) {
-      start = e.EmitIndexComponent(scatter.operand(g.inputs), a.index_vector_dim, batch.digits, mapped - map.begin());
+      start = e.EmitIndexComponent(scatter.operand(g.inputs), a.index_vector_dim, batch, mapped - map.begin());
       target.fits = e.Both(target.fits, e.InRange(start, std::max<int64_t>(operand.dim(d) - size + 1, 0)));
     }
     target.starts.push_back(start);
