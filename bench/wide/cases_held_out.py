@@ -12,6 +12,7 @@ import movement_cases  # noqa: F401
 import op_cases  # noqa: F401
 import order_cases  # noqa: F401
 import product_cases  # noqa: F401
+import program_cases  # noqa: F401
 import scalar_loop_cases  # noqa: F401
 import segment_cases  # noqa: F401
 import simulation_cases  # noqa: F401
