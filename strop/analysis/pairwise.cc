@@ -1,6 +1,7 @@
 #include "strop/analysis/pairwise.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 
 namespace strop {
@@ -79,8 +80,20 @@ bool ChoosesAmongPairs(const Instruction& i) {
   return found;
 }
 
+// Is each element made of nothing but its place and constants? `known`: what has been asked.
+static bool IsKnownByPlace(const Instruction& i, std::unordered_map<const Instruction*, bool>& known) {
+  if (i.op() == Op::Iota) return true;
+  if (i.op() == Op::Constant) return i.shape().num_elements() == 1;
+  if (!IsElementwise(i.op()) && i.op() != Op::Broadcast && i.op() != Op::Reshape) return false;
+  const auto [at, asked] = known.try_emplace(&i, false);
+  if (!asked) return at->second;
+  bool all = true;
+  for (int64_t k = 0; k < i.operand_count() && all; ++k) all = IsKnownByPlace(*i.operand(k), known);
+  return known[&i] = all;
+}
+
 bool ReducesNeighbours(const Instruction& i) {
-  constexpr int64_t kMost = 16, kMostCode = 192, kMostShuffles = 80;  // elements; instructions
+  constexpr int64_t kMost = 16, kMostCode = 192, kMostShuffles = 80, kCodeOfGather = 4;  // elements; instructions
   if (i.op() != Op::Reduce || i.operand_count() > 4 || i.dimensions().size() != 1) return false;
   const Shape& operand = i.operand(0)->shape();
   const int64_t size = operand.rank() > 0 ? operand.dim(operand.rank() - 1) : 0;
@@ -89,8 +102,10 @@ bool ReducesNeighbours(const Instruction& i) {
   int64_t odd = size, halvings = 0;
   for (; odd % 2 == 0; odd /= 2) ++halvings;
   if (size * (halvings + odd - 1) > kMostShuffles) return false;
-  // What is computed for each element; what is read in another order gains nothing.
+  // What is computed for each element, but for what its place says alone; what is read in another order gains nothing.
+  // What is gathered is at any place, but its indices are read in order.
   int64_t code = i.called(0)->instruction_count();
+  std::unordered_map<const Instruction*, bool> places;
   std::unordered_set<const Instruction*> seen;
   std::vector<const Instruction*> stack;
   for (int64_t k = 0; k < i.operand_count() / 2; ++k) stack.push_back(i.operand(k));
@@ -99,8 +114,14 @@ bool ReducesNeighbours(const Instruction& i) {
     stack.pop_back();
     if (!x->shape().IsArray()) return false;
     if (x->op() == Op::Parameter || x->op() == Op::Constant || !seen.insert(x).second) continue;
+    if (x->op() == Op::Gather && x->operand(0)->op() == Op::Parameter) {
+      code += kCodeOfGather;
+      stack.push_back(x->operand(1));
+      continue;
+    }
     const bool plain = IsElementwise(x->op()) && !Is(x->op(), kFloatMath);
     if (!plain && x->op() != Op::Broadcast && x->op() != Op::Reshape && x->op() != Op::Iota) return false;
+    if (IsKnownByPlace(*x, places)) continue;
     code += 1;
     for (int64_t k = 0; k < x->operand_count(); ++k) stack.push_back(x->operand(k));
   }
