@@ -248,6 +248,20 @@ def classification_report_3000x12(logits, y):
     return f1, jax.vmap(area, (1, 0))(p, jnp.arange(classes)[:, None] == y), jnp.abs(error).sum() / n
 
 
+# sums of what differs from row to row -----------------------------------------------------------------
+
+
+@case("reduction", lambda g: (g.normal(900, 230), g.normal(900), g.normal(230)))
+def squares_of_centred_rows_900x230(x, mean, scale):
+    return jnp.square(x - mean[:, None]).sum(), jnp.abs(x * scale).mean()
+
+
+@case("reduction", lambda g: (g.normal(4000, 10), g.ints(0, 10, 4000), g.normal(6, 700, 27), g.normal(6, 700)))
+def losses_of_ten_classes_and_of_27(logits, y, x, weight):
+    picked = jnp.take_along_axis(nn.log_softmax(logits), y[:, None], 1)
+    return -picked.mean(), jnp.square(nn.softmax(logits) - nn.one_hot(y, 10)).sum(), (x * weight[..., None]).sum((1, 2))
+
+
 # fields, images, signals ------------------------------------------------------------------------------
 
 

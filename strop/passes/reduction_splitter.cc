@@ -13,14 +13,25 @@
 //   %partial = f32[50,16,4] reduce(f32[50,1250,16,4] reshape(%x), %zero), dimensions={1}
 //   %s = f32[4] reduce(%partial, %zero), dimensions={0,1}
 //
-// The pieces follow from the shape alone, so that the order of a sum does. The initial value is combined once a piece:
-// it must be the combiner's identity, or the combiner one that does not count. An argmax combines its pieces in order.
+// Rows that the operand tells apart (it broadcasts something along them, or gathers each from another place) and that
+// are no whole vectors are summed each by itself: a vector across two rows would gather what it reads.
+//
+//   %s = f32[] reduce(multiply(f32[128,51] %x, broadcast(f32[128] %w), dimensions={0}), %zero), dimensions={0,1}
+//   ->
+//   %partial = f32[128] reduce(.., %zero), dimensions={1}
+//   %s = f32[] reduce(%partial, %zero), dimensions={0}
+//
+// The pieces follow from the program alone, so that the order of a sum does. The initial value is combined once a
+// piece: it must be the combiner's identity, or the combiner one that does not count. An argmax combines its pieces in
+// order.
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "strop/analysis/combiner.h"
 #include "strop/analysis/pairwise.h"
 #include "strop/ir/builder.h"
+#include "strop/ir/contraction.h"
 #include "strop/passes/partial_reduction.h"
 #include "strop/passes/pass.h"
 
@@ -109,6 +120,53 @@ int64_t PiecesOf(const Instruction& reduce, const Outermost& run) {
   return std::max<int64_t>(pieces, 1);
 }
 
+// The elements behind each place at which neighbouring dimensions of the result are read otherwise.
+void AddCuts(const Instruction& i, std::vector<int64_t>& cuts) {
+  const Shape& shape = i.shape();
+  Int64Vector from(static_cast<size_t>(shape.rank()), -1);  // where a dimension comes from; -1: from elsewhere
+  if (i.op() == Op::Broadcast) {
+    for (size_t k = 0; k < i.dimensions().size(); ++k)
+      from[static_cast<size_t>(i.dimensions()[k])] = static_cast<int64_t>(k);
+  } else {
+    const Dims& windows = i.attrs<GatherAttrs>().offset_dims;
+    for (size_t k = 0; k < windows.size(); ++k) from[static_cast<size_t>(windows[k])] = static_cast<int64_t>(k);
+  }
+  int64_t behind = 1;
+  for (int64_t d = shape.rank() - 1; d > 0; --d) {
+    behind *= shape.dim(d);
+    const int64_t left = from[static_cast<size_t>(d - 1)], right = from[static_cast<size_t>(d)];
+    if (left < 0 ? right >= 0 : right != left + 1) cuts.push_back(behind);
+  }
+}
+
+// The elements of the shortest rows that what an element by element computation reads tells apart; 0 if none.
+int64_t RowOf(const Instruction& value) {
+  constexpr size_t kMost = 64;  // instructions that are looked at
+  std::vector<const Instruction*> found = {&value};
+  std::unordered_set<const Instruction*> seen = {&value};
+  std::vector<int64_t> cuts;
+  for (size_t n = 0; n < found.size() && n < kMost; ++n) {
+    const Instruction& i = *found[n];
+    if (i.op() == Op::Broadcast ? i.operand(0)->shape().rank() > 0 : i.op() == Op::Gather) AddCuts(i, cuts);
+    if (!IsElementwise(i.op()) && i.op() != Op::Reshape) continue;
+    for (const Instruction* operand : i.operands())
+      if (operand->shape().IsArray() && operand->shape().num_elements() == value.shape().num_elements() &&
+          seen.insert(operand).second)
+        found.push_back(operand);
+  }
+  return cuts.empty() ? 0 : *std::min_element(cuts.begin(), cuts.end());
+}
+
+// Rows of a sum over several dimensions that are told apart, and neither vectors nor parts of one: how many; 1 if it is
+// not so.
+int64_t RowsToldApart(const Instruction& reduce, const Outermost& run) {
+  constexpr int64_t kVector = 16, kMinElements = 512;
+  if (reduce.operand_count() != 2 || run.behind != 1 || run.last - run.first < 2 || run.size < kMinElements) return 1;
+  const int64_t row = RowOf(*reduce.operand(0));
+  return row < 2 || row % kVector == 0 || kVector % row == 0 || row >= run.size || run.size % row != 0 ? 1
+                                                                                                       : run.size / row;
+}
+
 // How many rows of a piece are one to the partial reduction.
 int64_t RowsAtATime(const Instruction& reduce, const Outermost& run, int64_t pieces) {
   const bool only_run = static_cast<int64_t>(reduce.dimensions().size()) == run.last - run.first;
@@ -130,6 +188,16 @@ Instruction* InPieces(Builder& b, Instruction* operand, const Int64Vector& dims,
   Instruction* reshape = b.Reshape(operand, dims);
   if (reshape) of_operand.push_back(reshape);
   return reshape;
+}
+
+// Products are added by the first step now.
+void MoveContractionMark(Instruction& whole, Instruction& first) {
+  FrontendAttributes attributes = whole.frontend_attributes();
+  const auto mark = attributes.find(kContractionMark);
+  if (mark == attributes.end()) return;
+  if (first.operand(0)->op() == Op::Multiply) first.set_frontend_attribute(kContractionMark, mark->second);
+  attributes.erase(mark);
+  whole.set_frontend_attributes(std::move(attributes));
 }
 
 // [.., run, ..] -> [.., pieces, size / pieces, ..] or [.., pieces, size / pieces / rows, rows, ..], one piece without a
@@ -164,7 +232,9 @@ void Split(Instruction& reduce, const Outermost& run, int64_t pieces, int64_t ro
   Dims left{run.first};
   if (pieces > 1 && rows > 1) left.push_back(run.first + 1);
   Instruction* whole = b.Make(Op::Reduce, partial, DimensionsAttrs{left}, called, nullptr);
-  if (b.status().ok()) reduce.parent()->Replace(&reduce, whole);
+  if (!b.status().ok()) return;
+  reduce.parent()->Replace(&reduce, whole);
+  MoveContractionMark(*whole, *first);
 }
 
 // Combines what another reduction left: the second of two steps.
@@ -184,7 +254,8 @@ struct ReductionSplitter final : Pass {
         if (IsSecondStep(*i) || ReducesPairsToGroups(*i)) continue;
         if (!i->control_predecessors().empty() || !i->control_successors().empty()) continue;
         const Outermost run = OutermostOf(*i);
-        const int64_t pieces = PiecesOf(*i, run);
+        const int64_t told_apart = RowsToldApart(*i, run);
+        const int64_t pieces = told_apart > 1 ? told_apart : PiecesOf(*i, run);
         const int64_t rows = RowsAtATime(*i, run, pieces);
         if ((pieces == 1 && rows == 1) || !IsSplittable(*i)) continue;
         Split(*i, run, pieces, rows, made);
