@@ -418,8 +418,7 @@ V ElementBuilder::TablePart(const Memory& memory, llvm::Type* type, V offsets, i
 V ElementBuilder::GatherPart(const Memory& memory, llvm::Type* type, V offsets, V mask, int64_t elements,
                              bool one_by_one) {
   if (V picked = PickedPart(memory, type, offsets, mask, elements)) return picked;
-  if (!mask)
-    if (V looked_up = TablePart(memory, type, offsets, elements)) return looked_up;
+  if (V looked_up = TablePart(memory, type, offsets, elements)) return looked_up;
   IrBuilder& ir = b_.ir();
   const int lanes = VectorBuilder::Lanes(offsets);
   const int bits = static_cast<int>(type->getScalarSizeInBits());
