@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <set>
 
@@ -407,12 +408,13 @@ V ElementBuilder::TablePart(const Memory& memory, llvm::Type* type, V offsets, i
   if (!b_.LooksUp(length, static_cast<int>(type->getScalarSizeInBits()))) return nullptr;
   V first = TableVector(memory, type, 0, length, elements);
   V second = elements > length ? TableVector(memory, type, length, length, elements) : first;
-  V numbers = b_.ZExtOrTrunc(offsets, 32), found = nullptr;
-  for (int part = 0; part < lanes; part += length) {
-    V looked_up = b_.LookUp(first, second, lanes == length ? numbers : b_.Slice(numbers, part, length));
-    found = found ? b_.Concat(found, looked_up) : looked_up;
-  }
-  return found;
+  V numbers = b_.ZExtOrTrunc(offsets, 32);
+  const std::function<V(int, int)> look_up = [&](int from, int count) {
+    if (count == length) return b_.LookUp(first, second, lanes == length ? numbers : b_.Slice(numbers, from, length));
+    V low = look_up(from, count / 2);
+    return b_.Concat(low, look_up(from + count / 2, count / 2));
+  };
+  return look_up(0, lanes);
 }
 
 V ElementBuilder::GatherPart(const Memory& memory, llvm::Type* type, V offsets, V mask, int64_t elements,
