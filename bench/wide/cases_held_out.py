@@ -15,5 +15,6 @@ import product_cases  # noqa: F401
 import program_cases  # noqa: F401
 import scalar_loop_cases  # noqa: F401
 import segment_cases  # noqa: F401
+import short_side_cases  # noqa: F401
 import simulation_cases  # noqa: F401
 import type_cases  # noqa: F401
