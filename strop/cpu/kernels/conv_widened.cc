@@ -1,6 +1,7 @@
 // Convolutions of bf16 and f16 by way of f32: all threads write both operands down as f32 first, a convolution of f32
 // follows, whose result is rounded at the end. For those that have a way of their own only in f32: there, gathering
 // halves element by element takes several times as long as the copies, which are as large as the operands.
+#include <algorithm>
 #include <cstring>
 
 #include "strop/cpu/kernels/conv_dense.h"
@@ -115,16 +116,24 @@ bool SumsOverPositions(const ConvProblem& p) {
   return taps > 1 && taps >= outputs && (p.input_feature_stride != 1 || p.in_features == 1);
 }
 
+bool IsWindow(const ConvProblem& p) {
+  return std::any_of(p.spatial.begin(), p.spatial.end(), [](const ConvSpatialDim& d) { return d.kernel > 1; });
+}
+
 // Has f32 a better way, and how much work makes up for the copies?
-bool Suits(const ConvProblem& p, const ConvProblem& wide, int64_t work) {
+bool Suits(const ConvProblem& p, const ConvProblem& wide, const GemmIsa& isa, int64_t work) {
   constexpr int64_t kOfGradient = 4, kOfHalves = 16, kOfPlanes = 32, kOfHoles = 48, kLeastFeatures = 16;
+  constexpr int64_t kLeastOfPairs = 33;  // features, of which pairs of bf16 make up for gathering them
   if (IsDepthwiseByRows(wide) || IsDepthwiseGradient(wide)) return true;
   if (p.feature_groups > 1 || p.batch_groups > 1) return false;
   if (SumsOverPositions(p)) return work >= kOfGradient;
   if (p.in_features < kLeastFeatures) return false;
   for (const ConvSpatialDim& d : p.spatial)
     if (d.base_dilation != 1) return work >= kOfHoles;
-  if (p.input_feature_stride != 1) return work >= kOfPlanes;
+  if (p.input_feature_stride != 1) {
+    const bool pairs = p.input_type == ElementType::BF16 && isa.bf16.mr > 0 && p.out_features >= kLeastOfPairs;
+    return work >= kOfPlanes && !(pairs && IsWindow(p));
+  }
   // Pairs of bf16 are multiplied by one instruction, f16 are not.
   return p.input_type == ElementType::F16 && p.out_features >= kLeastFeatures && work >= kOfHalves;
 }
@@ -141,7 +150,7 @@ std::shared_ptr<const Conv> MakeWidenedConv(const ConvProblem& p, const GemmIsa&
     return nullptr;
   ConvProblem wide = p;
   wide.input_type = wide.kernel_type = wide.output_type = ElementType::F32;
-  if (!Suits(p, wide, WorkAnElement(p, input + kernel + output))) return nullptr;
+  if (!Suits(p, wide, isa, WorkAnElement(p, input + kernel + output))) return nullptr;
   Result<std::shared_ptr<const Conv>> inner = Conv::Create(wide, isa);
   return inner.ok() ? std::make_shared<WidenedConv>(p, *std::move(inner), isa) : nullptr;
 }
