@@ -53,24 +53,21 @@ std::vector<DimGroup> ReduceGroups(const Instruction& i) {
 // that lie side by side in the indices, but for those that say where the operand is read themselves.
 std::vector<DimGroup> GatherGroups(const Instruction& i) {
   const GatherAttrs& a = i.attrs<GatherAttrs>();
-  const auto contains = [](const Dims& dims, int64_t d) {
-    return std::find(dims.begin(), dims.end(), d) != dims.end();
-  };
   const Int64Vector& dims = i.shape().dims();
   Int64Vector window, from;  // dimensions of the operand that windows have, and where each dimension comes from
   for (int64_t d = 0; d < i.operand(0)->shape().rank(); ++d)
-    if (!contains(a.collapsed_slice_dims, d) && !contains(a.operand_batching_dims, d)) window.push_back(d);
+    if (!Contains(a.collapsed_slice_dims, d) && !Contains(a.operand_batching_dims, d)) window.push_back(d);
   size_t windows = 0;
   int64_t batches = 0;
   for (int64_t d = 0; d < static_cast<int64_t>(dims.size()); ++d) {
-    const bool in_window = contains(a.offset_dims, d);
+    const bool in_window = Contains(a.offset_dims, d);
     from.push_back(in_window ? window[windows++] : batches + (batches >= a.index_vector_dim ? 1 : 0));
     batches += in_window ? 0 : 1;
   }
   std::vector<DimGroup> groups = GroupDims(dims, [&](int64_t d) {
-    if (contains(a.offset_dims, d) != contains(a.offset_dims, d + 1) || from[d + 1] != from[d] + 1) return false;
-    if (contains(a.offset_dims, d)) return a.slice_sizes[from[d + 1]] == i.operand(0)->shape().dim(from[d + 1]);
-    return !contains(a.start_indices_batching_dims, from[d]) && !contains(a.start_indices_batching_dims, from[d + 1]);
+    if (Contains(a.offset_dims, d) != Contains(a.offset_dims, d + 1) || from[d + 1] != from[d] + 1) return false;
+    if (Contains(a.offset_dims, d)) return a.slice_sizes[from[d + 1]] == i.operand(0)->shape().dim(from[d + 1]);
+    return !Contains(a.start_indices_batching_dims, from[d]) && !Contains(a.start_indices_batching_dims, from[d + 1]);
   });
   for (DimGroup& g : groups) g.source = from[g.first];
   return groups;

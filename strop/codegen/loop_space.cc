@@ -250,6 +250,12 @@ void Interleave(const KernelBody& body, LoopSpace& space, Int64Vector& sizes) {
   space.lanes = std::min(space.lanes, RoundDownToPowerOfTwo(before));
 }
 
+// Do neighbours come from places at one distance, whatever the row?
+bool IsAtKnownDistances(Op op) {
+  return IsElementwise(op) || op == Op::Broadcast || op == Op::Slice || op == Op::Reverse || op == Op::Reshape ||
+         op == Op::Bitcast || op == Op::Constant || op == Op::Iota || op == Op::Parameter || op == Op::GetTupleElement;
+}
+
 // Is every element of the kernel at the distances from the others at which its operands are, whatever the row? Sets
 // *conditions where that holds between the places only at which conditions change. Those along a last dimension of
 // `last` elements are the same everywhere, and so is what transposes permute within as many.
@@ -277,10 +283,7 @@ bool ReadsAtDistances(const KernelBody& body, int64_t last, bool* conditions) {
     }
     *conditions |= i->op() == Op::Concatenate && !(at_end && i->dimensions()[0] == end);
     if (i->op() == Op::Transpose) return last % PermutedTogether(*i) == 0;
-    return IsElementwise(i->op()) || i->op() == Op::Broadcast || i->op() == Op::Slice || i->op() == Op::Reverse ||
-           i->op() == Op::Reshape || i->op() == Op::Bitcast || i->op() == Op::Constant || i->op() == Op::Iota ||
-           i->op() == Op::Parameter || i->op() == Op::GetTupleElement || i->op() == Op::Pad ||
-           i->op() == Op::Concatenate;
+    return IsAtKnownDistances(i->op()) || i->op() == Op::Pad || i->op() == Op::Concatenate;
   });
 }
 
@@ -386,10 +389,7 @@ bool ReducesShortRows(const KernelBody& body, const LoopSpace& space, const Int6
   if (by_period && space.lanes % last == 0) return false;  // inside other functions they are gathered, too
   const std::vector<const Instruction*> computed = body.Computed();
   return std::all_of(computed.begin(), computed.end(), [&](const Instruction* i) {
-    if (i->op() != Op::Reduce)
-      return IsElementwise(i->op()) || i->op() == Op::Broadcast || i->op() == Op::Constant || i->op() == Op::Iota ||
-             i->op() == Op::Slice || i->op() == Op::Reshape || i->op() == Op::Bitcast || i->op() == Op::Reverse ||
-             i->op() == Op::GetTupleElement;
+    if (i->op() != Op::Reduce) return IsAtKnownDistances(i->op());
     const Shape& operand = i->operand(0)->shape();
     return operand.rank() > 0 && operand.dim(operand.rank() - 1) == last &&
            !Contains(i->dimensions(), operand.rank() - 1);

@@ -45,8 +45,6 @@ RowsOfShift RowsRead(const KernelBody& body, const LoopSpace& space) {
   return rows;
 }
 
-bool IsAmong(const Dims& dims, int64_t d) { return std::ranges::find(dims, d) != dims.end(); }
-
 }  // namespace
 
 bool SharesIndices(const KernelBody& body, const LoopSpace& space) {
@@ -55,8 +53,8 @@ bool SharesIndices(const KernelBody& body, const LoopSpace& space) {
     const Dims& windows = i->attrs<GatherAttrs>().offset_dims;
     int64_t d = i->shape().rank() - 1, picked = 1;
     if (space.interleaved > 1)
-      return IsAmong(windows, d) && i->shape().dim(d) > 1 && space.interleaved % i->shape().dim(d) == 0;
-    for (; d >= 0 && (i->shape().dim(d) == 1 || !IsAmong(windows, d)); --d) picked *= i->shape().dim(d);
+      return Contains(windows, d) && i->shape().dim(d) > 1 && space.interleaved % i->shape().dim(d) == 0;
+    for (; d >= 0 && (i->shape().dim(d) == 1 || !Contains(windows, d)); --d) picked *= i->shape().dim(d);
     return d >= 0 && picked == space.row_size;
   });
 }

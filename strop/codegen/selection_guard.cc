@@ -51,7 +51,6 @@ auto Budgeted(llvm::SelectionDAG* dag, Phase phase) {
 
 SelectionGuard::SelectionGuard() : outer_(t_guard) { t_guard = this; }
 SelectionGuard::~SelectionGuard() { t_guard = outer_; }
-SelectionGuard* SelectionGuard::Current() { return t_guard; }
 
 }  // namespace strop
 

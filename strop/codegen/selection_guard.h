@@ -23,8 +23,6 @@ class SelectionGuard {
   void DoWithoutCombining() { combines_ = false; }
   bool combines() const { return combines_; }
 
-  // The guard of this thread; null: none.
-  static SelectionGuard* Current();
   void GiveUp() { given_up_ = true; }
 
  private:
