@@ -76,6 +76,10 @@ class Assembler {
     Step step;
     step.body = std::move(proto.body);
     for (auto [v, access] : proto.args) step.args.push_back({SlotOf(v), access});
+    for (const std::vector<int32_t>& ring : proto.rings) {
+      for (int32_t v : ring) step.args.push_back({SlotOf(v), Access::kReadWrite});
+      std::get<WhileStep>(step.body).rings.push_back(static_cast<int32_t>(ring.size()));
+    }
     step.info.name = i.name();
     step.info.op = proto.region ? "region" : std::string(Name(i.op()));
     step.info.op_name = i.metadata().op_name;

@@ -128,6 +128,7 @@ class PlanBuilder {
     Coalesce(g_);
     BindOutputs(g_, plan_);
     FormRegions(g_, target_);
+    FormRings(g_);
     plan_.spec.temp_bytes = AssignArena(g_, target_.buffer_alignment);
     FindScratch(g_);
     plan_.spec.temp_origin = LargestTemporaries(g_, plan_.spec.temp_bytes);
@@ -507,10 +508,8 @@ class PlanBuilder {
     const int32_t body_program = NewProgram(body.name());
     STROP_ASSIGN(Leaves next, Walk(body, {carry}, body_program));
     // A carry that becomes another carry's old value goes through a copy: all rewrites happen "at once".
-    for (size_t k = 0; k < n; ++k) {
+    for (size_t k : HandedOn(carry, next)) {
       if (invariant[k]) continue;
-      const bool is_carry = std::find(carry.begin(), carry.end(), next[k]) != carry.end();
-      if (!is_carry) continue;
       int32_t saved = g_.NewValue(shapes[k].byte_size(), &i, position_, loop);
       AddCopy(body_program, &i, next[k], saved, CopyFor::kLoopSwap);
       next[k] = saved;
@@ -554,6 +553,36 @@ class PlanBuilder {
     step.num_operands = 1;
     g_.steps.push_back(std::move(step));
     return result;
+  }
+
+  // The carries whose next values are carries. Each comes behind those that become what it was: it is read no more
+  // then, and its memory may take what it becomes. (Of carries that go round one must come first.)
+  static std::vector<size_t> HandedOn(const Leaves& carry, const Leaves& next) {
+    std::unordered_map<int32_t, size_t> place;  // of carries that change; the first of equal ones
+    for (size_t k = 0; k < carry.size(); ++k) place.emplace(carry[k], k);
+    std::vector<std::vector<size_t>> readers(carry.size());
+    for (size_t k = 0; k < next.size(); ++k)
+      if (const auto from = place.find(next[k]); from != place.end() && from->second != k)
+        readers[from->second].push_back(k);
+    std::vector<size_t> order;
+    std::vector<bool> seen(carry.size());
+    std::vector<std::pair<size_t, size_t>> stack;  // a carry, and how many of its readers were seen to
+    for (size_t root = 0; root < next.size(); ++root) {
+      if (!place.contains(next[root]) || seen[root]) continue;
+      seen[root] = true;
+      stack.emplace_back(root, 0);
+      while (!stack.empty()) {
+        const size_t k = stack.back().first, reader = stack.back().second++;
+        if (reader == readers[k].size()) {
+          order.push_back(k);
+          stack.pop_back();
+        } else if (!seen[readers[k][reader]]) {
+          seen[readers[k][reader]] = true;
+          stack.emplace_back(readers[k][reader], 0);
+        }
+      }
+    }
+    return order;
   }
 
   // Puts a value made just now into the group of another, whatever their lives: the same memory by construction.

@@ -37,11 +37,19 @@ std::string Plan::ToString() const {
     for (const Step& step : spec.programs[p].steps) {
       std::string reads, writes;
       for (const StepArg& a : step.args) {
+        if (std::holds_alternative<WhileStep>(step.body) && a.access != Access::kRead) continue;  // rings
         std::string& list = a.access == Access::kRead ? reads : writes;
         StrAppend(list, list.empty() ? "" : " ", SlotText(spec, a));
       }
       StrAppend(out, "  ", writes, writes.empty() ? "" : " = ", step.info.op, " %", step.info.name, " <- ", reads);
-      if (auto* w = std::get_if<WhileStep>(&step.body)) StrAppend(out, "  condition ", w->condition, " body ", w->body);
+      if (auto* w = std::get_if<WhileStep>(&step.body)) {
+        StrAppend(out, "  condition ", w->condition, " body ", w->body);
+        auto arg = step.args.begin() + static_cast<int64_t>(w->first_of_rings());
+        for (int32_t ring : w->rings) {
+          out += "  rotates";
+          for (const auto end = arg + ring; arg != end; ++arg) StrAppend(out, " ", SlotText(spec, *arg));
+        }
+      }
       if (auto* c = std::get_if<ConditionalStep>(&step.body)) StrAppend(out, "  branches ", Join(c->branches, ","));
       out += '\n';
     }

@@ -89,6 +89,7 @@ struct ProtoStep {
   int32_t num_operands = 0;              // leading args
   std::shared_ptr<const Region> region;  // body comes from the backend
   CopyFor copy_for = CopyFor::kNothing;
+  std::vector<std::vector<int32_t>> rings = {};  // of a loop: values that change places (loop_rings.cc)
   ScratchRoom scratch;
 };
 
@@ -147,6 +148,8 @@ void FormRegions(Graph& graph, const TargetInfo& target);
 // each of them may.
 using MayRotate = std::function<bool(int32_t buffer)>;
 void RotateCarries(Region& region, const MayRotate& may_rotate);
+// The same of large carries of the loops that are left.
+void FormRings(Graph& graph);
 // Puts groups without a base into the arena; returns its size.
 int64_t AssignArena(Graph& graph, int64_t alignment);
 // Where each kernel may have scratch memory in it.

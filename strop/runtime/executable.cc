@@ -29,6 +29,20 @@ int64_t Aligned(int64_t bytes) {
   return SaturatingAdd(bytes, kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
 }
 
+// Those whose address changes while a run goes on.
+std::vector<bool> MovingSlots(const ExecutableSpec& spec) {
+  std::vector<bool> moves(spec.slots.size());
+  for (size_t n = 0; n < moves.size(); ++n) moves[n] = spec.slots[n].kind == SlotKind::kView;
+  for (const Program& program : spec.programs) {
+    for (const Step& step : program.steps) {
+      const WhileStep* loop = std::get_if<WhileStep>(&step.body);
+      for (size_t k = loop ? loop->first_of_rings() : step.args.size(); k < step.args.size(); ++k)
+        moves[step.args[k].slot] = true;
+    }
+  }
+  return moves;
+}
+
 }  // namespace
 
 Executable::Executable(ExecutableSpec spec) : spec_(std::move(spec)) { NumberCollectives(spec_); }
@@ -47,6 +61,7 @@ Result<std::shared_ptr<const Executable>> Executable::Create(ExecutableSpec spec
 
 void Executable::Flatten() {
   rng_ = std::make_unique<RngState>(spec_.rng_seed[0], spec_.rng_seed[1]);
+  const std::vector<bool> moves = MovingSlots(spec_);
   for (const Program& program : spec_.programs) {
     programs_.push_back({static_cast<int32_t>(flat_.size()), static_cast<int32_t>(program.steps.size())});
     for (const Step& step : program.steps) {
@@ -87,9 +102,9 @@ void Executable::Flatten() {
       ++step_counts_[static_cast<int>(flat.kind)];
       flat_.push_back(flat);
       for (const StepArg& arg : step.args) {
-        if (spec_.slots[arg.slot].kind == SlotKind::kView) {
-          view_args_.resize(spec_.slots.size());
-          view_args_[arg.slot].push_back(static_cast<int32_t>(arg_slots_.size()));
+        if (moves[arg.slot]) {
+          moving_args_.resize(spec_.slots.size());
+          moving_args_[arg.slot].push_back(static_cast<int32_t>(arg_slots_.size()));
         }
         arg_slots_.push_back(arg.slot);
       }
@@ -144,6 +159,8 @@ std::string Executable::ToString() const {
         StrAppend(out, " interpreted");
       std::vector<int32_t> programs = ProgramsOf(step);
       if (!programs.empty()) StrAppend(out, " programs=", Join(programs, ","));
+      if (const WhileStep* loop = std::get_if<WhileStep>(&step.body); loop && !loop->rings.empty())
+        StrAppend(out, " rings=", Join(loop->rings, ","));
       if (!step.info.op_name.empty()) StrAppend(out, " op_name=\"", step.info.op_name, "\"");
       if (!step.info.source.empty()) StrAppend(out, " source=", step.info.source);
       StrAppend(out, "\n");

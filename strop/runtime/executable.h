@@ -125,12 +125,19 @@ struct HostStep {
   bool may_block = false;                     // may wait for the host (a callback): other launches go on meanwhile
 };
 
-// while (args[0]) body; args[0] is one byte (pred) that `condition` writes. Carries live in slots that the body
-// updates.
+// while (args[0]) body; args[0] is one byte (pred) that `condition` writes, and is left out where the number of trips
+// is known. Carries live in slots that the body updates.
+//
+// Then come the rings: of each the number of slots, all of a size, no two of which are the same. When a trip ends each
+// slot of a ring takes the memory of the next one, and the last one that of the first; when the loop ends all have
+// theirs of before, with what the slots held last, except for the last slot of each ring, which then holds nothing.
 struct WhileStep {
   int32_t condition = 0;    // program; ignored if trip_count >= 0
   int32_t body = 0;         // program
   int64_t trip_count = -1;  // known number of trips
+  std::vector<int32_t> rings = {};
+  static constexpr int32_t kMostInRing = 16;
+  size_t first_of_rings() const { return trip_count < 0 ? 1 : 0; }
 };
 
 // Runs one branch: by pred (branch 0 when args[0] is true, else 1), or by s32 index (out of range: the last).
@@ -412,8 +419,9 @@ class Executable {
   ExecutableSpec spec_;
   std::vector<FlatStep> flat_;
   std::vector<FlatProgram> programs_;
-  std::vector<int32_t> arg_slots_;               // slot of every argument of every step, in step order
-  std::vector<std::vector<int32_t>> view_args_;  // by slot: the arguments that are this view; empty if there are none
+  std::vector<int32_t> arg_slots_;  // slot of every argument of every step, in step order
+  // By slot that is a view or in a ring of a loop: the arguments that are this slot. Empty if there are none.
+  std::vector<std::vector<int32_t>> moving_args_;
   std::unique_ptr<RngState> rng_;
   int64_t step_counts_[kNumStepKinds] = {};
   int64_t num_interpreted_ = 0;

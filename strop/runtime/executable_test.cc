@@ -118,6 +118,57 @@ TEST_F(ExecutableTest, KnownTripCountNeedsNoCondition) {
   EXPECT_EQ(x[0], 3);
 }
 
+// Three trips' worth of states: slots 2 (output), 3 and 4 hold x, x + 1 and x + 2 and become one another, the next one
+// is computed in slot 5; no trip copies.
+ExecutableSpec RingSpec(int64_t trips) {
+  ExecutableSpec spec = LoopSpec();
+  const Slot temp = spec.slots[1];
+  for (int k = 0; k < 3; ++k) spec.slots.push_back({.kind = temp.kind, .offset = 64 + k * kBytes, .size = kBytes});
+  spec.temp_bytes = 64 + 3 * kBytes;
+  const auto fill = [](int32_t slot, int32_t by) {
+    return Step{HostStep{[by](const HostCall& call) {
+                  for (int64_t i = 0; i < kLength; ++i)
+                    static_cast<int32_t*>(call.args[1])[i] = static_cast<const int32_t*>(call.args[0])[i] + by;
+                  return OkStatus();
+                }},
+                {In(2), Out(slot)},
+                {.name = "fill"}};
+  };
+  Step next = fill(5, 3);
+  spec.programs[2].steps = {next};
+  Step loop{WhileStep{.body = 2, .trip_count = trips, .rings = {4}}, {}, {.name = "while"}};
+  for (int32_t slot : {2, 3, 4, 5}) loop.args.push_back({slot, Access::kReadWrite});
+  spec.programs[0].steps = {fill(3, 1), fill(4, 2), loop};
+  return spec;
+}
+
+TEST_F(ExecutableTest, SlotsOfARingChangePlaces) {
+  for (int32_t trips = 0; trips < 10; ++trips) {
+    std::vector<int32_t> x = Iota();
+    stats_ = {};
+    ASSERT_TRUE(Run(RingSpec(trips), {x.data()}, {x.data()}).ok());
+    EXPECT_EQ(x[0], trips);
+    EXPECT_EQ(x[kLength - 1], kLength - 1 + trips);
+    EXPECT_LE(stats_.bytes_copied, 5 * kBytes) << trips;
+    if (trips % 4 == 0) EXPECT_EQ(stats_.bytes_copied, 0);
+  }
+}
+
+TEST_F(ExecutableTest, BadRingsAreRefused) {
+  ExecutableSpec spec = RingSpec(3);
+  std::get<WhileStep>(spec.programs[0].steps[2].body).rings = {3};
+  EXPECT_NE(Refusal(spec).find("a loop has 4 arguments"), std::string::npos);
+  std::get<WhileStep>(spec.programs[0].steps[2].body).rings = {17};
+  EXPECT_NE(Refusal(spec).find("a ring of 17 slots"), std::string::npos);
+  spec = RingSpec(3);
+  spec.programs[0].steps[2].args[3].slot = 2;
+  EXPECT_NE(Refusal(spec).find("slot 2 is twice in rings"), std::string::npos);
+  spec.programs[0].steps[2].args[3].slot = 1;
+  EXPECT_NE(Refusal(spec).find("slots of a ring differ in size"), std::string::npos);
+  spec.programs[0].steps[2].args[3] = In(0);
+  EXPECT_NE(Refusal(spec).find("slot 0 cannot be in a ring"), std::string::npos);
+}
+
 // A region as a backend would compile it: args[0] (vector) is squared by a call of the library in each of 3 trips.
 bool SquareThreeTimes(void* const* args, RegionContext* context) {
   for (; context->trips < 3; ++context->trips) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <numeric>
+#include <utility>
 
 #include "strop/base/claims.h"
 #include "strop/base/lookout.h"
@@ -276,7 +278,7 @@ class Runner {
       case StepKind::kKernel: return Internal("kernels are run above");
       case StepKind::kCopy: Copy(args[1], args[0], SlotSize(flat, 0)); return OkStatus();
       case StepKind::kHost: return RunHost(std::get<HostStep>(step.body), step.info, args);
-      case StepKind::kWhile: return RunWhile(std::get<WhileStep>(step.body), args);
+      case StepKind::kWhile: return RunWhile(flat, std::get<WhileStep>(step.body), args);
       case StepKind::kConditional: return RunConditional(std::get<ConditionalStep>(step.body), args);
       case StepKind::kCall: return RunProgram(std::get<CallStep>(step.body).program);
       case StepKind::kCustomCall: {
@@ -310,7 +312,11 @@ class Runner {
       const ViewStep::Dim& dim = view.dims[d];
       offset += dim.stride * std::clamp<int64_t>(ReadIndex(dim.type, args[d + 1]), 0, dim.limit);
     }
-    for (int32_t arg : e_.view_args_[slot]) table_[arg] = static_cast<char*>(args[0]) + offset;
+    Move(slot, static_cast<char*>(args[0]) + offset);
+  }
+
+  void Move(int32_t slot, void* address) {
+    for (int32_t arg : e_.moving_args_[slot]) table_[arg] = address;
   }
 
   // An integer; what is larger than any size stays so.
@@ -330,18 +336,54 @@ class Runner {
     return step.fn(call);
   }
 
-  Status RunWhile(const WhileStep& step, std::span<void* const> args) {
+  Status RunWhile(const Executable::FlatStep& flat, const WhileStep& step, std::span<void* const> args) {
     for (int64_t trip = 0;; ++trip) {
       if (step.trip_count >= 0) {
-        if (trip == step.trip_count) return OkStatus();
+        if (trip == step.trip_count) return BringHome(flat, step, trip);
       } else {
         STROP_TRY(RunProgram(step.condition));
-        if (!*static_cast<const uint8_t*>(args[0])) return OkStatus();
+        if (!*static_cast<const uint8_t*>(args[0])) return BringHome(flat, step, trip);
       }
       if (Cancelled()) [[unlikely]]
         return MakeError(StatusCode::kCancelled, e_.name(), " was cancelled");
       STROP_TRY(RunProgram(step.body));
+      size_t first = step.first_of_rings();
+      for (int32_t ring : step.rings) TurnRing(flat, std::exchange(first, first + ring), ring, 1);
       if (a_.stats) ++a_.stats->trips;
+    }
+  }
+
+  // Each of the slots that are arguments [first, first + ring) takes the memory of the one `by` behind it.
+  void TurnRing(const Executable::FlatStep& flat, size_t first, int32_t ring, int64_t by) {
+    void* at[WhileStep::kMostInRing];
+    std::copy_n(table_ + flat.first_arg + first, ring, at);
+    for (int64_t k = 0; k < ring; ++k) Move(e_.arg_slots_[flat.first_arg + first + k], at[(k + by) % ring]);
+  }
+
+  // The loop has ended: slots of rings get their memory of before, and what they hold comes there, too.
+  Status BringHome(const Executable::FlatStep& flat, const WhileStep& step, int64_t trips) {
+    size_t first = step.first_of_rings();
+    for (int32_t ring : step.rings) {
+      if (const int64_t turned = trips % ring; turned != 0) {
+        TurnRing(flat, first, ring, ring - turned);
+        BringBack(table_ + flat.first_arg + first, ring, turned, SlotSize(flat, static_cast<int32_t>(first)));
+      }
+      first += static_cast<size_t>(ring);
+    }
+    return OkStatus();
+  }
+
+  // What belongs to home[k] is found `turned` places behind it; nothing belongs to the last one.
+  void BringBack(void* const* home, int64_t ring, int64_t turned, int64_t bytes) {
+    const int64_t spare = ring - 1;
+    const auto behind = [&](int64_t k) { return (k + turned) % ring; };
+    for (int64_t k = behind(spare); k != spare; k = behind(k)) Copy(home[k], home[behind(k)], bytes);
+    // Where the steps of `turned` do not meet all places, the others' goes by way of the spare one.
+    for (int64_t begin = 0; begin < std::gcd(ring, turned) - 1; ++begin) {
+      int64_t k = begin;
+      Copy(home[spare], home[k], bytes);
+      for (; behind(k) != begin; k = behind(k)) Copy(home[k], home[behind(k)], bytes);
+      Copy(home[k], home[spare], bytes);
     }
   }
 

@@ -91,7 +91,7 @@ void Fields(Archive& a, OutputSpec& o) {
 }
 template <class Archive>
 void Fields(Archive& a, WhileStep& s) {
-  a(s.condition, s.body, s.trip_count);
+  a(s.condition, s.body, s.trip_count, s.rings);
 }
 template <class Archive>
 void Fields(Archive& a, ConditionalStep& s) {

@@ -1,6 +1,7 @@
 #include "strop/runtime/validate.h"
 
 #include <algorithm>
+#include <set>
 
 namespace strop {
 namespace {
@@ -177,7 +178,7 @@ class Validator {
               return OkStatus();
             },
             [&](const HostStep& s) { return s.fn ? OkStatus() : InvalidArgument("host step without function"); },
-            [&](const WhileStep& s) { return s.trip_count >= 0 ? OkStatus() : CheckArg0(step, 1); },
+            [&](const WhileStep& s) { return CheckWhile(step, s); },
             [&](const ConditionalStep& s) {
               if (s.branches.empty()) return InvalidArgument("conditional without branches");
               if (!s.by_index && s.branches.size() != 2) return InvalidArgument("a pred chooses between 2 branches");
@@ -216,6 +217,26 @@ class Validator {
     if (!s.library && (s.rounds != 1 || s.prepare_tasks != 0))
       return InvalidArgument("only library kernels have rounds");
     return OkStatus();
+  }
+
+  Status CheckWhile(const Step& step, const WhileStep& loop) const {
+    if (loop.trip_count < 0) STROP_TRY(CheckArg0(step, 1));
+    size_t next = loop.first_of_rings();
+    std::set<int32_t> seen;
+    for (int32_t ring : loop.rings) {
+      if (ring < 2 || ring > WhileStep::kMostInRing || step.args.size() - next < static_cast<size_t>(ring))
+        return InvalidArgument("a ring of ", ring, " slots");
+      for (size_t k = next; k < next + static_cast<size_t>(ring); ++k) {
+        const Slot& slot = spec_.slots[step.args[k].slot];
+        if (slot.kind != SlotKind::kTemp && slot.kind != SlotKind::kOutput)
+          return InvalidArgument("slot ", step.args[k].slot, " cannot be in a ring");
+        if (slot.size != ArgSize(step, next)) return InvalidArgument("slots of a ring differ in size");
+        if (!seen.insert(step.args[k].slot).second)
+          return InvalidArgument("slot ", step.args[k].slot, " is twice in rings");
+      }
+      next += static_cast<size_t>(ring);
+    }
+    return next == step.args.size() ? OkStatus() : InvalidArgument("a loop has ", step.args.size(), " arguments");
   }
 
   Status CheckArg0(const Step& step, int64_t bytes) const {
