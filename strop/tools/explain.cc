@@ -22,8 +22,9 @@ struct ExplainSettings {
   Format format = Format::kText;
   std::string out;
   bool plan = false, all = false, memory = false;
-  int64_t runs = 0;    // 0: not run
-  MachinePeaks peaks;  // given by the user
+  int64_t runs = 0;     // 0: not run
+  std::string machine;  // by name; empty: this one
+  MachinePeaks peaks;   // given by the user
   LinkModel link;
   Topology topology;
 };
@@ -91,6 +92,11 @@ Result<ExplainSettings> TakeSettings(Arguments& arguments) {
   if (!peaks.empty()) {
     STROP_ASSIGN(s.peaks, ParsePeaks(peaks));
   }
+  STROP_ASSIGN(s.machine, arguments.TakeValue("--target-cpu"));
+  if (!s.machine.empty() && s.runs > 0)
+    return InvalidArgument("--profile runs the program on this machine, not on --target-cpu=", s.machine);
+  if (!s.machine.empty() && peaks.empty())
+    return InvalidArgument("what ", s.machine, " can do cannot be measured here; tell it, as in --peak=200,20");
   STROP_TRY(TakeTopology(arguments, s));
   if (json && html) return InvalidArgument("--json and --html are two formats; give one");
   const auto ends_with = [&](std::string_view ending) {
@@ -151,7 +157,7 @@ Result<RunProfile> Profile(const Program& program, const std::vector<Literal>& i
 Status RunExplain(Arguments& arguments) {
   STROP_ASSIGN(ExplainSettings s, TakeSettings(arguments));
   STROP_ASSIGN(std::vector<std::string> files, arguments.Files(1, 1));
-  STROP_ASSIGN(const Backend* backend, FindBackend(arguments.options().backend));
+  STROP_ASSIGN(const Backend* backend, FindBackend(arguments.options().backend, s.machine));
   STROP_ASSIGN(std::unique_ptr<Module> module, LoadFile(files[0]));
   STROP_TRY(CheckDevices(s.topology, module->config()));
   STROP_TRY(ExtractedChecks::From(*module));  // what they compare are results like others

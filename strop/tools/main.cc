@@ -25,6 +25,7 @@ constexpr Flag kExplainFlags[] = {
     {"--plan", "", "Prints the plan as well: kernels, steps and buffers."},
     {"--profile", "N", "Runs it so often with random arguments, and tells the time of each kernel in the best run."},
     {"--peak", "GFLOPS,GBPS", "What the machine can do at best; without it that is measured."},
+    {"--target-cpu", "NAME", "Another machine that it is to be compiled for, as of strop compile; with --peak."},
     {"--link", "US,GBPS", "What a message between two devices takes: so long, and its bytes at this rate (1,50)."},
     {"--topology", "NAME",
      "Where the program's devices sit: ring:8, torus:16x16, mesh:16x16, switch:64 or hosts:512x8 (hosts and the "
