@@ -244,8 +244,32 @@ void KernelFrame::AlongRow(int lanes, V begin, V end, bool whole, int64_t multip
       });
     });
   } else {
-    OneByOne("rest", vector_end, end, body);
+    InHalves(lanes, vector_end, end, multiple, body);
   }
+}
+
+// What a row has behind its whole vectors of so many lanes, where no instruction leaves lanes out: as vectors of half
+// as many, then of a quarter, and so on where the length is known; what these leave, one by one.
+void KernelFrame::InHalves(int lanes, V begin, V end, int64_t multiple, const ElementFn& body) {
+  constexpr int64_t kMostCode = 256;  // of an element: more is long to compile so many times
+  IrBuilder& ir = b_.ir();
+  const auto* first = llvm::dyn_cast<llvm::ConstantInt>(begin);
+  const auto* last = llvm::dyn_cast<llvm::ConstantInt>(end);
+  const bool known = first && last;
+  const int64_t length = known ? last->getSExtValue() - first->getSExtValue() : lanes - 1;
+  if (!b_.quick() && CodeOf(body_) <= kMostCode) {
+    const int least = known ? 2 : std::max(2, lanes / 4);
+    for (int narrow = lanes / 2; narrow >= least; narrow /= 2) {
+      if (length % (2 * narrow) < narrow) continue;  // none is left for it
+      ElementalEmitter& e = Emitter(narrow);
+      V narrow_end = ir.CreateAdd(begin, ir.CreateAnd(ir.CreateSub(end, begin), b_.I64(-narrow)));
+      scopes_.Loop("narrow", begin, narrow_end, narrow, [&](V i) {
+        body(e, e.indices().Counter(i, scopes_.current(), 1, std::gcd(multiple, static_cast<int64_t>(narrow))));
+      });
+      begin = narrow_end;
+    }
+  }
+  OneByOne("rest", begin, end, body);
 }
 
 // The same of strips side by side. `rest`: the elements behind the last whole ones; unknown if negative.
@@ -266,7 +290,7 @@ void KernelFrame::AlongStrips(const LoopSpace& space, V begin, V end, int64_t re
   scopes_.Loop("strips", begin, strips_end, width,
                [&](V i) { strips(i, Masks(static_cast<size_t>(space.strips)), false); });
   if (rest == 0) return;
-  if (!b_.target().masked_memory) return OneByOne("rest", strips_end, end, body);
+  if (!b_.target().masked_memory) return AlongRow(lanes, strips_end, end, false, multiple, body);
   scopes_.Loop("rest", strips_end, end, width, [&](V i) {
     V left = rest > 0 ? b_.I32(static_cast<int32_t>(rest)) : b_.ZExtOrTrunc(ir.CreateSub(end, i), 32);
     Masks masks;
@@ -341,10 +365,10 @@ void KernelFrame::Periods(const LoopSpace& space, V first, V row_end, bool whole
           return Vals();
         });
       } else if (some > 0) {
-        ElementalEmitter& single = Emitter(1);
-        scopes_.Loop("rest", b_.I64(rest + full), b_.I64(high), 1, [&](V i) {
-          element(single, AsDigit(single.indices().Counter(i, scopes_.current(), 0, 1), digit, low, high - 1));
-        });
+        const auto at = [&](ElementalEmitter& narrow, const LaneIndex& i) {
+          element(narrow, AsDigit(i, digit, low, high - 1));
+        };
+        InHalves(space.lanes, b_.I64(rest + full), b_.I64(high), std::gcd(rest + full, lanes), at);
       }
       return std::vector<V>();
     };

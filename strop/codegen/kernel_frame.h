@@ -79,6 +79,8 @@ class KernelFrame {
   void AlongRow(int lanes, V begin, V end, bool whole, int64_t multiple, const ElementFn& body, bool backwards = false);
   // body(e, i) for i in [begin, end), element by element.
   void OneByOne(const char* name, V begin, V end, const ElementFn& body);
+  // The same for the rest of a row walked by that many lanes: vectors half as long, shorter ones, then one by one.
+  void InHalves(int lanes, V begin, V end, int64_t multiple, const ElementFn& body);
   // AlongRow, of the space's strips.
   void AlongStrips(const LoopSpace& space, V begin, V end, int64_t rest, int64_t multiple, const ElementFn& body);
   // Emitters made from now on note where conditions change.
