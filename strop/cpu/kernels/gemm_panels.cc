@@ -11,6 +11,7 @@ namespace {
 constexpr int64_t kLeastProducts = int64_t{1} << 22;  // below, waiting for each other costs more than packing twice
 constexpr int64_t kTaskProducts = int64_t{1} << 18;   // of a task, at least
 constexpr int64_t kTasks = 32;                        // enough to be even among threads
+constexpr int64_t kFarTasks = 16;
 constexpr int64_t kEvenTasks = 8;
 constexpr int64_t kOwnPanels = 2;  // of columns, of a task at least, where nothing is packed for all
 constexpr int64_t kFewTasks = 12;
@@ -24,6 +25,9 @@ constexpr int64_t kFewRows = 128;
 constexpr int64_t kFewRowsUnits = 128;     // along k, of columns that are fetched ahead for them
 constexpr int64_t kCachedBytes = 1 << 20;  // of A or C, that may still lie in the second-level cache
 constexpr int64_t kOwnBytes = 3 << 18;     // a task's panels: most of the second-level cache
+// The same of vectors of less than kWideBytes, whose tiles read twice as much for each product: processors that have
+// no others have smaller caches, too.
+constexpr int64_t kNarrowOwnBytes = 9 << 15, kWideBytes = 64;
 
 // sums += seeds; integers wrap.
 template <class T>
@@ -39,6 +43,10 @@ void AddSeeds(T* sums, const T* seeds, int64_t n) {
 }
 
 }  // namespace
+
+template <class T>
+Panels<T>::Cut::Cut(int64_t vectors, int64_t most, bool even)
+    : vectors(vectors), most(most), count(CeilDiv(vectors, most)), even(even) {}
 
 template <class T>
 bool Panels<T>::Suits(const PanelProblem& p) {
@@ -62,7 +70,9 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   // Columns that few rows are multiplied with are mostly waited for, as are pieces of rows that lie across: the next
   // ones are fetched meanwhile.
   const bool few = shares_a_ && p_.m <= kFewRows;
-  fetches_ = p_.fetches && (few || (!shares_a_ && p_.a_across)) && HoldsSums<T>(p_.c) && !p_.whole_k;
+  // Not into narrow tiles: their blocks along k would be too short to pay for reading and writing the sums again.
+  const bool narrow = micro.lanes * bytes < kWideBytes;
+  fetches_ = p_.fetches && !narrow && (few || (!shares_a_ && p_.a_across)) && HoldsSums<T>(p_.c) && !p_.whole_k;
   const int64_t k_units = few && fetches_ ? kFewRowsUnits : fetches_ ? kFetchedUnits : kBlockUnits;
   k_blocks_ = p_.whole_k ? 1 : CeilDiv(p_.k, k_units * group);
   kb_ = RoundUp(CeilDiv(p_.k, k_blocks_), 4 * group);
@@ -74,6 +84,8 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   shared_width_ = shares_a_ ? micro.mr : micro.nr;
   const int64_t shared = RoundUp(shares_a_ ? p_.m : p_.n, shared_width_);
   keeps_sums_ = k_blocks_ > 1 && !HoldsSums<T>(p_.c);
+  // What is summed at once of a panel of B then stays in the first-level cache, and a task's panels in the second.
+  held_units_ = narrow && HoldsSums<T>(p_.c) && p_.bias == 0 ? kSumUnits : CeilDiv(kb_, group);
 
   const int64_t vector_bytes = k_units_ * bytes;
   chunk_ = shared;
@@ -95,8 +107,11 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
                         : shares_a_                   ? 4
                                                       : 2;
   const int64_t worth = CeilDiv(kTaskProducts, own_width_ * chunk_ * p_.k);
-  const int64_t held = std::max<int64_t>(kOwnBytes / (own_width_ * CeilDiv(kb_, group) * bytes), 1);
-  const int64_t even = CeilDiv(panels * batches_ * p_.outer, kTasks);
+  const int64_t own_units = std::min(held_units_, CeilDiv(kb_, group));
+  const int64_t held = std::max<int64_t>((narrow ? kNarrowOwnBytes : kOwnBytes) / (own_width_ * own_units * bytes), 1);
+  // Shared panels that come from the third-level cache should serve more rows of a narrow tile.
+  const bool far = narrow && packs_shared() && batches_ * shared * vector_bytes > kCachedBytes;
+  const int64_t even = CeilDiv(panels * batches_ * p_.outer, far ? kFarTasks : kTasks);
   per_task_ = std::min(std::max({even, worth, least}), held) * own_width_;
   blocks_ = CeilDiv(own_, per_task_);
   // Rows go evenly: the last panel of a task may be shorter, but two, four or eight threads end at the same time.
@@ -126,11 +141,17 @@ int64_t Panels<T>::shared_bytes() const {
 
 template <class T>
 int64_t Panels<T>::scratch_bytes() const {
-  const int64_t own = packs_own() ? OwnAt(per_task_, CeilDiv(kb_, micro_.group)) : 0, tile = micro_.mr * micro_.nr;
+  const int64_t own = OwnUnits(), tile = micro_.mr * micro_.nr;
   const int64_t sums = keeps_sums_ ? RoundUp(per_task_, micro_.nr) * RoundUp(chunk_, micro_.nr) : 0;
   const int64_t seeds = p_.bias != 0 ? RoundUp(per_task_, micro_.nr) : 0;
   return (own + tile + sums + seeds) * static_cast<int64_t>(sizeof(T)) +
          p_.target_bytes_per_row * std::max(per_task_, p_.m) + 5 * kCarverSlack;
+}
+
+template <class T>
+int64_t Panels<T>::OwnUnits() const {
+  if (!packs_own()) return 0;
+  return OwnAt(per_task_, CeilDiv(per_task_, own_width_), std::min(held_units_, CeilDiv(kb_, micro_.group)));
 }
 
 template <class T>
@@ -149,7 +170,7 @@ template <class T>
 typename Panels<T>::Memory Panels<T>::Carve(void* scratch) const {
   Carver carver(scratch);
   Memory memory;
-  memory.own = carver.Take<T>(packs_own() ? OwnAt(per_task_, CeilDiv(kb_, micro_.group)) : 0);
+  memory.own = carver.Take<T>(OwnUnits());
   memory.tile = carver.Take<T>(micro_.mr * micro_.nr);
   memory.sums = carver.Take<T>(keeps_sums_ ? RoundUp(per_task_, micro_.nr) * RoundUp(chunk_, micro_.nr) : 0);
   memory.seeds = carver.Take<T>(p_.bias != 0 ? RoundUp(per_task_, micro_.nr) : 0);
@@ -184,19 +205,19 @@ void Panels<T>::Seed(int64_t units, const T* panel, int64_t panel_distance, int6
   }
 }
 
-// Panels of vectors [first, first + count), elements [k0, k0 + kc); that of vector first + v goes to dst + at(v).
+// Panels of the vectors that are cut, from `first` on, elements [k0, k0 + kc); that of vector first + v, the panel of
+// that number, goes to dst + at(v, panel).
 template <class T>
 template <class At>
-void Panels<T>::Pack(const PanelOperands<T>& operands, bool a, int64_t product, int64_t first, int64_t count,
+void Panels<T>::Pack(const PanelOperands<T>& operands, bool a, int64_t product, int64_t first, const Cut& cut,
                      int64_t k0, int64_t kc, T* dst, const At& at) const {
-  const int64_t full = a ? micro_.mr : micro_.nr;
   const int64_t strip = (a ? p_.a_across : p_.b_across) ? kStripRows * micro_.group : kc;
   // The next strip, or the next panel, unless it was fetched while the last block was multiplied.
   const bool ahead = p_.fetches && !(fetches_ && a != shares_a_ && k0 > 0);
   for (int64_t p = 0; p < kc; p += strip) {
-    for (int64_t v = 0; v < count; v += full) {
-      const int64_t vectors = std::min(full, count - v), width = a ? vectors : full;
-      T* to = dst + at(v) + p / micro_.group * width;
+    for (int64_t panel = 0; panel < cut.count; ++panel) {
+      const int64_t v = cut.First(panel), vectors = cut.Size(panel), width = a ? vectors : cut.most;
+      T* to = dst + at(v, panel) + p / micro_.group * width;
       if (a)
         operands.PackA(product, first + v, vectors, k0 + p, std::min(strip, kc - p), width, to);
       else
@@ -204,8 +225,8 @@ void Panels<T>::Pack(const PanelOperands<T>& operands, bool a, int64_t product, 
       if (!ahead) continue;
       if (p + strip < kc)
         operands.Fetch(a, product, first + v, vectors, k0 + p + strip, std::min(strip, kc - p - strip), 0, 1);
-      else if (strip == kc && v + full < count)
-        operands.Fetch(a, product, first + v + full, std::min(full, count - v - full), k0, kc, 0, 1);
+      else if (strip == kc && panel + 1 < cut.count)
+        operands.Fetch(a, product, first + v + vectors, cut.Size(panel + 1), k0, kc, 0, 1);
     }
   }
 }
@@ -221,8 +242,8 @@ void Panels<T>::Prepare(const PanelOperands<T>& operands, int64_t number, int64_
     if (batch >= round.batches || round.begin + from >= round.end) continue;
     const int64_t count = std::min(piece_, round.end - round.begin - from), kc = std::min(kb_, p_.k - k0);
     T* to = panels + batch * SharedAt(chunk_, 0);
-    Pack(operands, shares_a_, (round.batch + batch) * p_.outer, round.begin + from, count, k0, kc, to,
-         [&](int64_t v) { return SharedAt(from + v, k0); });
+    Pack(operands, shares_a_, (round.batch + batch) * p_.outer, round.begin + from, Cut(count, shared_width_, false),
+         k0, kc, to, [&](int64_t v, int64_t) { return SharedAt(from + v, k0); });
     if (p_.bias != 0 && !shares_a_)
       Seed(CeilDiv(kc, micro_.group), to + SharedAt(from, k0), SharedAt(micro_.nr, 0), count,
            SharedSeeds(panels, batch, k0) + from);
@@ -279,67 +300,80 @@ void Panels<T>::FetchAhead(const PanelOperands<T>& operands, const Part& part, i
 template <class T>
 void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, const T* shared, const T* shared_seeds,
                       const Memory& memory) const {
-  const int64_t mr = micro_.mr, nr = micro_.nr, group = micro_.group;
-  const auto [product, m0, rows, n0, cols] = part;
-  const StoreTarget c = operands.Target(product, m0, rows, memory.target);
-  const int64_t sums_stride = RoundUp(cols, nr);
-  const bool biased = p_.bias != 0;
-  const auto [a_rows, a_stride] = in_place_ ? operands.RowsOfA(product) : std::pair<const T*, int64_t>();
+  const int64_t nr = micro_.nr, group = micro_.group;
+  const int64_t own_first = shares_a_ ? part.n0 : part.m0, own_count = shares_a_ ? part.cols : part.rows;
+  const Cut own(own_count, own_width_, !shares_a_);
+  const StoreTarget c = operands.Target(part.product, part.m0, part.rows, memory.target);
   for (int64_t k0 = 0; k0 < p_.k; k0 += kb_) {
-    const int64_t kc = std::min(kb_, p_.k - k0), units = CeilDiv(kc, group);
-    if (packs_own())
-      Pack(operands, !shares_a_, product, shares_a_ ? n0 : m0, shares_a_ ? cols : rows, k0, kc, memory.own,
-           [&](int64_t v) { return OwnAt(v, units); });
-    const T* seeds = shares_a_ ? memory.seeds : shared_seeds + k0 / kb_ * RoundUp(chunk_, nr);
-    if (biased && shares_a_) Seed(units, memory.own, OwnAt(nr, units), cols, memory.seeds);
-    int64_t tiles = 0;
-    const int64_t all_tiles = CeilDiv(rows, mr) * CeilDiv(cols, nr);
-    const auto tile = [&](int64_t i, int64_t j) {
-      const int64_t height = std::min(mr, rows - i), width = std::min(nr, cols - j);
-      const T* a = shares_a_ ? shared + SharedAt(i, k0) : memory.own + OwnAt(i, units);
-      const T* b = shares_a_ ? memory.own + OwnAt(j, units) : shared + SharedAt(j, k0);
-      const auto [kernel, indirect, tile_width] = TileKernelsOf<T>(micro_, height, width);
-      // A narrow tile begins at seeds of the full width.
-      const bool fits = width == tile_width && (width == nr || !biased);
-      const int64_t direct = fits ? DirectStride<T>(c, m0 + i, height) : -1;
-      T* to = memory.tile;
-      int64_t stride = nr, done = 0;
-      if (keeps_sums_) {
-        to = memory.sums + i * sums_stride + j, stride = sums_stride;
-      } else if (direct >= 0) {
-        to = AddressIn<T>(c, m0 + i, n0 + j), stride = direct;
-        if (fetches_c_) FetchRows<true>(to, stride, height, width);
-      } else if (c.col_stride == 1 && !c.rows) {
-        const int64_t bytes = Bytes(c.type);
-        FetchRows<true>(c.data + ((m0 + i) * c.row_stride + n0 + j) * bytes, c.row_stride * bytes, height,
-                        width * bytes);
-      }
-      bool accumulate = k0 > 0 && to != memory.tile;
-      if (biased && accumulate) {
-        for (int64_t r = 0; r < height; ++r) AddSeeds(to + r * stride, seeds + j, width);
-      } else if (biased) {
-        micro_.seeded[height - 1](std::min(kSumUnits, units), a, b, nr, seeds + j, to, stride);
-        done = kSumUnits, accumulate = true;
-      }
-      for (; in_place_ && done < units; done += kSumUnits, accumulate = true) {
-        const T* lines[kMostRows];
-        for (int64_t r = 0; r < height; ++r) lines[r] = a_rows + (m0 + i + r) * a_stride + k0 / group + done;
-        indirect(1, std::min(kSumUnits, units - done), lines, b + done * nr, nr, to, stride, accumulate);
-      }
-      for (; done < units; done += kSumUnits, accumulate = true)
-        kernel(std::min(kSumUnits, units - done), a + done * height, b + done * nr, nr, to, stride, accumulate);
-      if (to == memory.tile) StoreTile<T>(c, m0 + i, n0 + j, height, width, memory.tile, nr, k0 > 0);
-      if (fetches_) FetchAhead(operands, part, k0, tiles++, all_tiles);
-    };
-    if (shares_a_) {
-      for (int64_t i = 0; i < rows; i += mr)
-        for (int64_t j = 0; j < cols; j += nr) tile(i, j);
-    } else {
-      for (int64_t j = 0; j < cols; j += nr)
-        for (int64_t i = 0; i < rows; i += mr) tile(i, j);
+    const int64_t kc = std::min(kb_, p_.k - k0);
+    for (int64_t p = 0; p < kc; p += held_units_ * group) {
+      const int64_t some = std::min(held_units_ * group, kc - p), units = CeilDiv(some, group);
+      if (packs_own())
+        Pack(operands, !shares_a_, part.product, own_first, own, k0 + p, some, memory.own,
+             [&](int64_t v, int64_t panel) { return OwnAt(v, panel, units); });
+      const T* seeds = shares_a_ ? memory.seeds : shared_seeds + k0 / kb_ * RoundUp(chunk_, nr);
+      if (p_.bias != 0 && shares_a_) Seed(units, memory.own, OwnAt(nr, 1, units), part.cols, memory.seeds);
+      Tiles(operands, part, c, {k0, p / group, units}, shared, seeds, memory);
     }
   }
-  if (keeps_sums_) StoreTile<T>(c, m0, n0, rows, cols, memory.sums, sums_stride, false);
+  if (keeps_sums_) StoreTile<T>(c, part.m0, part.n0, part.rows, part.cols, memory.sums, RoundUp(part.cols, nr), false);
+}
+
+template <class T>
+void Panels<T>::Tiles(const PanelOperands<T>& operands, const Part& part, const StoreTarget& c, const Steps& steps,
+                      const T* shared, const T* seeds, const Memory& memory) const {
+  const int64_t nr = micro_.nr, group = micro_.group, sums_stride = RoundUp(part.cols, nr);
+  const auto [product, m0, rows, n0, cols] = part;
+  const Cut down(rows, micro_.mr, !shares_a_), across(cols, nr, false);
+  const bool biased = p_.bias != 0, adds = steps.k0 + steps.from > 0;
+  const auto [a_rows, a_stride] = in_place_ ? operands.RowsOfA(product) : std::pair<const T*, int64_t>();
+  int64_t tiles = 0;
+  const auto tile = [&](int64_t row, int64_t column) {
+    const int64_t i = down.First(row), height = down.Size(row), j = across.First(column), width = across.Size(column);
+    const T* a =
+        shares_a_ ? shared + SharedAt(i, steps.k0) + steps.from * height : memory.own + OwnAt(i, row, steps.units);
+    const T* b =
+        shares_a_ ? memory.own + OwnAt(j, column, steps.units) : shared + SharedAt(j, steps.k0) + steps.from * nr;
+    const auto [kernel, indirect, tile_width] = TileKernelsOf<T>(micro_, height, width);
+    // A narrow tile begins at seeds of the full width.
+    const bool fits = width == tile_width && (width == nr || !biased);
+    const int64_t direct = fits ? DirectStride<T>(c, m0 + i, height) : -1;
+    T* to = memory.tile;
+    int64_t stride = nr, done = 0;
+    if (keeps_sums_) {
+      to = memory.sums + i * sums_stride + j, stride = sums_stride;
+    } else if (direct >= 0) {
+      to = AddressIn<T>(c, m0 + i, n0 + j), stride = direct;
+      if (fetches_c_) FetchRows<true>(to, stride, height, width);
+    } else if (c.col_stride == 1 && !c.rows) {
+      const int64_t bytes = Bytes(c.type);
+      FetchRows<true>(c.data + ((m0 + i) * c.row_stride + n0 + j) * bytes, c.row_stride * bytes, height, width * bytes);
+    }
+    bool accumulate = adds && to != memory.tile;
+    if (biased && accumulate) {
+      for (int64_t r = 0; r < height; ++r) AddSeeds(to + r * stride, seeds + j, width);
+    } else if (biased) {
+      micro_.seeded[height - 1](std::min(kSumUnits, steps.units), a, b, nr, seeds + j, to, stride);
+      done = kSumUnits, accumulate = true;
+    }
+    for (; in_place_ && done < steps.units; done += kSumUnits, accumulate = true) {
+      const T* lines[kMostRows];
+      for (int64_t r = 0; r < height; ++r)
+        lines[r] = a_rows + (m0 + i + r) * a_stride + steps.k0 / group + steps.from + done;
+      indirect(1, std::min(kSumUnits, steps.units - done), lines, b + done * nr, nr, to, stride, accumulate);
+    }
+    for (; done < steps.units; done += kSumUnits, accumulate = true)
+      kernel(std::min(kSumUnits, steps.units - done), a + done * height, b + done * nr, nr, to, stride, accumulate);
+    if (to == memory.tile) StoreTile<T>(c, m0 + i, n0 + j, height, width, memory.tile, nr, adds);
+    if (fetches_) FetchAhead(operands, part, steps.k0, tiles++, down.count * across.count);
+  };
+  if (shares_a_) {
+    for (int64_t row = 0; row < down.count; ++row)
+      for (int64_t column = 0; column < across.count; ++column) tile(row, column);
+  } else {
+    for (int64_t column = 0; column < across.count; ++column)
+      for (int64_t row = 0; row < down.count; ++row) tile(row, column);
+  }
 }
 
 template class Panels<float>;

@@ -100,14 +100,32 @@ class Panels {
     void* target;
   };
   Memory Carve(void* scratch) const;
-  // Where the panel of `vector`, the first of one, begins at k0, in units.
-  int64_t OwnAt(int64_t vector, int64_t units) const { return vector * units + vector / own_width_ * micro_.lanes; }
+  // Where the own panel of that number, whose first vector is `vector`, begins, in units; where that of the shared
+  // operand does at k0.
+  int64_t OwnAt(int64_t vector, int64_t panel, int64_t units) const { return vector * units + panel * micro_.lanes; }
   int64_t SharedAt(int64_t vector, int64_t k0) const;
+  int64_t OwnUnits() const;  // of a task's panels
+  // Vectors in panels of up to `most`: as even as they can be, or full ones and a last one.
+  struct Cut {
+    Cut(int64_t vectors, int64_t most, bool even);
+    int64_t First(int64_t panel) const { return even ? vectors * panel / count : panel * most; }
+    int64_t Size(int64_t panel) const {
+      return panel + 1 < count ? First(panel + 1) - First(panel) : vectors - First(panel);
+    }
+    int64_t vectors, most, count;
+    bool even;
+  };
   template <class At>
-  void Pack(const PanelOperands<T>& operands, bool a, int64_t product, int64_t first, int64_t count, int64_t k0,
+  void Pack(const PanelOperands<T>& operands, bool a, int64_t product, int64_t first, const Cut& cut, int64_t k0,
             int64_t kc, T* dst, const At& at) const;
   void Block(const PanelOperands<T>& operands, const Part& part, const T* shared, const T* shared_seeds,
              const Memory& memory) const;
+  // Of the block along k from k0 on, `units` from the unit `from` on: what the own panels hold.
+  struct Steps {
+    int64_t k0, from, units;
+  };
+  void Tiles(const PanelOperands<T>& operands, const Part& part, const StoreTarget& c, const Steps& steps,
+             const T* shared, const T* seeds, const Memory& memory) const;
   void FetchAhead(const PanelOperands<T>& operands, const Part& part, int64_t k0, int64_t tile, int64_t tiles) const;
   // What the bias of A makes of `count` columns of B, packed from `panel` on, with a minus: where their sums begin.
   void Seed(int64_t units, const T* panel, int64_t panel_distance, int64_t count, T* seeds) const;
@@ -117,6 +135,7 @@ class Panels {
   const MicroTable<T>& micro_;
   bool shares_a_ = false, in_place_ = false, keeps_sums_ = false, fetches_ = false, fetches_c_ = false;
   int64_t kb_ = 0, k_blocks_ = 0, k_units_ = 0;
+  int64_t held_units_ = 0;  // along k, of a block, that all tiles of a task go through before the next ones
   int64_t own_width_ = 0, shared_width_ = 0;  // of panels
   int64_t own_ = 0, per_task_ = 0, blocks_ = 0;
   int64_t unit_ = 1;                                         // of own vectors, that tasks do not cut

@@ -1,0 +1,104 @@
+// GEMM at the edges: what lies behind its operands, and how different processors' tiles are cut.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+
+#include "strop/cpu/kernels/gemm.h"
+#include "strop/types/literal.h"
+
+namespace strop::cpu {
+namespace {
+
+StridedMatrix Strides(ElementType type, int64_t rows, int64_t cols, bool transposed) {
+  if (transposed) return {type, 1, rows, rows * cols};
+  return {type, cols, 1, rows * cols};
+}
+
+std::vector<const GemmIsa*> AllIsas() {
+  const GemmIsa* isas[kMostGemmIsas];
+  const int n = GemmIsas(isas);
+  return {isas, isas + n};
+}
+
+// Small integers: exact in every type and order.
+Literal RandomMatrix(ElementType type, int64_t rows, int64_t cols, std::mt19937& rng) {
+  Literal l = *Literal::Zeros(Shape::Array(type, {rows, cols}));
+  for (int64_t i = 0; i < l.num_elements(); ++i) l.SetComplex(i, {static_cast<double>(rng() % 9), 0.0});
+  return l;
+}
+
+// Bytes that end where memory does: touching what follows is a fault.
+class AtTheEnd {
+ public:
+  explicit AtTheEnd(size_t bytes) : page_(static_cast<size_t>(sysconf(_SC_PAGESIZE))), whole_(RoundUp(bytes) + page_) {
+    base_ = static_cast<uint8_t*>(mmap(nullptr, whole_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    EXPECT_EQ(mprotect(base_ + whole_ - page_, page_, PROT_NONE), 0);
+    data_ = base_ + whole_ - page_ - bytes;
+  }
+  AtTheEnd(const AtTheEnd&) = delete;
+  AtTheEnd& operator=(const AtTheEnd&) = delete;
+  ~AtTheEnd() { munmap(base_, whole_); }
+  uint8_t* data() { return data_; }
+
+ private:
+  size_t RoundUp(size_t bytes) const { return (bytes + page_ - 1) / page_ * page_; }
+  size_t page_, whole_;
+  uint8_t *base_, *data_;
+};
+
+// Vectors that are not full, of each number of elements.
+TEST(Gemm, TouchesNothingBehindItsOperands) {
+  using enum ElementType;
+  std::mt19937 rng(3);
+  const auto check = [&](ElementType type, ElementType sum, int64_t m, int64_t n, int64_t k, bool ta, bool tb) {
+    GemmProblem p;
+    p.m = m, p.n = n, p.k = k;
+    p.a = Strides(type, m, k, ta), p.b = Strides(type, k, n, tb), p.c = Strides(sum, m, n, false);
+    const Literal a = RandomMatrix(type, m, k, rng), b = RandomMatrix(type, k, n, rng);
+    AtTheEnd a_end(a.bytes().size()), b_end(b.bytes().size());
+    std::copy(a.bytes().begin(), a.bytes().end(), a_end.data());
+    std::copy(b.bytes().begin(), b.bytes().end(), b_end.data());
+    Literal want = *Literal::Zeros(Shape::Array(sum, {m, n}));
+    for (const GemmIsa* isa : AllIsas()) {
+      const auto gemm = Gemm::Create(p, *isa);
+      std::vector<uint8_t> scratch((*gemm)->scratch_bytes()), shared((*gemm)->shared_bytes());
+      AtTheEnd c_end(want.bytes().size());
+      (*gemm)->RunAll(a_end.data(), b_end.data(), c_end.data(), shared.data(), scratch.data());
+      if (isa == AllIsas().front()) std::copy_n(c_end.data(), want.bytes().size(), want.mutable_bytes().begin());
+      EXPECT_TRUE(std::equal(want.bytes().begin(), want.bytes().end(), c_end.data()))
+          << isa->name << " " << Name(type) << " " << m << "x" << n << "x" << k << " " << ta << tb;
+    }
+  };
+  for (auto [type, sum] : std::vector<std::array<ElementType, 2>>{
+           {F32, F32}, {F64, F64}, {BF16, F32}, {F16, F16}, {S8, S32}, {U8, S32}, {S16, S32}, {S32, S32}, {S64, S64}})
+    for (int64_t rest = 1; rest <= 17; ++rest)
+      for (int bits = 0; bits < 4; ++bits)
+        for (auto [m, n, k] : std::vector<std::array<int64_t, 3>>{
+                 {1, rest, 9}, {3, 40 + rest, 33}, {7, 9, rest}, {rest, 33, 40}, {50 + rest, 37, 16 + rest}})
+          check(type, sum, m, n, k, (bits & 1) != 0, (bits & 2) != 0);
+}
+
+// Tiles of narrow vectors are soon done: sums that grow a hundred products at a time would be read and written again
+// for a tenth of the time.
+TEST(Gemm, NarrowTilesTakeLongBlocks) {
+  const auto tiles = [](const GemmIsa& isa, int64_t m, int64_t n, int64_t k) {
+    GemmProblem p;
+    p.m = m, p.n = n, p.k = k;
+    p.a = Strides(ElementType::F32, m, k, false), p.b = Strides(ElementType::F32, k, n, false);
+    p.c = Strides(ElementType::F32, m, n, false);
+    return (*Gemm::Create(p, isa))->tiles();
+  };
+  for (const GemmIsa* isa : AllIsas()) {
+    const std::string name = isa->name, few = tiles(*isa, 128, 3072, 768), many = tiles(*isa, 1024, 1024, 1024);
+    const bool wide = name.starts_with("avx512");
+    EXPECT_EQ(few.find("k by 128") != std::string::npos, wide) << name << ": " << few;
+    EXPECT_EQ(many.find("32 rows a task") != std::string::npos, wide) << name << ": " << many;
+  }
+}
+
+}  // namespace
+}  // namespace strop::cpu
