@@ -4,6 +4,8 @@
 #include <bit>
 #include <numeric>
 
+#include "strop/analysis/combiner.h"
+
 namespace strop {
 
 using V = llvm::Value*;
@@ -24,6 +26,23 @@ constexpr int kLine = 64;  // buffers begin at one
 
 ElementType LeafType(const Instruction* root, int leaf) {
   return root->shape().IsTuple() ? root->shape().element(leaf).type() : root->shape().type();
+}
+
+// Does the result of something in the kernel depend on how many lanes compute it? So do sums along the innermost
+// dimension, which lanes share (elemental_reduce.cc).
+bool DependsOnLanes(const KernelBody& body) {
+  for (const Instruction* i : body.Computed()) {
+    if (i->op() == Op::Dot || i->op() == Op::Convolution || i->op() == Op::ReduceWindow || i->op() == Op::Map)
+      return true;
+    if (i->op() != Op::Reduce) continue;
+    const Op combines = RecognizeCombiner(*i->called(0)).op;
+    const bool orderless =
+        combines == Op::Maximum || combines == Op::Minimum || combines == Op::And || combines == Op::Or;
+    const Dims& reduced = i->dimensions();
+    const int64_t innermost = i->operand(0)->shape().rank() - 1;
+    if (!orderless && std::find(reduced.begin(), reduced.end(), innermost) != reduced.end()) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -257,7 +276,7 @@ void KernelFrame::InHalves(int lanes, V begin, V end, int64_t multiple, const El
   const auto* last = llvm::dyn_cast<llvm::ConstantInt>(end);
   const bool known = first && last;
   const int64_t length = known ? last->getSExtValue() - first->getSExtValue() : lanes - 1;
-  if (!b_.quick() && CodeOf(body_) <= kMostCode) {
+  if (!b_.quick() && CodeOf(body_) <= kMostCode && !DependsOnLanes(body_)) {  // as quick code has it
     const int least = known ? 2 : std::max(2, lanes / 4);
     for (int narrow = lanes / 2; narrow >= least; narrow /= 2) {
       if (length % (2 * narrow) < narrow) continue;  // none is left for it
