@@ -93,10 +93,9 @@ TEST(Gemm, NarrowTilesTakeLongBlocks) {
     return (*Gemm::Create(p, isa))->tiles();
   };
   for (const GemmIsa* isa : AllIsas()) {
-    const std::string name = isa->name, few = tiles(*isa, 128, 3072, 768), many = tiles(*isa, 1024, 1024, 1024);
+    const std::string name = isa->name, few = tiles(*isa, 128, 3072, 768);
     if (name.starts_with("avx512")) continue;
     EXPECT_EQ(few.find("k by 128"), std::string::npos) << name << ": " << few;
-    EXPECT_EQ(many.find("32 rows a task"), std::string::npos) << name << ": " << many;
   }
 }
 

@@ -11,7 +11,6 @@ namespace {
 constexpr int64_t kLeastProducts = int64_t{1} << 22;  // below, waiting for each other costs more than packing twice
 constexpr int64_t kTaskProducts = int64_t{1} << 18;   // of a task, at least
 constexpr int64_t kTasks = 32;                        // enough to be even among threads
-constexpr int64_t kFarTasks = 16;
 constexpr int64_t kEvenTasks = 8;
 constexpr int64_t kOwnPanels = 2;  // of columns, of a task at least, where nothing is packed for all
 constexpr int64_t kFewTasks = 12;
@@ -110,9 +109,7 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   const int64_t worth = CeilDiv(kTaskProducts, own_width_ * chunk_ * p_.k);
   const int64_t own_units = std::min(held_units_, CeilDiv(kb_, group));
   const int64_t held = std::max<int64_t>((narrow ? kNarrowOwnBytes : kOwnBytes) / (own_width_ * own_units * bytes), 1);
-  // Shared panels that come from the third-level cache should serve more rows of a narrow tile.
-  const bool far = narrow && packs_shared() && batches_ * shared * vector_bytes > kCachedBytes;
-  const int64_t even = CeilDiv(panels * batches_ * p_.outer, far ? kFarTasks : kTasks);
+  const int64_t even = CeilDiv(panels * batches_ * p_.outer, kTasks);
   per_task_ = std::min(std::max({even, worth, least}), held) * own_width_;
   blocks_ = CeilDiv(own_, per_task_);
   // Rows go evenly: the last panel of a task may be shorter, but two, four or eight threads end at the same time.
