@@ -28,21 +28,19 @@ ElementType LeafType(const Instruction* root, int leaf) {
   return root->shape().IsTuple() ? root->shape().element(leaf).type() : root->shape().type();
 }
 
-// Does the result of something in the kernel depend on how many lanes compute it? So do sums along the innermost
-// dimension, which lanes share (elemental_reduce.cc).
-bool DependsOnLanes(const KernelBody& body) {
-  for (const Instruction* i : body.Computed()) {
-    if (i->op() == Op::Dot || i->op() == Op::Convolution || i->op() == Op::ReduceWindow || i->op() == Op::Map)
-      return true;
-    if (i->op() != Op::Reduce) continue;
-    const Op combines = RecognizeCombiner(*i->called(0)).op;
-    const bool orderless =
-        combines == Op::Maximum || combines == Op::Minimum || combines == Op::And || combines == Op::Or;
+// Is something in the kernel a sum or a product of floats along an innermost dimension? Lanes share those, so that
+// their bits depend on how many there are (elemental_reduce.cc).
+bool SumsAcrossLanes(const KernelBody& body) {
+  const std::vector<const Instruction*> computed = body.Computed();
+  return std::any_of(computed.begin(), computed.end(), [](const Instruction* i) {
+    if (i->op() != Op::Reduce) return false;
+    const Shape& operand = i->operand(0)->shape();
     const Dims& reduced = i->dimensions();
-    const int64_t innermost = i->operand(0)->shape().rank() - 1;
-    if (!orderless && std::find(reduced.begin(), reduced.end(), innermost) != reduced.end()) return true;
-  }
-  return false;
+    const Op combines = RecognizeCombiner(*i->called(0)).op;
+    return (IsFloat(operand.type()) || IsComplex(operand.type())) &&
+           (combines == Op::Add || combines == Op::Multiply) &&
+           std::find(reduced.begin(), reduced.end(), operand.rank() - 1) != reduced.end();
+  });
 }
 
 }  // namespace
@@ -276,7 +274,7 @@ void KernelFrame::InHalves(int lanes, V begin, V end, int64_t multiple, const El
   const auto* last = llvm::dyn_cast<llvm::ConstantInt>(end);
   const bool known = first && last;
   const int64_t length = known ? last->getSExtValue() - first->getSExtValue() : lanes - 1;
-  if (!b_.quick() && CodeOf(body_) <= kMostCode && !DependsOnLanes(body_)) {  // as quick code has it
+  if (!b_.quick() && CodeOf(body_) <= kMostCode && !SumsAcrossLanes(body_)) {  // quick code has the same bits
     const int least = known ? 2 : std::max(2, lanes / 4);
     for (int narrow = lanes / 2; narrow >= least; narrow /= 2) {
       if (length % (2 * narrow) < narrow) continue;  // none is left for it

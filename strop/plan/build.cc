@@ -555,36 +555,6 @@ class PlanBuilder {
     return result;
   }
 
-  // The carries whose next values are carries. Each comes behind those that become what it was: it is read no more
-  // then, and its memory may take what it becomes. (Of carries that go round one must come first.)
-  static std::vector<size_t> HandedOn(const Leaves& carry, const Leaves& next) {
-    std::unordered_map<int32_t, size_t> place;  // of carries that change; the first of equal ones
-    for (size_t k = 0; k < carry.size(); ++k) place.emplace(carry[k], k);
-    std::vector<std::vector<size_t>> readers(carry.size());
-    for (size_t k = 0; k < next.size(); ++k)
-      if (const auto from = place.find(next[k]); from != place.end() && from->second != k)
-        readers[from->second].push_back(k);
-    std::vector<size_t> order;
-    std::vector<bool> seen(carry.size());
-    std::vector<std::pair<size_t, size_t>> stack;  // a carry, and how many of its readers were seen to
-    for (size_t root = 0; root < next.size(); ++root) {
-      if (!place.contains(next[root]) || seen[root]) continue;
-      seen[root] = true;
-      stack.emplace_back(root, 0);
-      while (!stack.empty()) {
-        const size_t k = stack.back().first, reader = stack.back().second++;
-        if (reader == readers[k].size()) {
-          order.push_back(k);
-          stack.pop_back();
-        } else if (!seen[readers[k][reader]]) {
-          seen[readers[k][reader]] = true;
-          stack.emplace_back(readers[k][reader], 0);
-        }
-      }
-    }
-    return order;
-  }
-
   // Puts a value made just now into the group of another, whatever their lives: the same memory by construction.
   bool JoinFresh(int32_t into, int32_t fresh) {
     Group& from = g_.groups[g_.values[fresh].group];

@@ -8,6 +8,7 @@
 // The memory of the next value is then the loop's from its beginning to its end.
 #include <algorithm>
 #include <optional>
+#include <unordered_map>
 
 #include "strop/plan/values.h"
 
@@ -18,7 +19,9 @@ constexpr int64_t kLeastRingBytes = 1 << 12;  // less is copied as soon as addre
 
 class RingFinder {
  public:
-  explicit RingFinder(Graph& graph) : g_(graph), gone_(graph.steps.size()), viewed_(graph.groups.size()) {
+  explicit RingFinder(Graph& graph)
+      : g_(graph), steps_of_(graph.programs.size()), gone_(graph.steps.size()), viewed_(graph.groups.size()) {
+    for (size_t s = 0; s < g_.steps.size(); ++s) steps_of_[g_.steps[s].program].push_back(s);
     for (const Group& group : g_.groups)
       if (group.base == Base::View && !group.values.empty()) viewed_[GroupOf(group.index)] = true;
   }
@@ -47,10 +50,10 @@ class RingFinder {
 
   void Form(ProtoStep& loop, int32_t body) {
     std::vector<Move> moves;
-    for (size_t s = 0; s < g_.steps.size(); ++s) {
+    for (size_t s : steps_of_[body]) {
       const ProtoStep& step = g_.steps[s];
       const bool at_end = step.copy_for == CopyFor::kLoopNext || step.copy_for == CopyFor::kLoopSwap;
-      if (step.program == body && at_end && step.instruction == loop.instruction && !CopiesNothing(g_, step))
+      if (at_end && step.instruction == loop.instruction && !CopiesNothing(g_, step))
         moves.push_back({s, step.position, GroupOf(step.args[0].first), GroupOf(step.args[1].first)});
     }
     std::stable_sort(moves.begin(), moves.end(), [](const Move& a, const Move& b) { return a.position < b.position; });
@@ -112,9 +115,9 @@ class RingFinder {
     const auto is_of_chain = [&](size_t step) {
       return std::any_of(chain.begin(), chain.end(), [&](const Move& move) { return move.step == step; });
     };
-    for (size_t s = 0; s < g_.steps.size(); ++s) {
+    for (size_t s : steps_of_[body]) {
       const ProtoStep& step = g_.steps[s];
-      if (step.program != body || gone_[s] || is_of_chain(s) || CopiesNothing(g_, step)) continue;
+      if (gone_[s] || is_of_chain(s) || CopiesNothing(g_, step)) continue;
       for (const auto& [value, access] : step.args) {
         for (const Move& move : chain) {
           if (step.position < move.position) continue;
@@ -129,12 +132,32 @@ class RingFinder {
   }
 
   Graph& g_;
-  std::vector<bool> gone_;    // by step
-  std::vector<bool> viewed_;  // by group: others lie in it
+  std::vector<std::vector<size_t>> steps_of_;  // by program
+  std::vector<bool> gone_;                     // by step
+  std::vector<bool> viewed_;                   // by group: others lie in it
 };
 
 }  // namespace
 
 void FormRings(Graph& graph) { RingFinder(graph).Run(); }
+
+std::vector<size_t> HandedOn(std::span<const int32_t> carry, std::span<const int32_t> next) {
+  std::unordered_map<int32_t, size_t> place;
+  for (size_t k = 0; k < carry.size(); ++k) place.emplace(carry[k], k);
+  std::vector<size_t> order;
+  std::vector<int> readers(carry.size());  // of what a carry was, that have no place in the order yet
+  const auto is_read_no_more = [&](size_t k) { return place.contains(next[k]) && readers[k] == 0; };
+  for (int32_t value : next)
+    if (const auto from = place.find(value); from != place.end()) ++readers[from->second];
+  for (size_t k = 0; k < next.size(); ++k)
+    if (is_read_no_more(k)) order.push_back(k);
+  for (size_t done = 0; done < order.size(); ++done) {
+    const size_t from = place.at(next[order[done]]);
+    if (--readers[from] == 0 && is_read_no_more(from)) order.push_back(from);
+  }
+  for (size_t k = 0; k < next.size(); ++k)
+    if (place.contains(next[k]) && readers[k] > 0) order.push_back(k);
+  return order;
+}
 
 }  // namespace strop::plan_internal

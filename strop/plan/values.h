@@ -150,6 +150,9 @@ using MayRotate = std::function<bool(int32_t buffer)>;
 void RotateCarries(Region& region, const MayRotate& may_rotate);
 // The same of large carries of the loops that are left.
 void FormRings(Graph& graph);
+// The carries of a loop, by number, whose next values are carries: each behind those that become what it was, since it
+// is read no more then, and its memory may take what it becomes. Those that go round come last.
+std::vector<size_t> HandedOn(std::span<const int32_t> carry, std::span<const int32_t> next);
 // Puts groups without a base into the arena; returns its size.
 int64_t AssignArena(Graph& graph, int64_t alignment);
 // Where each kernel may have scratch memory in it.

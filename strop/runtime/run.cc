@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstring>
 #include <numeric>
-#include <utility>
 
 #include "strop/base/claims.h"
 #include "strop/base/lookout.h"
@@ -337,19 +336,35 @@ class Runner {
   }
 
   Status RunWhile(const Executable::FlatStep& flat, const WhileStep& step, std::span<void* const> args) {
-    for (int64_t trip = 0;; ++trip) {
-      if (step.trip_count >= 0) {
-        if (trip == step.trip_count) return BringHome(flat, step, trip);
-      } else {
+    int64_t trip = 0;
+    for (; trip != step.trip_count; ++trip) {
+      if (step.trip_count < 0) {
         STROP_TRY(RunProgram(step.condition));
-        if (!*static_cast<const uint8_t*>(args[0])) return BringHome(flat, step, trip);
+        if (!*static_cast<const uint8_t*>(args[0])) break;
       }
       if (Cancelled()) [[unlikely]]
         return MakeError(StatusCode::kCancelled, e_.name(), " was cancelled");
       STROP_TRY(RunProgram(step.body));
-      size_t first = step.first_of_rings();
-      for (int32_t ring : step.rings) TurnRing(flat, std::exchange(first, first + ring), ring, 1);
+      ForEachRing(step, [&](size_t first, int32_t ring) { TurnRing(flat, first, ring, 1); });
       if (a_.stats) ++a_.stats->trips;
+    }
+    // Slots of rings get their memory of before, and what they hold comes there, too.
+    ForEachRing(step, [&](size_t first, int32_t ring) {
+      const int64_t turned = trip % ring;
+      if (turned == 0) return;
+      TurnRing(flat, first, ring, ring - turned);
+      BringBack(table_ + flat.first_arg + first, ring, turned, SlotSize(flat, static_cast<int32_t>(first)));
+    });
+    return OkStatus();
+  }
+
+  // fn(first, size) for each ring of the loop, which is that many arguments from the first on.
+  template <class Fn>
+  static void ForEachRing(const WhileStep& step, const Fn& fn) {
+    size_t first = step.first_of_rings();
+    for (int32_t ring : step.rings) {
+      fn(first, ring);
+      first += static_cast<size_t>(ring);
     }
   }
 
@@ -358,19 +373,6 @@ class Runner {
     void* at[WhileStep::kMostInRing];
     std::copy_n(table_ + flat.first_arg + first, ring, at);
     for (int64_t k = 0; k < ring; ++k) Move(e_.arg_slots_[flat.first_arg + first + k], at[(k + by) % ring]);
-  }
-
-  // The loop has ended: slots of rings get their memory of before, and what they hold comes there, too.
-  Status BringHome(const Executable::FlatStep& flat, const WhileStep& step, int64_t trips) {
-    size_t first = step.first_of_rings();
-    for (int32_t ring : step.rings) {
-      if (const int64_t turned = trips % ring; turned != 0) {
-        TurnRing(flat, first, ring, ring - turned);
-        BringBack(table_ + flat.first_arg + first, ring, turned, SlotSize(flat, static_cast<int32_t>(first)));
-      }
-      first += static_cast<size_t>(ring);
-    }
-    return OkStatus();
   }
 
   // What belongs to home[k] is found `turned` places behind it; nothing belongs to the last one.

@@ -10,6 +10,13 @@
 
 namespace strop::cpu {
 
+// Tiles of vectors that are shorter than the widest read twice as much for each product, and are done sooner;
+// processors that have no others have smaller caches, too.
+template <class T>
+bool HasNarrowVectors(const MicroTable<T>& micro) {
+  return micro.lanes * static_cast<int64_t>(sizeof(T)) < 64;
+}
+
 // `rows` of A by columns of B that are contiguous along k: are they dot products of both as they lie? Up to so many
 // rows however short they are; where the sums at the end are little of the work, up to more of them; and of f32 or f64,
 // which nothing converts, up to kMostDotRows if A leaves room in the second-level cache.

@@ -21,12 +21,10 @@ constexpr int64_t kBlockUnits = 2048;   // along k
 constexpr int64_t kFetchedUnits = 256;  // along k, of what is fetched ahead
 constexpr int64_t kMostRows = 16;       // of registers
 constexpr int64_t kFewRows = 128;
-constexpr int64_t kFewRowsUnits = 128;     // along k, of columns that are fetched ahead for them
-constexpr int64_t kCachedBytes = 1 << 20;  // of A or C, that may still lie in the second-level cache
-constexpr int64_t kOwnBytes = 3 << 18;     // a task's panels: most of the second-level cache
-// The same of vectors of less than kWideBytes, whose tiles read twice as much for each product: processors that have
-// no others have smaller caches, too.
-constexpr int64_t kNarrowOwnBytes = 9 << 15, kWideBytes = 64;
+constexpr int64_t kFewRowsUnits = 128;        // along k, of columns that are fetched ahead for them
+constexpr int64_t kCachedBytes = 1 << 20;     // of A or C, that may still lie in the second-level cache
+constexpr int64_t kOwnBytes = 3 << 18;        // a task's panels: most of the second-level cache
+constexpr int64_t kNarrowOwnBytes = 9 << 15;  // the same for narrow vectors
 
 // sums += seeds; integers wrap.
 template <class T>
@@ -70,7 +68,7 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   // ones are fetched meanwhile.
   const bool few = shares_a_ && p_.m <= kFewRows;
   // Not into narrow tiles: their blocks along k would be too short to pay for reading and writing the sums again.
-  const bool narrow = micro.lanes * bytes < kWideBytes;
+  const bool narrow = HasNarrowVectors(micro);
   fetches_ = p_.fetches && !narrow && (few || (!shares_a_ && p_.a_across)) && HoldsSums<T>(p_.c) && !p_.whole_k;
   const int64_t k_units = few && fetches_ ? kFewRowsUnits : fetches_ ? kFetchedUnits : kBlockUnits;
   k_blocks_ = p_.whole_k ? 1 : CeilDiv(p_.k, k_units * group);

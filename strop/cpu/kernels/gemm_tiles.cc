@@ -14,7 +14,6 @@ namespace {
 
 constexpr int64_t kBlock = 128;                   // along k, whose products are summed in registers
 constexpr int64_t kFewRows = 36, kFewBlock = 64;  // of few rows, whose sums are read and written less often
-constexpr int64_t kWideBytes = 64;                // of the widest vectors
 constexpr int64_t kMostProducts = 1 << 22;        // from here on panels are worth packing (gemm_panels.h)
 constexpr int64_t kHeldBytes = 1 << 19;           // of B
 constexpr int64_t kTaskBytes = 1 << 21;           // of the factors of a task's sums, where a product is cut
@@ -37,7 +36,7 @@ class TilesGemm final : public Gemm {
   TilesGemm(const GemmProblem& p, const MicroTable<T>& micro) : p_(p), micro_(micro) {
     const int64_t bytes = sizeof(T), mr = micro.mr, nr = micro.nr;
     // Tiles of narrower vectors are done sooner, and so is a panel of B read: their sums grow for longer.
-    const int64_t block = (p.m <= kFewRows ? kFewBlock : kBlock) * (micro.lanes * bytes < kWideBytes ? 2 : 1);
+    const int64_t block = (p.m <= kFewRows ? kFewBlock : kBlock) * (HasNarrowVectors(micro) ? 2 : 1);
     kb_ = CeilDiv(p.k, CeilDiv(p.k, block));
     const auto apart = [&](int64_t stride) { return stride * bytes % kSetBytes != 0; };
     if (p.a.col_stride == 1 && (p.m == 1 || apart(p.a.row_stride)))
