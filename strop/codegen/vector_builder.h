@@ -19,9 +19,10 @@ struct VectorTarget {
   int shuffled_bits = 0;       // any choice among elements of so many bits or more of two vectors is; 0: of none
   bool half_convert = false;   // f16 <-> f32 are single instructions
   bool fma = false;
-  bool scale = false;          // x 2^n, subnormal and overflowing results too, is as good as one instruction
-  bool fast_gather = false;    // lanes anywhere in memory are read sooner by one instruction than one by one
-  bool ternary_logic = false;  // vpternlog: any function of the same bit of three vectors is a single instruction
+  bool scale = false;           // x 2^n, subnormal and overflowing results too, is as good as one instruction
+  bool fast_gather = false;     // lanes anywhere in memory are read sooner by one instruction than one by one
+  bool ternary_logic = false;   // vpternlog: any function of the same bit of three vectors is a single instruction
+  bool whole_operands = false;  // arithmetic has whole vectors in memory as operands, but no number for all lanes
 };
 
 using IrBuilder = llvm::IRBuilder<>;

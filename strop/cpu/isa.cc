@@ -91,7 +91,8 @@ VectorTarget Isa::vector_target() const {
                       .fma = fma,
                       .scale = avx512,
                       .fast_gather = fast_gather,
-                      .ternary_logic = avx512};
+                      .ternary_logic = avx512,
+                      .whole_operands = vector_bytes == 32 && !avx512};
 }
 
 std::string_view FeaturesOf(std::string_view key) {

@@ -18,6 +18,7 @@
 #include <fstream>
 #include <mutex>
 
+#include "strop/codegen/constants_in_memory.h"
 #include "strop/codegen/llvm_guard.h"
 #include "strop/codegen/math/deferred.h"
 #include "strop/codegen/selection_guard.h"
@@ -240,6 +241,7 @@ Result<std::string> ObjectEmitter::EmitUnguarded(llvm::Module& module, const Emi
     if (options.promote_memory && options.optimization_level > 0) AddPromotion(passes);
     if (options.promote_memory) passes.add(CreateDeferredMathPass(*target_, options.optimization_level > 0));
     if (options.optimization_level > 0) passes.add(llvm::createEarlyCSEPass());
+    if (options.optimization_level > 0 && target_->whole_operands) passes.add(CreateConstantsInMemoryPass());
     if (machine_->addPassesToEmitFile(passes, pipeline->stream, nullptr, type, /*DisableVerify=*/true)) return nullptr;
     return pipeline;
   };
