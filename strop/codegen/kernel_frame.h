@@ -55,6 +55,8 @@ class KernelFrame {
 
   // A point of the space, one per lane: where results go and are computed.
   using PointFn = std::function<Status(ElementalEmitter& e, const ArrayIndex& at)>;
+  // From now on elements may be computed again: they are what they were, since nothing that is stored is read.
+  void RepeatElements() { repeats_elements_ = true; }
   // The code of an element may be repeated so often, for elements at known positions.
   void RepeatUpTo(int64_t copies) { scopes_.RepeatUpTo(copies); }
   // Walks the part of the space that the tasks [task_begin, task_end) cover, `units_per_task` rows or row pieces each.
@@ -79,8 +81,9 @@ class KernelFrame {
   void AlongRow(int lanes, V begin, V end, bool whole, int64_t multiple, const ElementFn& body, bool backwards = false);
   // body(e, i) for i in [begin, end), element by element.
   void OneByOne(const char* name, V begin, V end, const ElementFn& body);
-  // The same for the rest of a row walked by that many lanes: vectors half as long, shorter ones, then one by one.
-  void InHalves(int lanes, V begin, V end, int64_t multiple, const ElementFn& body);
+  // The same for the rest [begin, end) of a row, or a part of one, that is walked by that many lanes from `row_begin`
+  // on.
+  void InHalves(int lanes, V row_begin, V begin, V end, int64_t multiple, const ElementFn& body);
   // AlongRow, of the space's strips.
   void AlongStrips(const LoopSpace& space, V begin, V end, int64_t rest, int64_t multiple, const ElementFn& body);
   // Emitters made from now on note where conditions change.
@@ -103,6 +106,7 @@ class KernelFrame {
   const KernelBody& body_;
   bool whole_ = false;    // all tasks at once: inside another function
   bool streams_ = false;  // some results go past the caches
+  bool repeats_elements_ = false;
   std::vector<ElementBuilder::Memory> inputs_, outputs_;
   void FillRows(const LoopSpace& space, const ArrayIndex& row);
   std::vector<KeptRow> kept_rows_;

@@ -350,6 +350,7 @@ bool MergePermuted(const KernelBody& body, const LoopSpace& space, Int64Vector& 
 // as many as bring the lanes back to where they were; or one a row where that is mostly full.
 void SetPeriod(const KernelBody& body, int vector_bytes, LoopSpace& space, Int64Vector& sizes) {
   constexpr int64_t kFewVectors = 3, kMostVectors = 7, kLeastLanes = 8, kLeastRows = 16;
+  constexpr int kMaskedBytes = 64;  // a part of a vector is only stored at once where vectors are so long
   bool conditions = false;
   if (space.lanes < kLeastLanes || SetInteriorPeriod(body, space, sizes) || sizes.size() < 2) return;
   if (MergePermuted(body, space, sizes) && sizes.back() >= space.lanes) {
@@ -369,7 +370,8 @@ void SetPeriod(const KernelBody& body, int vector_bytes, LoopSpace& space, Int64
   int64_t rows = 1;
   for (size_t d = 0; d + 2 < sizes.size(); ++d) rows *= sizes[d];
   if (conditions && rows < kLeastRows) return;  // whose pieces would begin at places that are not known
-  if (2 * last > space.lanes && vectors > kFewVectors && !conditions && (at_a_time == 1 || vectors > kMostVectors)) {
+  const bool row_by_row = vectors > kMostVectors || (at_a_time == 1 && vector_bytes >= kMaskedBytes);
+  if (2 * last > space.lanes && vectors > kFewVectors && !conditions && row_by_row) {
     space.period = space.lanes;
   } else if (vectors <= kMostVectors) {
     space.period = period * ((at_a_time + vectors - 1) / vectors);

@@ -138,6 +138,7 @@ TEST(KernelCompiler, QuickCodeWalksShortRowsOneByOne) {
   EXPECT_EQ(space.rows * space.row_size, 21000);
   EXPECT_EQ(WalkShortRows(space), 3000);
   EXPECT_EQ(space.period, 16);
+  EXPECT_EQ(ChooseLoopSpace(body, 32, true).period, 56);  // nor by masked vectors, where there are none
   EXPECT_EQ(space.rows, 3000);
   EXPECT_EQ(space.row_size, 7);
   EXPECT_EQ(WalkShortRows(space), 0) << "they are walked so already";

@@ -119,6 +119,8 @@ Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
                            blocks.lanes, "x", blocks.lanes);
     return emitted;
   }
+  if (std::all_of(spec.in_place.begin(), spec.in_place.end(), [](int operand) { return operand < 0; }))
+    frame.RepeatElements();
   space = ChooseLoopSpace(body, vector_bytes, !frame.whole());
   if (IsScalars(frame, space)) space.lanes = 1;
   order = OrderRows(body, cost, space);
