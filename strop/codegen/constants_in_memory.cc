@@ -29,8 +29,14 @@ class ConstantsInMemory final : public llvm::ModulePass {
  private:
   static bool RunOnBlock(llvm::BasicBlock& block) {
     std::vector<llvm::Use*> uses;
+    std::vector<llvm::SelectInst*> choices;
     std::set<llvm::Value*> constants;
     for (llvm::Instruction& i : block) {
+      if (auto* choice = llvm::dyn_cast<llvm::SelectInst>(&i); choice && ChoosesConstants(*choice)) {
+        choices.push_back(choice);
+        constants.insert({choice->getTrueValue(), choice->getFalseValue()});
+        continue;
+      }
       for (llvm::Use& use : i.operands()) {
         if (!MayLieInMemory(i, use)) continue;
         uses.push_back(&use);
@@ -40,20 +46,50 @@ class ConstantsInMemory final : public llvm::ModulePass {
     if (constants.size() <= kInRegisters) return false;
     for (llvm::Use* use : uses) {
       llvm::IRBuilder<> b(llvm::cast<llvm::Instruction>(use->getUser()));
-      llvm::GlobalVariable* memory = InMemory(*block.getModule(), llvm::cast<llvm::Constant>(use->get()));
-      llvm::LoadInst* load = b.CreateAlignedLoad(use->get()->getType(), memory, memory->getAlign());
-      load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(b.getContext(), {}));
-      use->set(load);
+      use->set(FromMemory(b, llvm::cast<llvm::Constant>(use->get())));
+    }
+    for (llvm::SelectInst* choice : choices) {
+      Choose(*choice);
+      choice->eraseFromParent();
     }
     return true;
   }
 
+  // A number other than 0 in all lanes of a vector, or null.
+  static const llvm::ConstantFP* Splat(const llvm::Value* value) {
+    const auto* constant = llvm::dyn_cast<llvm::Constant>(value);
+    if (!constant || !constant->getType()->isVectorTy()) return nullptr;
+    const auto* lane = llvm::dyn_cast_or_null<llvm::ConstantFP>(constant->getSplatValue());
+    return lane && !lane->isNullValue() ? lane : nullptr;
+  }
+
+  // Is it one of two numbers, lane by lane?
+  static bool ChoosesConstants(const llvm::SelectInst& i) {
+    return i.getCondition()->getType()->isVectorTy() && Splat(i.getTrueValue()) && Splat(i.getFalseValue());
+  }
+  // By the bits in which they differ: a blend has one operand in memory only, and takes the place of a multiply-add.
+  static void Choose(llvm::SelectInst& i) {
+    llvm::IRBuilder<> b(&i);
+    auto* type = llvm::cast<llvm::FixedVectorType>(i.getType());
+    auto* bits = llvm::VectorType::getInteger(type);
+    const llvm::APInt chosen = Splat(i.getTrueValue())->getValue().bitcastToAPInt();
+    const llvm::APInt other = Splat(i.getFalseValue())->getValue().bitcastToAPInt();
+    llvm::Value* mask = b.CreateSExt(i.getCondition(), bits);
+    llvm::Value* difference = b.CreateAnd(mask, FromMemory(b, llvm::ConstantInt::get(bits, chosen ^ other)));
+    llvm::Value* result = b.CreateXor(difference, FromMemory(b, llvm::ConstantInt::get(bits, other)));
+    i.replaceAllUsesWith(b.CreateBitCast(result, type));
+  }
+
+  static llvm::Value* FromMemory(llvm::IRBuilder<>& b, llvm::Constant* value) {
+    llvm::GlobalVariable* memory = InMemory(*b.GetInsertBlock()->getModule(), value);
+    llvm::LoadInst* load = b.CreateAlignedLoad(value->getType(), memory, memory->getAlign());
+    load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(b.getContext(), {}));
+    return load;
+  }
+
   // Is it a constant with equal lanes where the instruction may have an operand in memory?
   static bool MayLieInMemory(const llvm::Instruction& i, const llvm::Use& use) {
-    const auto* constant = llvm::dyn_cast<llvm::Constant>(use.get());
-    if (!constant || !constant->getType()->isVectorTy() || !constant->getType()->isFPOrFPVectorTy()) return false;
-    const llvm::Constant* lane = constant->getSplatValue();
-    if (!lane || !llvm::isa<llvm::ConstantFP>(lane) || lane->isNullValue()) return false;
+    if (!Splat(use.get())) return false;
     if (const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&i))
       return call->getIntrinsicID() == llvm::Intrinsic::fma;
     switch (i.getOpcode()) {

@@ -81,16 +81,17 @@ int64_t CriticalPath(const KernelBody& body) {
 }
 
 int VectorsAtATime(const KernelBody& body, int vector_bytes) {
-  // A window of 200 instructions at 2.7 a cycle hides 75 cycles.
-  constexpr int64_t kHidden = 75;
+  constexpr int kBytesOfManyRegisters = 64;  // where vectors are so long there are 32 of them
+  // A window of 200 instructions at 2.7 a cycle hides 75 cycles; the places in which shorter vectors wait for what they
+  // need are full before the window is.
+  const int64_t hidden = vector_bytes >= kBytesOfManyRegisters ? 75 : 45;
   constexpr int64_t kMostInstructions = 320;  // more are code that is slow to compile
   // Fewer elements are done before it matters; and before the longer time of compiling four at a time is earned.
   constexpr int64_t kLeastElements = 1 << 14, kLeastForFour = 1 << 17;
-  constexpr int kBytesOfManyRegisters = 64;  // where vectors are so long there are 32 of them
   const int64_t elements = body.ElementsOf(0);
   if (elements < kLeastElements) return 1;
   const Path path = PathOf(body);
-  if (!path.elementwise || path.cycles <= kHidden || path.instructions > kMostInstructions) return 1;
+  if (!path.elementwise || path.cycles <= hidden || path.instructions > kMostInstructions) return 1;
   return vector_bytes >= kBytesOfManyRegisters && elements >= kLeastForFour ? 4 : 2;
 }
 

@@ -15,11 +15,28 @@ struct Reduced {
   V n;        // as integers of the same width
   V expm1;    // e^r - 1, the last bits of r included
   V whole_n;  // as floats
+  V shifted;  // what RoundingSum left: n and twice the bias in the low bits
 };
+
+// Twice the bias of the type's exponents.
+int64_t TwoBiases(bool wide) { return wide ? 2046 : 254; }
+
+// What leaves n, and twice the bias, in the low bits of a sum with it.
+double RoundingSum(bool wide) { return (wide ? 0x1.8p52 : 0x1.8p23) + static_cast<double>(TwoBiases(wide)); }
+
+// a 2^n, rounded once, as VectorBuilder::Scale does it: two factors of half the exponent, which are normal numbers.
+// Where no instruction does it, they come from the sum that n was rounded by: half of it has one bias, and so has what
+// half leaves.
+V ScaleBySum(VectorBuilder& b, V a, V whole_n, V shifted) {
+  if (b.target().scale) return b.ScaleByWhole(a, whole_n);
+  const int mantissa = IsDouble(a) ? 52 : 23;
+  V sum = b.AsInt(shifted), half = b.LShr(sum, 1);
+  return b.FMul(b.FMul(a, b.AsFloat(b.Shl(half, mantissa))), b.AsFloat(b.Shl(b.Sub(sum, half), mantissa)));
+}
 
 Reduced Reduce(VectorBuilder& b, V x) {
   const bool wide = IsDouble(x);
-  const double magic = wide ? 0x1.8p52 : 0x1.8p23;
+  const double magic = RoundingSum(wide);
   V shifted = b.Fma(x, b.F(0x1.71547652b82fep+0, x), b.F(magic, x));
   V n = b.FSub(shifted, b.F(magic, x));
   V first = b.Fma(n, b.F(wide ? -0x1.62e42fee00000p-1 : -0x1.62e4p-1, x), x);
@@ -33,7 +50,7 @@ Reduced Reduce(VectorBuilder& b, V x) {
            : b.Polynomial(r, {0.4999999403953552, 0.16666515171527863, 0.04166845604777336, 0.008369418792426586,
                               0.0013813144760206342});
   V integer = b.Sub(b.AsInt(shifted), b.AsInt(b.F(magic, x)));
-  return {r, integer, b.FAdd(r, b.Fma(b.FMul(r, r), p, lost)), n};
+  return {r, integer, b.FAdd(r, b.Fma(b.FMul(r, r), p, lost)), n, shifted};
 }
 
 // 2^n for exponents of normal numbers.
@@ -53,7 +70,7 @@ V Exp(VectorBuilder& b, V x) {
   const bool wide = IsDouble(x);
   x = wide ? Clamp(b, x, -750, 711) : Clamp(b, x, -110, 90);
   const Reduced e = Reduce(b, x);
-  return b.ScaleByWhole(b.FAdd(e.expm1, b.F(1, x)), e.whole_n);
+  return ScaleBySum(b, b.FAdd(e.expm1, b.F(1, x)), e.whole_n, e.shifted);
 }
 
 ScaledExp ExpInParts(VectorBuilder& b, V x) {
@@ -105,13 +122,13 @@ V PowerOfTwoOfNormal(VectorBuilder& b, V x, double scale) {
 
 // x / ln 2 has the error of the factor, which only matters for large x.
 static V ExpOfNarrow(VectorBuilder& b, V x) {
-  V magic = b.F(0x1.8p23, x), factor = b.F(0x1.71547652b82fep+0, x);
+  V magic = b.F(RoundingSum(false), x), factor = b.F(0x1.71547652b82fep+0, x);
   V shifted = b.Fma(x, factor, magic);
   V minus_n = b.FSub(magic, shifted);
   V r = b.Fma(x, factor, minus_n);
   V value = b.Polynomial(r, {1, 0.693146977595067, 0.24022242082587367, 0.055507337491489575, 0.009671512767530687,
                              0.0013264725422170367});
-  return b.ScaleByWhole(value, b.FNeg(minus_n));
+  return ScaleBySum(b, value, b.FNeg(minus_n), shifted);
 }
 
 V ExpForNarrow(VectorBuilder& b, V x) { return ExpOfNarrow(b, Clamp(b, x, -110, 90)); }
