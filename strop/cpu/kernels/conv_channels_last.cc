@@ -9,6 +9,7 @@
 
 #include "strop/cpu/kernels/conv_copied.h"
 #include "strop/cpu/kernels/conv_taps.h"
+#include "strop/cpu/kernels/gemm_blocks.h"
 
 namespace strop::cpu {
 namespace {
@@ -18,6 +19,7 @@ constexpr int64_t kCachedPositions = 1 << 13;
 constexpr int64_t kFewPositions = 1024;  // for which it pays whatever is multiplied
 constexpr int64_t kLeastWork = 256;      // multiplications
 constexpr int64_t kMuchWork = 768;       // where the copies come from memory
+constexpr int64_t kNarrowWork = 384;     // the same of narrow vectors, which take longer to multiply
 constexpr int64_t kLeastFeatures = 32;
 constexpr int64_t kPixels = 64;  // that a task copies
 constexpr int64_t kWhole = 16;   // features: what follows a task's pixels is not written by it
@@ -72,7 +74,8 @@ std::shared_ptr<const Conv> MakeChannelsLastConv(const ConvProblem& p, const Gem
   // Multiplications with each element that is copied, and for each that is stored.
   const int64_t of_input = positions * taps * p.out_features / (holes * p.batch * pixels);
   const int64_t of_output = taps * p.in_features / holes;
-  const int64_t least = positions > kCachedPositions ? kMuchWork : kLeastWork;
+  const int64_t much = HasNarrowVectors(isa.f32) ? kNarrowWork : kMuchWork;
+  const int64_t least = positions > kCachedPositions ? much : kLeastWork;
   if (positions > kFewPositions && std::min(of_input, of_output) < least) return nullptr;
   const PackPanel<float> pack = PackerOf(isa.f32, ElementType::F32);
   if (!pack) return nullptr;

@@ -38,6 +38,7 @@ class GroupsConv final : public Conv {
         features_(p.out_features / p.feature_groups),
         kernel_(width),
         width_(micro.lanes << width >> 1),
+        pairs_(features_ == width_ && (width == 0 || !micro.group_indirect[0][width - 1])),
         tables_(p_, positions_, std::min<int>(micro.mr, kGroupRows), RowsATask()),
         fetcher_(p_, positions_, Positions(), std::min<int>(micro.mr, kGroupRows),
                  GroupsATask() == p.feature_groups ? p.in_features * p.feature_groups : 0) {
@@ -118,7 +119,7 @@ class GroupsConv final : public Conv {
       tables_.Fill(m0, tile, input, skips, table);
       const auto [begin, end] = dealer.Next(tile);
       for (int64_t g = 0; g < groups;) {
-        const bool pair = features_ == width_ && kernel_ == 0 && g + 1 < groups;
+        const bool pair = pairs_ && g + 1 < groups;
         Multiply(call, m0, tile, table, first_group + g, pair);
         for (const int64_t next = g + 1 + pair; g < next; ++g) fetcher_.Fetch(input, begin, end, g, groups);
       }
@@ -148,6 +149,7 @@ class GroupsConv final : public Conv {
   const int64_t features_;  // of a group
   const int kernel_;        // by its width
   const int64_t width_;     // of a panel
+  const bool pairs_;        // groups are multiplied two at a time: sums of one alone would wait for each other
   const PatchTables<T> tables_;
   const InputFetcher<T> fetcher_;
   int64_t down_ = 1, rows_ = 1, across_ = 1;

@@ -5,6 +5,7 @@
 #include <span>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "strop/cpu/kernels/conv_fetch.h"
 #include "strop/cpu/kernels/conv_patch_tables.h"
@@ -14,8 +15,10 @@ namespace strop::cpu {
 namespace {
 
 constexpr int64_t kSumElements = 256;   // summed in registers before they are added to what was before
+constexpr int64_t kHeldElements = 320;  // the same, where the first-level cache holds their weights
 constexpr int64_t kLeastFeatures = 12;  // of a tap
 constexpr int64_t kFewPositions = 200;
+constexpr int64_t kFewTiles = 2;           // of positions, for which packing does not pay
 constexpr int64_t kSmallKernel = 1 << 17;  // elements
 constexpr int64_t kCachedBytes = 1 << 20;  // that may still lie in the second-level cache
 constexpr int64_t kColumnPanels = 9;       // of positions, a task
@@ -37,6 +40,39 @@ ConvProblem InUnits(ConvProblem p, int group) {
 }
 
 int64_t TapsAtOnce(const ConvProblem& p) { return std::max<int64_t>(kSumElements / p.in_features, 1); }
+
+// What is summed in registers: some taps with all of their features, or some features of a tap.
+struct Piece {
+  int64_t tap, taps, feature, features;
+};
+
+// Of narrow vectors, of which a panel of features is read twice as often, pieces that the first-level cache holds, as
+// even as they can be. Patches are larger: all taps of some features, then of the next ones.
+std::vector<Piece> PiecesOf(const ConvProblem& p, int64_t taps, bool narrow) {
+  int64_t at_once = TapsAtOnce(p), features = p.in_features;
+  if (narrow) {
+    features = CeilDiv(features, CeilDiv(features, kHeldElements));
+    at_once = features < p.in_features ? 1 : std::max<int64_t>(kHeldElements / features, 1);
+    at_once = CeilDiv(taps, CeilDiv(taps, at_once));
+  }
+  std::vector<Piece> pieces;
+  for (int64_t f = 0; f < p.in_features; f += features)
+    for (int64_t tap = 0; tap < taps; tap += at_once)
+      pieces.push_back({tap, std::min(at_once, taps - tap), f, std::min(features, p.in_features - f)});
+  return pieces;
+}
+
+// c[r][j] = (accumulate ? c[r][j] : 0) + the sum of a piece. patches[tap][r] are where all features of a tap lie;
+// b are the weights of the piece.
+template <class T>
+void MultiplyPiece(IndirectKernel<T> kernel, const Piece& piece, int64_t rows, const T* const* patches, const T* b,
+                   int64_t b_stride, T* c, int64_t c_stride, bool accumulate) {
+  patches += piece.tap * rows;
+  if (piece.feature == 0) return kernel(piece.taps, piece.features, patches, b, b_stride, c, c_stride, accumulate);
+  const T* at[ConvPositions::kMostVectors];
+  for (int64_t r = 0; r < rows; ++r) at[r] = patches[r] ? patches[r] + piece.feature : nullptr;
+  kernel(1, piece.features, at, b, b_stride, c, c_stride, accumulate);
+}
 
 // Where row r of a tile is written, its r-th position; `offsets` is memory for as many.
 StoreTarget TargetOfTile(const StoreTarget& c, int64_t m0, const PositionTile& tile, int64_t* offsets) {
@@ -70,7 +106,10 @@ class IndirectConv final : public PanelConv<T> {
         panels_(IndirectProblem(product_->ForPanels(), product_->positions().ReachingRow()), micro_),
         tables_(p_, positions_, micro_.mr, panels_.per_task()),
         fetcher_(p_, positions_, product_->count(), micro_.mr, p_.in_features),
-        taps_(product_->taps().count) {
+        taps_(product_->taps().count),
+        pieces_(PiecesOf(p_, taps_, HasNarrowVectors(micro_))),
+        stores_late_(HasNarrowVectors(micro_) && p_.output_feature_stride != 1),
+        holds_(stores_late_ || (HasNarrowVectors(micro_) && pieces_.size() > 1 && pieces_.front().taps > 1)) {
     const int64_t elements = product_->count() * product_->features() * product_->groups();
     fetches_c_ = elements * static_cast<int64_t>(sizeof(T)) > kCachedBytes;
     this->num_tasks_ = panels_.num_tasks();
@@ -101,8 +140,11 @@ class IndirectConv final : public PanelConv<T> {
 
   // One for each task of Prepare: are all weights finite that it packed?
   uint8_t* Flags(const ConvCall& call) const { return static_cast<uint8_t*>(call.shared) + flags_at_; }
-  // A tile of sums, and where each tap of each position of a task is.
-  int64_t TileBytes() const { return RoundUp(micro_.mr * micro_.nr * static_cast<int64_t>(sizeof(T)), 64); }
+  // Sums of a tile or of all of a task, and where each tap of each position of a task is.
+  int64_t TileBytes() const {
+    const int64_t rows = holds_ ? panels_.per_task() : micro_.mr;
+    return RoundUp(rows * micro_.nr * static_cast<int64_t>(sizeof(T)), 64);
+  }
   int64_t TableBytes() const {
     const int64_t position = taps_ * static_cast<int64_t>(sizeof(T*)) + sizeof(PositionTile);
     return TileBytes() + RoundUp(position * panels_.per_task(), 64) + 64;
@@ -112,7 +154,7 @@ class IndirectConv final : public PanelConv<T> {
     const ConvOperands<T> operands(*product_, call);
     const auto [product, m0, rows, n0, cols] = panels_.PartOf(call.round, task);
     if (rows == 0) return;
-    const int64_t nr = micro_.nr, features = p_.in_features, taps_at_once = TapsAtOnce(p_);
+    const int64_t nr = micro_.nr;
     T* sums = reinterpret_cast<T*>((reinterpret_cast<uintptr_t>(scratch) + 63) / 64 * 64);
     const T** table = reinterpret_cast<const T**>(reinterpret_cast<uint8_t*>(sums) + TileBytes());
     PositionTile* tiles = reinterpret_cast<PositionTile*>(table + taps_ * panels_.per_task());
@@ -121,48 +163,75 @@ class IndirectConv final : public PanelConv<T> {
     const int64_t count = tables_.Cut(m0, rows, tiles);
     const uint8_t* flags = Flags(call);
     const bool skips = std::all_of(flags, flags + this->prepare_tasks_, [](uint8_t finite) { return finite != 0; });
-    const auto block = [&](const PositionTile& tile, const T* const* patches, int64_t j) {
+    // Some pieces of the sums of a tile, which are kept at `kept` if the output does not hold them.
+    const auto block = [&](const PositionTile& tile, const T* const* patches, int64_t j, std::span<const Piece> pieces,
+                           T* kept) {
+      const bool first = &pieces.front() == &pieces_.front(), last = &pieces.back() == &pieces_.back();
       const int64_t width = std::min(nr, cols - j);
       const TileKernels<T> kernels = TileKernelsOf<T>(micro_, tile.count, width);
-      const IndirectKernel<T> kernel = kernels.indirect;
       int64_t offsets[kMostRows];
       const StoreTarget target = TargetOfTile(c, m0, tile, offsets);
-      const int64_t direct = width == kernels.width ? DirectStride<T>(target, 0, tile.count) : -1;
-      T* to = direct >= 0 ? AddressIn<T>(target, 0, n0 + j) : sums;
-      if (direct >= 0 && fetches_c_) FetchRows<true>(to, direct, tile.count, width);
-      if (direct < 0 && p_.output_feature_stride > 1 && HoldsSums<T>(c.type))
+      const int64_t direct = width == kernels.width && !stores_late_ ? DirectStride<T>(target, 0, tile.count) : -1;
+      T* to = direct >= 0 ? AddressIn<T>(target, 0, n0 + j) : kept;
+      const int64_t stride = direct >= 0 ? direct : holds_ ? nr * tile.step : nr;
+      if (first && direct >= 0 && fetches_c_) FetchRows<true>(to, direct, tile.count, width);
+      if (first && direct < 0 && p_.output_feature_stride > 1 && HoldsSums<T>(c.type))
         FetchColumns(target, tile.count, n0 + j, width);
       const T* b = panels_.SharedPanel(call.shared, task, j);
-      for (int64_t tap = 0; tap < taps_; tap += taps_at_once)
-        kernel(std::min(taps_at_once, taps_ - tap), features, patches + tap * tile.count, b + tap * features * nr, nr,
-               to, direct >= 0 ? direct : nr, tap > 0);
-      if (direct < 0) StoreTile<T>(target, 0, n0 + j, tile.count, width, sums, nr, false);
+      for (const Piece& piece : pieces)
+        MultiplyPiece(kernels.indirect, piece, tile.count, patches,
+                      b + (piece.tap * p_.in_features + piece.feature) * nr, nr, to, stride,
+                      &piece != &pieces_.front());
+      if (last && direct < 0 && !stores_late_) StoreTile<T>(target, 0, n0 + j, tile.count, width, kept, stride, false);
     };
     // A kernel that the second-level cache holds is gone through for each panel of positions, whose patches then stay
-    // in the first; of a larger one, each panel is read once a task.
+    // in the first; of a larger one, each panel is read once a task, or each of its pieces.
     Dealer dealer(m0, rows, std::span(tiles, count));
-    if (product_->k() * cols <= kSmallKernel) {
+    if (product_->k() * cols <= kSmallKernel && !holds_) {
       for (const PositionTile& tile : std::span(tiles, count)) {
         tables_.Fill(m0, tile, input, skips, table);
         const auto [begin, end] = dealer.Next(tile);
         for (int64_t j = 0; j < cols; j += nr) {
-          block(tile, table, j);
+          block(tile, table, j, pieces_, sums);
           fetcher_.Fetch(input, begin, end, j / nr, CeilDiv(cols, nr));
         }
       }
-    } else {
-      const T** at = table;
-      for (int64_t i = 0; i < count; at += tiles[i++].count * taps_) tables_.Fill(m0, tiles[i], input, skips, at);
-      for (int64_t j = 0; j < cols; j += nr) {
+      return;
+    }
+    const T** at = table;
+    for (int64_t i = 0; i < count; at += tiles[i++].count * taps_) tables_.Fill(m0, tiles[i], input, skips, at);
+    const std::span<const Piece> all(pieces_);
+    const size_t at_once = holds_ ? 1 : all.size();
+    for (int64_t j = 0; j < cols; j += nr) {
+      for (size_t piece = 0; piece < all.size(); piece += at_once) {
         at = table;
         for (const PositionTile& tile : std::span(tiles, count)) {
-          block(tile, at, j);
+          block(tile, at, j, all.subspan(piece, at_once), holds_ ? sums + tile.first * nr : sums);
           at += tile.count * taps_;
-          if (j > 0) continue;
+          if (j > 0 || piece > 0) continue;
           const auto [begin, end] = dealer.Next(tile);
           fetcher_.Fetch(input, begin, end, 0, 1);
         }
       }
+      if (stores_late_) StoreColumns(c, m0, rows, n0 + j, std::min(nr, cols - j), sums);
+    }
+  }
+
+  // Sums of all positions of a task, by features: turned piece by piece.
+  void StoreColumns(const StoreTarget& c, int64_t row, int64_t rows, int64_t col, int64_t cols, const T* sums) const {
+    constexpr int64_t kRows = 64, kMostColumns = 64;
+    alignas(64) T turned[kRows * kMostColumns + kPanelSlack];
+    const int64_t nr = micro_.nr;
+    const PackPanel<T> pack = micro_.group == 1 && nr <= kMostColumns ? PackerOf(micro_, ElementTypeOf<T>()) : nullptr;
+    for (int64_t end = row + rows, n; row < end; row += n, sums += n * nr) {
+      n = std::min(kRows, end - row);
+      if (!pack || !HoldsSums<T>(c.type) || !RowsFollow(c, row, n)) {
+        StoreTile<T>(c, row, col, n, cols, sums, nr, false);
+        continue;
+      }
+      pack(sums, nr, 1, n, cols, n, turned);
+      T* to = AddressIn<T>(c, row, 0) + col * c.col_stride;
+      for (int64_t j = 0; j < cols; ++j, to += c.col_stride) std::memcpy(to, turned + j * n, n * sizeof(T));
     }
   }
 
@@ -180,6 +249,11 @@ class IndirectConv final : public PanelConv<T> {
   const PatchTables<T> tables_;
   const InputFetcher<T> fetcher_;
   const int64_t taps_;
+  const std::vector<Piece> pieces_;
+  const bool stores_late_;  // all positions of a task, whose features lie apart
+  // Taps read the same patches again while the first-level cache has them: of one alone, going through all positions
+  // would only read patches more often.
+  const bool holds_;  // a piece of a panel of weights, for all positions of a task
   bool fetches_c_ = false;
   int64_t flags_at_ = 0;  // in the shared memory, behind the panels
 };
@@ -194,11 +268,14 @@ class ColumnsConv final : public Conv {
         p_(product_->problem()),
         taps_(product_->taps()),
         micro_(product_->micro()),
+        pieces_(PiecesOf(p_, taps_.count, HasNarrowVectors(micro_))),
         in_place_(ReadsKernel()),
         across_(CeilDiv(product_->features(), micro_.nr)),
         down_(CeilDiv(product_->count(), MostRows())),
         rows_(CeilDiv(product_->count(), down_)),
         tables_(p_, product_->positions(), micro_.mr, rows_) {
+    fetches_ =
+        HasNarrowVectors(micro_) && !in_place_ && p_.kernel_out_stride == 1 && p_.kernel_type == ElementTypeOf<T>();
     num_tasks_ = product_->groups() * down_ * across_;
     scratch_bytes_ = 5 * kCarverSlack + rows_ * static_cast<int64_t>(sizeof(PositionTile)) +
                      rows_ * static_cast<int64_t>(sizeof(int64_t)) +
@@ -214,7 +291,9 @@ class ColumnsConv final : public Conv {
 
  private:
   bool ReadsKernel() const {
-    bool reads = p_.kernel_type == ElementTypeOf<T>() && p_.kernel_out_stride == 1;
+    // Narrow vectors would read lines that lie apart, and meet in the first-level cache, for each tile again.
+    bool reads = p_.kernel_type == ElementTypeOf<T>() && p_.kernel_out_stride == 1 &&
+                 (!HasNarrowVectors(micro_) || product_->count() <= kFewTiles * micro_.mr);
     for (int64_t tap = 0; tap < taps_.count; ++tap)
       reads &= taps_.kernel_offset[tap] == tap * p_.in_features * p_.kernel_in_stride;
     return reads;
@@ -225,8 +304,22 @@ class ColumnsConv final : public Conv {
     const bool whole = !in_place_ && product_->groups() * across_ >= kEnoughColumns;
     return CeilDiv(panels, whole ? 1 : CeilDiv(panels, kColumnPanels)) * micro_.mr;
   }
+  // Asks for the `part`th of `parts` of the weights of a piece, or of the first one of the next task: packing would
+  // wait for each of their lines.
+  void FetchNext(const ConvCall& call, size_t next, int64_t task, int64_t part, int64_t parts) const {
+    if (next == pieces_.size()) next = 0, ++task;
+    if (task == num_tasks_) return;
+    const Piece& piece = pieces_[next];
+    const T* from =
+        static_cast<const T*>(call.kernel) + task / across_ / down_ * product_->features() + task % across_ * micro_.nr;
+    const int64_t elements = piece.taps * piece.features;
+    for (int64_t i = elements * part / parts; i < elements * (part + 1) / parts; ++i)
+      FetchRows<false>(from + taps_.kernel_offset[piece.tap + i / piece.features] +
+                           (piece.feature + i % piece.features) * p_.kernel_in_stride,
+                       0, 1, 1);
+  }
   bool spreads_taps() const { return product_->weights().spreads_taps(); }
-  int64_t PackedTaps() const { return spreads_taps() ? taps_.count : TapsAtOnce(p_); }
+  int64_t PackedTaps() const { return spreads_taps() ? taps_.count : pieces_.front().taps; }
 
   void Task(const ConvCall& call, int64_t task, void* scratch) const {
     const ConvOperands<T> operands(*product_, call);
@@ -247,20 +340,23 @@ class ColumnsConv final : public Conv {
     const auto multiply = [&](bool skips) {
       const bool skipped = tables_.FillAll(m0, std::span(tiles, count), input, skips, table);
       if (spreads_taps()) operands.PackB(product, n0, cols, 0, product_->k(), nr, packed);
-      for (int64_t tap = 0, taps; tap < taps_.count; tap += taps) {
-        taps = std::min(TapsAtOnce(p_), taps_.count - tap);
-        const T* b = spreads_taps() ? packed + tap * features * nr : packed;
+      for (const Piece& piece : pieces_) {
+        const int64_t k0 = piece.tap * features + piece.feature;
+        const T* b = spreads_taps() ? packed + k0 * nr : packed;
         int64_t b_stride = nr;
         if (in_place_ && cols == nr) {
-          b = static_cast<const T*>(call.kernel) + taps_.kernel_offset[tap] + product * product_->features() + n0;
+          b = static_cast<const T*>(call.kernel) + taps_.kernel_offset[piece.tap] +
+              piece.feature * p_.kernel_in_stride + product * product_->features() + n0;
           b_stride = p_.kernel_in_stride;
         } else if (!spreads_taps()) {
-          operands.PackB(product, n0, cols, tap * features, taps * features, nr, packed);
+          operands.PackB(product, n0, cols, k0, piece.taps * piece.features, nr, packed);
         }
         const T** at = table;
+        int64_t done = 0;
         for (const PositionTile& tile : std::span(tiles, count)) {
-          micro_.indirect[tile.count - 1](taps, features, at + tap * tile.count, b, b_stride, sums + tile.first * nr,
-                                          tile.step * nr, tap > 0);
+          if (fetches_) FetchNext(call, &piece - pieces_.data() + 1, task, done++, count);
+          MultiplyPiece(micro_.indirect[tile.count - 1], piece, tile.count, at, b, b_stride, sums + tile.first * nr,
+                        tile.step * nr, &piece != &pieces_.front());
           at += tile.count * taps_.count;
         }
       }
@@ -275,7 +371,9 @@ class ColumnsConv final : public Conv {
   const ConvProblem& p_;
   const Taps& taps_;
   const MicroTable<T>& micro_;
+  const std::vector<Piece> pieces_;
   const bool in_place_;
+  bool fetches_ = false;
   const int64_t across_, down_, rows_;  // tasks; positions of one
   const PatchTables<T> tables_;
 };

@@ -45,7 +45,6 @@ class PlanarConv final : public Conv {
     k_ = p.in_features * taps_.count;
     const int64_t out0 = p.spatial[0].output;
     rows_ = out0;
-    down_ = CeilDiv(features_, CeilDiv(features_, kPlanarRows));
     Lay();
     // Of the bytes for a row and for what the window reaches over, as many rows as the cache holds.
     const auto bytes = [&] { return (together_ * p.in_features * planes_.size() + ResultSize()) * kSize; };
@@ -127,6 +126,10 @@ class PlanarConv final : public Conv {
       dims.push_back(std::move(dim));
     }
     planes_ = Planes(std::move(dims));
+    // Of wide vectors the sums of as many features as there are rows fill the registers; of narrow ones there are
+    // better shapes.
+    const int64_t most = CeilDiv(features_, CeilDiv(features_, kPlanarRows));
+    const int64_t fewest = HasNarrowVectors(micro_) ? 1 : most;
     int64_t least = INT64_MAX;
     for (int m = rank_ - 1; m >= 0; --m) {
       int64_t lines = 1, line = 1;
@@ -136,14 +139,20 @@ class PlanarConv final : public Conv {
         else
           line += (Rows(d) - 1) * planes_.pitch(d);
       }
-      for (int64_t v = 1; v <= kPlanarVectors && micro_.planar[down_ - 1][v - 1]; ++v) {
-        // Cycles for a term: multiplications, or loads of which those of vectors mostly cross a border.
-        const int64_t blocks = lines * CeilDiv(line, v * micro_.lanes), cost = std::max(down_ * v, down_ + 2 * v) + 1;
-        if (blocks * cost > least) continue;
-        least = blocks * cost, merged_ = m, line_ = line, across_ = v;
-      }
+      for (int64_t down = most; down >= fewest; --down)
+        for (int64_t v = 1; v <= kPlanarVectors && micro_.planar[down - 1][v - 1]; ++v) {
+          const int64_t cycles = features_ / down * Cycles(down, v) + Cycles(features_ % down, v);
+          const int64_t cost = lines * CeilDiv(line, v * micro_.lanes) * cycles;
+          if (cost > least) continue;
+          least = cost, merged_ = m, line_ = line, down_ = down, across_ = v;
+        }
     }
     line_pitch_ = RoundUp(line_, across_ * micro_.lanes);
+  }
+  // For a term: multiplications, or loads of which those of vectors mostly cross a border, or waiting for the sums.
+  int64_t Cycles(int64_t down, int64_t vectors) const {
+    const int64_t waits = HasNarrowVectors(micro_) ? 8 : 0;
+    return down > 0 ? std::max({down * vectors, down + 2 * vectors, waits}) + 1 : 0;
   }
   int64_t Rows(int d) const { return d == 0 ? rows_ : p_.spatial[d].output; }
   int64_t Lines() const {

@@ -12,6 +12,7 @@
 // and 70.)
 #include "strop/cpu/kernels/conv_taps.h"
 #include "strop/cpu/kernels/gemm.h"
+#include "strop/cpu/kernels/gemm_blocks.h"
 
 namespace strop::cpu {
 namespace {
@@ -48,12 +49,23 @@ constexpr int64_t kLeastFeatures = 16;  // in planes
 // Of neighbours: where features are few, and where they are not. More are multiplied as fast where patches are read in
 // place, or faster if the product had to pack them.
 constexpr int64_t kMostWeights = 1 << 13, kMostOfMany = 1 << 11;
-constexpr int64_t kFewColumns = 4;  // that planes fill vectors with, and products of f32 do not
+constexpr int64_t kFewPositions = 200;
+constexpr int64_t kSetBytes = 4096;  // of the first-level cache, one way
+constexpr int64_t kFewColumns = 4;   // that planes fill vectors with, and products of f32 do not
 
 std::shared_ptr<const Conv> Make(const GemmProblem& product, const GemmIsa& isa, bool kernel_first,
                                  std::string_view what) {
   Result<std::shared_ptr<const Gemm>> gemm = Gemm::Create(product, isa);
   return gemm.ok() ? std::make_shared<PointsConv>(*std::move(gemm), kernel_first, what) : nullptr;
+}
+
+// Of narrow vectors, patches in place are read twice as often. Packed once they are as good as where they lie if they
+// are read often, and better if those of neighbours meet in the first-level cache, or weights are most of what is read.
+bool PaysToPack(const ConvProblem& p) {
+  int64_t positions = p.batch;
+  for (const ConvSpatialDim& d : p.spatial) positions *= d.output;
+  return p.out_features >= p.in_features || positions <= kFewPositions ||
+         p.in_features * Bytes(p.input_type) % kSetBytes == 0;
 }
 
 // Features side by side, and all positions at one distance: one product.
@@ -63,7 +75,8 @@ std::shared_ptr<const Conv> MakeOfNeighbours(const ConvProblem& p, const GemmIsa
   if (p.out_features > 1 && p.out_features <= kFewColumns && p.input_type == ElementType::F32) return nullptr;
   const int64_t weights = p.in_features * p.out_features;
   const bool many = p.in_features >= kLeastFeatures && p.out_features >= kLeastFeatures;
-  if (many ? weights > kMostOfMany || p.kernel_out_stride != 1 : weights > kMostWeights) return nullptr;
+  const bool packs = many && HasNarrowVectors(isa.f32) && PaysToPack(p);
+  if (!packs && (many ? weights > kMostOfMany || p.kernel_out_stride != 1 : weights > kMostWeights)) return nullptr;
   int64_t positions = 1, input = 0, output = 0;
   const auto add = [&](int64_t size, int64_t input_stride, int64_t output_stride) {
     if (size == 1) return true;

@@ -242,7 +242,8 @@ TEST(Conv, PointsOfNeighbours) {
   EXPECT_FALSE((*Conv::Create(p))->tiles().starts_with("a product of all positions, "));
 }
 
-// Halves for which f32 has a better way: gradients of kernels, depthwise ones, planes, holes; in f16, all.
+// Halves for which f32 has a better way: gradients of kernels, depthwise ones, planes, holes; in f16, all, and in bf16
+// where vectors are narrow.
 TEST(Conv, WidensHalves) {
   using enum ElementType;
   const auto is_widened = [](ElementType type, int64_t feature_stride) {
@@ -251,7 +252,7 @@ TEST(Conv, WidensHalves) {
   EXPECT_TRUE(is_widened(F16, 1));
   EXPECT_TRUE(is_widened(F16, 400));
   EXPECT_EQ(is_widened(BF16, 400), BestGemmIsa().bf16.mr == 0);  // pairs of bf16 make up for gathering windows
-  EXPECT_FALSE(is_widened(BF16, 1));
+  EXPECT_EQ(is_widened(BF16, 1), BestGemmIsa().bf16.mr == 0 && BestGemmIsa().f32.lanes < 16);
   EXPECT_FALSE(is_widened(F32, 400));
   for (ElementType type : {BF16, F16})
     for (ElementType result : {type, F32}) {
@@ -417,11 +418,19 @@ TEST(Conv, FewPositions) {
                                   {2, 38, 150, 2, 1, {{5, 3, 2, 1, 1}, {5, 3, 1, 1, 1, 1, 1, true}}},
                                   {2, 300, 70, 1, 1, {{1, 1}, {3, 1}}},
                                   {1, 40, 96, 1, 1, {{5, 1, 1, 0, 1, 2}, {5, 1, 1, 0, 1, 2}}},
+                                  {1, 350, 70, 1, 1, {{6, 3, 1, 1, 1}, {5, 3, 1, 1, 1}}},
                                   {3, 17, 80, 1, 1, {{8, 3, 1, 1, 1}, {7, 3, 1, 1, 1, 1, 2}}}})
     for (ElementType type : {ElementType::F32, ElementType::F64}) {
       c.type = c.result = type;
       for (Order order : {Order::ChannelsLast, Order::InputGradient}) Check(c, order);
     }
+}
+
+// More features than are summed at once where vectors are narrow, and sums that the output does not hold meanwhile.
+TEST(Conv, SumsInPieces) {
+  for (const Case& c : std::vector<Case>{{1, 350, 33, 1, 1, {{15, 2, 1, 1, 0}, {15, 2, 1, 0, 1}}},
+                                         {3, 352, 34, 1, 1, {{9, 2, 1, 1, 0}, {8, 2, 1, 0, 1}}}})
+    for (Order order : {Order::ChannelsLast, Order::InputGradient, Order::ChannelsFirst}) Check(c, order);
 }
 
 // Planes that are copied with the features side by side, kernels by columns and shared.

@@ -134,8 +134,9 @@ bool Suits(const ConvProblem& p, const ConvProblem& wide, const GemmIsa& isa, in
     const bool pairs = p.input_type == ElementType::BF16 && isa.bf16.mr > 0 && p.out_features >= kLeastOfPairs;
     return work >= kOfPlanes && !(pairs && IsWindow(p));
   }
-  // Pairs of bf16 are multiplied by one instruction, f16 are not.
-  return p.input_type == ElementType::F16 && p.out_features >= kLeastFeatures && work >= kOfHalves;
+  // Pairs of bf16 are multiplied by one instruction, f16 are not, and of narrow vectors nothing is.
+  const bool as_f32 = p.input_type == ElementType::F16 || (isa.bf16.mr == 0 && HasNarrowVectors(isa.f32));
+  return as_f32 && p.out_features >= kLeastFeatures && work >= kOfHalves;
 }
 
 }  // namespace

@@ -128,8 +128,8 @@ struct MicroTable {
   SeededKernel<T> seeded[16] = {};      // as kernel; null: there is no bias
   IndirectKernel<T> indirect[16] = {};  // null: not of this type, as the next
   IndirectKernel<T> narrow_indirect[16] = {};
-  // By rows, less one, and by columns: half a vector (null but of the widest ones), one, two. b is that wide. Of half
-  // vectors for two products, too.
+  // By rows, less one, and by columns: half a vector (null but of the widest ones), one, two. b is that wide. Of the
+  // first that there is, for two products, too.
   GroupKernel<T> group_indirect[kGroupRows][kGroupWidths] = {};
   GroupKernel<T> group_pairs[kGroupRows] = {};
   // By rows and by vectors, less one; by x and by y, less one. Null: too many for the registers, or not of this type.
