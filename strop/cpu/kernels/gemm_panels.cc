@@ -84,6 +84,9 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   even_rows_ = narrow && !shares_a_;
   // What is summed at once of a panel of B then stays in the first-level cache, and a task's panels in the second.
   held_units_ = narrow && HoldsSums<T>(p_.c) && p_.bias == 0 ? kSumUnits : CeilDiv(kb_, group);
+  // Narrow tiles are done sooner than the second-level cache has handed over a panel of B: if it is that short, it
+  // stays in the first-level cache while the panels of A, which are smaller, pass by.
+  rows_first_ = shares_a_ && !(narrow && held_units_ <= kSumUnits);
 
   const int64_t vector_bytes = k_units_ * bytes;
   chunk_ = shared;
@@ -157,6 +160,7 @@ std::string Panels<T>::ToString() const {
   if (kb_ < p_.k) StrAppend(text, ", k by ", kb_);
   if (rounds() > 1) StrAppend(text, ", ", rounds(), " rounds");
   if (in_place_) text += ", lhs where it lies";
+  if (shares_a_ && !rows_first_) text += ", column by column";
   StrAppend(text, ", ", micro_.mr, "x", micro_.nr, " in registers");
   if (micro_.group > 1) StrAppend(text, ", ", micro_.group, " products an instruction");
   return text;
@@ -363,7 +367,7 @@ void Panels<T>::Tiles(const PanelOperands<T>& operands, const Part& part, const 
     if (to == memory.tile) StoreTile<T>(c, m0 + i, n0 + j, height, width, memory.tile, nr, adds);
     if (fetches_) FetchAhead(operands, part, steps.k0, tiles++, down.count * across.count);
   };
-  if (shares_a_) {
+  if (rows_first_) {
     for (int64_t row = 0; row < down.count; ++row)
       for (int64_t column = 0; column < across.count; ++column) tile(row, column);
   } else {

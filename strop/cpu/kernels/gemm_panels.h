@@ -135,8 +135,9 @@ class Panels {
   const MicroTable<T>& micro_;
   bool shares_a_ = false, in_place_ = false, keeps_sums_ = false, fetches_ = false, fetches_c_ = false;
   int64_t kb_ = 0, k_blocks_ = 0, k_units_ = 0;
-  bool even_rows_ = false;  // panels of a task's rows are as high as each other; otherwise the last one is shorter
-  int64_t held_units_ = 0;  // along k, of a block, that all tiles of a task go through before the next ones
+  bool rows_first_ = false;  // a panel of rows goes through all columns before the next one does
+  bool even_rows_ = false;   // panels of a task's rows are as high as each other; otherwise the last one is shorter
+  int64_t held_units_ = 0;   // along k, of a block, that all tiles of a task go through before the next ones
   int64_t own_width_ = 0, shared_width_ = 0;  // of panels
   int64_t own_ = 0, per_task_ = 0, blocks_ = 0;
   int64_t unit_ = 1;                                         // of own vectors, that tasks do not cut
