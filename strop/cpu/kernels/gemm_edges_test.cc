@@ -79,5 +79,44 @@ TEST(Gemm, NarrowTilesTakeLongBlocks) {
   }
 }
 
+// Middling squares deal out columns where vectors are narrow, with enough tasks for several threads.
+TEST(Gemm, NarrowTilesDealOutColumns) {
+  using enum ElementType;
+  for (const int64_t size : {256, 512, 1000}) {
+    GemmProblem p;
+    p.m = p.n = p.k = size;
+    p.a = p.b = p.c = Strides(F32, size, size, false);
+    for (const GemmIsa* isa : AllIsas()) {
+      const auto gemm = *Gemm::Create(p, *isa);
+      const bool columns = gemm->tiles().find("columns a task") != std::string::npos;
+      EXPECT_EQ(columns, !std::string_view(isa->name).starts_with("avx512")) << isa->name << ": " << gemm->tiles();
+      EXPECT_GE(gemm->num_tasks(), 8) << isa->name << ": " << gemm->tiles();
+    }
+  }
+}
+
+// Panels that no cache of a core holds are asked for ahead, where vectors are narrow; sums stay what they are.
+TEST(Gemm, FetchesTheNextColumnOfALargeMatrix) {
+  using enum ElementType;
+  constexpr int64_t kM = 200, kN = 1030, kK = 1100;
+  std::mt19937 rng(5);
+  for (const ElementType type : {F32, F64}) {
+    GemmProblem p;
+    p.m = kM, p.n = kN, p.k = kK;
+    p.a = Strides(type, kM, kK, true), p.b = Strides(type, kK, kN, false), p.c = Strides(type, kM, kN, false);
+    const Literal a = RandomMatrix(type, 1, kM, kK, rng), b = RandomMatrix(type, 1, kK, kN, rng);
+    Literal want = *Literal::Zeros(Shape::Array(type, {kM, kN})), c = want;
+    for (const GemmIsa* isa : AllIsas()) {
+      const auto gemm = *Gemm::Create(p, *isa);
+      EXPECT_EQ(gemm->tiles().find("the next column ahead") != std::string::npos, isa->name == std::string_view("avx2"))
+          << isa->name << ": " << gemm->tiles();
+      std::vector<uint8_t> scratch(gemm->scratch_bytes() + 64), shared(gemm->shared_bytes() + 64);
+      gemm->RunAll(a.bytes().data(), b.bytes().data(), c.mutable_bytes().data(), shared.data(), scratch.data());
+      if (isa == AllIsas().front()) want = c;
+      EXPECT_TRUE(c == want) << isa->name;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace strop::cpu

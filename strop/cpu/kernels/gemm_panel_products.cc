@@ -35,6 +35,7 @@ template <class T>
 PanelProblem PanelProblemOf(const GemmProblem& p, const MicroTable<T>& micro, int bias) {
   PanelProblem problem = PanelProblemOf(p, bias);
   problem.a_in_place = ReadsRowsOfA(p, micro);
+  problem.a_typed = micro.group == 1 && p.a.type == ElementTypeOf<T>();
   return problem;
 }
 

@@ -25,6 +25,9 @@ constexpr int64_t kFewRowsUnits = 128;        // along k, of columns that are fe
 constexpr int64_t kCachedBytes = 1 << 20;     // of A or C, that may still lie in the second-level cache
 constexpr int64_t kOwnBytes = 3 << 18;        // a task's panels: most of the second-level cache
 constexpr int64_t kNarrowOwnBytes = 9 << 15;  // the same for narrow vectors
+constexpr int64_t kNarrowColumnPanels = 16;   // for enough tasks of two
+constexpr int64_t kNearBytes = 1 << 21;       // of panels for all: what is more comes from afar, columns of B in bursts
+constexpr int64_t kSteadyBytes = 1 << 22;     // the same of rows of A, which come more slowly and more often
 
 // sums += seeds; integers wrap.
 template <class T>
@@ -61,14 +64,18 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   // is packed for all then, and no line goes from the core that packed it to another.
   const bool columns =
       p_.a_in_place && b_panels >= kOwnPanels * kEvenTasks && p_.m * CeilDiv(p_.k, group) * bytes <= kCachedBytes;
-  shares_a_ = p_.shared == SharedOperand::A ||
-              (p_.shared == SharedOperand::Either && (columns || (a_panels < 32 && a_panels <= b_panels)));
+  // Narrow tiles go through the panels of A for each column (see below), which are half as large as those of B: what
+  // another core has packed comes in time.
+  const bool narrow = HasNarrowVectors(micro);
+  const bool narrow_columns = narrow && p_.a_typed && !p_.a_across && b_panels >= kNarrowColumnPanels &&
+                              p_.m <= 2 * p_.n && p_.m * p_.k * bytes <= kSteadyBytes;
+  shares_a_ = p_.shared == SharedOperand::A || (p_.shared == SharedOperand::Either &&
+                                                (columns || narrow_columns || (a_panels < 32 && a_panels <= b_panels)));
   in_place_ = p_.a_in_place && (columns || !shares_a_);
   // Columns that few rows are multiplied with are mostly waited for, as are pieces of rows that lie across: the next
   // ones are fetched meanwhile.
   const bool few = shares_a_ && p_.m <= kFewRows;
   // Not into narrow tiles: their blocks along k would be too short to pay for reading and writing the sums again.
-  const bool narrow = HasNarrowVectors(micro);
   fetches_ = p_.fetches && !narrow && (few || (!shares_a_ && p_.a_across)) && HoldsSums<T>(p_.c) && !p_.whole_k;
   const int64_t k_units = few && fetches_ ? kFewRowsUnits : fetches_ ? kFetchedUnits : kBlockUnits;
   k_blocks_ = p_.whole_k ? 1 : CeilDiv(p_.k, k_units * group);
@@ -87,6 +94,8 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   // Narrow tiles are done sooner than the second-level cache has handed over a panel of B: if it is that short, it
   // stays in the first-level cache while the panels of A, which are smaller, pass by.
   rows_first_ = shares_a_ && !(narrow && held_units_ <= kSumUnits);
+  held_rows_ = shares_a_ ? std::max<int64_t>(kNarrowOwnBytes / (micro.mr * std::min(held_units_, k_units_) * bytes), 1)
+                         : a_panels;
 
   const int64_t vector_bytes = k_units_ * bytes;
   chunk_ = shared;
@@ -99,14 +108,16 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   else if (chunks_ == 1)
     batches_ = std::clamp<int64_t>(kSharedBytes / (shared * vector_bytes), 1, p_.batch);
   batch_rounds_ = CeilDiv(p_.batch, batches_);
+  if (packs_shared() && !shares_a_ && p_.bias == 0 && batches_ * chunk_ * vector_bytes > kNearBytes)
+    fetching_ = FetchingKernelsOf(micro);
 
   const bool own_across = shares_a_ ? p_.b_across : p_.a_across;
   const int64_t panels = CeilDiv(own_, own_width_);
-  const int64_t least = !own_across                   ? 1
-                        : few && panels >= 4 * kTasks ? 8
-                        : !packs_shared()             ? kOwnPanels
-                        : shares_a_                   ? 4
-                                                      : 2;
+  const int64_t least = !own_across                         ? 1
+                        : few && panels >= 4 * kTasks       ? 8
+                        : !packs_shared() || narrow_columns ? kOwnPanels
+                        : shares_a_                         ? 4
+                                                            : 2;
   const int64_t worth = CeilDiv(kTaskProducts, own_width_ * chunk_ * p_.k);
   const int64_t own_units = std::min(held_units_, CeilDiv(kb_, group));
   const int64_t held = std::max<int64_t>((narrow ? kNarrowOwnBytes : kOwnBytes) / (own_width_ * own_units * bytes), 1);
@@ -161,6 +172,7 @@ std::string Panels<T>::ToString() const {
   if (rounds() > 1) StrAppend(text, ", ", rounds(), " rounds");
   if (in_place_) text += ", lhs where it lies";
   if (shares_a_ && !rows_first_) text += ", column by column";
+  if (fetching_) text += ", the next column ahead";
   StrAppend(text, ", ", micro_.mr, "x", micro_.nr, " in registers");
   if (micro_.group > 1) StrAppend(text, ", ", micro_.group, " products an instruction");
   return text;
@@ -362,8 +374,19 @@ void Panels<T>::Tiles(const PanelOperands<T>& operands, const Part& part, const 
         lines[r] = a_rows + (m0 + i + r) * a_stride + steps.k0 / group + steps.from + done;
       indirect(1, std::min(kSumUnits, steps.units - done), lines, b + done * nr, nr, to, stride, accumulate);
     }
-    for (; done < steps.units; done += kSumUnits, accumulate = true)
-      kernel(std::min(kSumUnits, steps.units - done), a + done * height, b + done * nr, nr, to, stride, accumulate);
+    // The first tiles ask for what the next column's will read, a part each.
+    constexpr int64_t kAheadOfUnit = kLineBytes / kUnitsALine / static_cast<int64_t>(sizeof(T));
+    const int64_t ahead = row * steps.units * kAheadOfUnit;
+    const bool fetches = fetching_ && column + 1 < across.count && ahead < steps.units * nr;
+    const T* const next = fetches ? b + SharedAt(nr, 0) + ahead : nullptr;
+    for (; done < steps.units; done += kSumUnits, accumulate = true) {
+      const int64_t units = std::min(kSumUnits, steps.units - done);
+      const T *a_at = a + done * height, *b_at = b + done * nr;
+      if (fetches)
+        fetching_[height - 1](units, a_at, b_at, nr, to, stride, accumulate, next + done * kAheadOfUnit);
+      else
+        kernel(units, a_at, b_at, nr, to, stride, accumulate);
+    }
     if (to == memory.tile) StoreTile<T>(c, m0 + i, n0 + j, height, width, memory.tile, nr, adds);
     if (fetches_) FetchAhead(operands, part, steps.k0, tiles++, down.count * across.count);
   };
@@ -371,8 +394,9 @@ void Panels<T>::Tiles(const PanelOperands<T>& operands, const Part& part, const 
     for (int64_t row = 0; row < down.count; ++row)
       for (int64_t column = 0; column < across.count; ++column) tile(row, column);
   } else {
-    for (int64_t column = 0; column < across.count; ++column)
-      for (int64_t row = 0; row < down.count; ++row) tile(row, column);
+    for (int64_t first = 0; first < down.count; first += held_rows_)
+      for (int64_t column = 0; column < across.count; ++column)
+        for (int64_t row = first; row < std::min(first + held_rows_, down.count); ++row) tile(row, column);
   }
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "strop/cpu/kernels/gemm.h"
+#include "strop/cpu/kernels/gemm_fetching.h"
 
 namespace strop::cpu {
 
@@ -42,6 +43,7 @@ struct PanelProblem {
   int64_t batch = 1, outer = 1, m = 0, n = 0, k = 0;  // all of them positive
   ElementType c = ElementType::F32;
   bool a_across = false, b_across = false;  // neighbouring vectors, not neighbours along k, lie side by side in memory
+  bool a_typed = false;                     // A needs no conversion: it is packed as fast as B
   SharedOperand shared = SharedOperand::Either;
   int64_t target_bytes_per_row = 0;
   int bias = 0;     // that A is packed with (MicroTable::bias)
@@ -135,9 +137,12 @@ class Panels {
   const MicroTable<T>& micro_;
   bool shares_a_ = false, in_place_ = false, keeps_sums_ = false, fetches_ = false, fetches_c_ = false;
   int64_t kb_ = 0, k_blocks_ = 0, k_units_ = 0;
+  // They ask for the shared panel of the next column while those of this one are multiplied; null: that is near.
+  const FetchingKernel<T>* fetching_ = nullptr;
   bool rows_first_ = false;  // a panel of rows goes through all columns before the next one does
   bool even_rows_ = false;   // panels of a task's rows are as high as each other; otherwise the last one is shorter
-  int64_t held_units_ = 0;   // along k, of a block, that all tiles of a task go through before the next ones
+  int64_t held_rows_ = 0;   // panels of rows that go through all columns before the next ones do, unless rows are first
+  int64_t held_units_ = 0;  // along k, of a block, that all tiles of a task go through before the next ones
   int64_t own_width_ = 0, shared_width_ = 0;  // of panels
   int64_t own_ = 0, per_task_ = 0, blocks_ = 0;
   int64_t unit_ = 1;                                         // of own vectors, that tasks do not cut
