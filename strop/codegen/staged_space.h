@@ -6,8 +6,8 @@
 // Tiles of the result are put together in memory of the thread's own, from what lies together in the operand, and then
 // stored as whole vectors along the rows of the result, with what users compute from them. What stays together is
 //   runs     a short last dimension that both have: copied one by one, each over the surplus of the one before;
-//   blocks   of bytes, or with rows of few elements, whose rows are columns of the operand: some rows of a whole vector
-//            are turned in pieces of 16 bytes.
+//   blocks   of bytes, with rows of few elements, or whose vectors are parts of a line, whose rows are columns of the
+//            operand: some rows of a whole vector are turned in pieces of 16 bytes.
 // Vectors are stored at multiples of their length where users let them, and the lines of the next tile are asked for:
 // what lies together in the operand is too short for the processor to expect more of it.
 // No such memory, but an order of their own need

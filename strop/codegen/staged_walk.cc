@@ -110,21 +110,23 @@ class TileWalk {
     const ElementBuilder::Memory memory = MemoryOf(k);
     ArrayIndex at = at_;
     at.digits.back() = indices.Constant(0).AndNeighbours().Within(0, space_.run - 1);
-    const auto copy = [&](V to) {
-      const auto masked = [&] {
-        const Val v = e.elements().Splat(e.Emit(t, at), lanes);
-        e.elements().Store(memory, v, to, 1, lanes, nullptr, 1);
-        return Vals();
-      };
+    const auto copy_all = [&](V to) {
+      const Val v = e.elements().Splat(e.Emit(t, at), lanes);
+      e.elements().Store(memory, v, to, 1, lanes, nullptr, 1);
+    };
+    const auto copy_run = [&](V to) {
       const ElementalEmitter::Condition inside{
           b().ULt(b().LaneNumbers(lanes, 32), b().I32(static_cast<int32_t>(space_.run))), scopes().current(), true};
-      lanes == space_.run ? masked() : e.WithMask(inside, masked);
+      e.WithMask(inside, [&] {
+        copy_all(to);
+        return Vals();
+      });
     };
     // Counts along a side, and with it where runs are copied to.
-    const auto over = [&](const char* name, const Side& side, size_t digit, V to, int64_t step,
+    const auto over = [&](const char* name, V begin, V end, size_t digit, V to, int64_t step,
                           const std::function<void(V)>& fn) {
       const V init[] = {to};
-      scopes().Loop(name, side.begin.base, side.end, 1, init, [&](V i, std::span<const V> carried) {
+      scopes().Loop(name, begin, end, 1, init, [&](V i, std::span<const V> carried) {
         at.digits[digit] = indices.Counter(i, scopes().current(), 0, 1);
         fn(carried[0]);
         return std::vector<V>{b().Add(carried[0], b().I64(step))};
@@ -132,18 +134,35 @@ class TileWalk {
     };
     const size_t across = space_.tiles.across, along = space_.tiles.along;
     const int64_t pitch = places_[k].pitch;
-    V start = b().I64(places_[k].in_front);
     // In the order in which each run's surplus is overwritten.
-    if (space_.contiguous) {
-      over("across", across_, across, start, pitch,
-           [&](V row) { over("along", along_, along, row, space_.run, copy); });
-    } else {
-      over("along", along_, along, start, space_.run, [&](V column) {
-        Fetch(e, t, at, across_.begin, space_.tiles.tile_across * space_.run);
-        over("across", across_, across, column, pitch, copy);
-      });
+    const auto copy_part = [&](V begin, V end, V to, const std::function<void(V)>& copy) {
+      if (space_.contiguous) {
+        over("across", begin, end, across, to, pitch,
+             [&](V row) { over("along", along_.begin.base, along_.end, along, row, space_.run, copy); });
+      } else {
+        over("along", begin, end, along, to, space_.run, [&](V column) {
+          Fetch(e, t, at, across_.begin, space_.tiles.tile_across * space_.run);
+          over("across", across_.begin.base, across_.end, across, column, pitch, copy);
+        });
+      }
+    };
+    const Side& outer = space_.contiguous ? across_ : along_;
+    V start = b().I64(places_[k].in_front), begin = outer.begin.base;
+    if (lanes != space_.run && LiesInMemory(t)) {
+      // A surplus is read too, but behind the last run of all.
+      V last = b().Binary(llvm::Intrinsic::smin, outer.end, b().I64(outer.size - 1));
+      copy_part(begin, last, start, copy_all);
+      start = b().Add(start, b().Mul(b().Sub(last, begin), b().I64(space_.contiguous ? pitch : space_.run)));
+      begin = last;
     }
+    copy_part(begin, outer.end, start, lanes == space_.run ? std::function<void(V)>(copy_all) : copy_run);
     Note(e);
+  }
+
+  // Is what is moved an input as it is, whose elements lie behind each other?
+  bool LiesInMemory(const Instruction* t) const {
+    const auto& inputs = frame_.body().inputs;
+    return std::find(inputs.begin(), inputs.end(), t->operand(0)) != inputs.end();
   }
 
   // Asks for what the next tile reads, `elements` along `across`.
@@ -199,17 +218,17 @@ class TileWalk {
     std::vector<V> origins;
     for (size_t k = 0; k < space_.staged.size(); ++k) origins.push_back(OriginOf(k));
     const int64_t row = along_.size * space_.run, piece = space_.tiles.tile_along * space_.run;
+    const bool whole = row % space_.lanes == 0 && piece % space_.lanes == 0;
     V begin = b().Mul(along_.begin.base, b().I64(space_.run)), end = b().Mul(along_.end, b().I64(space_.run));
     const auto store = [&](V i, V row_begin, V row_end) {
       ArrayIndex at = RowAt(i);
       std::vector<V> first;
       for (size_t k = 0; k < space_.staged.size(); ++k) first.push_back(RowIn(k, origins[k], i));
-      if (space_.flat) {
+      if (space_.flat && (space_.contiguous || !whole)) {
         V number = frame_.Emitter(1).indices().Linear(at).base;
         for (V& v : first) v = b().Sub(v, number);
         return StoreLine(first, b().Add(number, row_begin), b().Add(number, row_end));
       }
-      const bool whole = row % space_.lanes == 0 && piece % space_.lanes == 0;
       frame_.AlongRow(space_.lanes, row_begin, row_end, whole, piece,
                       [&](ElementalEmitter& e, const LaneIndex& column) {
                         at.digits.back() = column;
@@ -235,6 +254,15 @@ class TileWalk {
     return at;
   }
 
+  // May the last vector of a row of a tile begin in the one before, where no instruction leaves lanes out? Vectors past
+  // the caches begin at multiples of their length.
+  bool StoresOverlap() const {
+    const Tiles& tiles = space_.tiles;
+    const int64_t rest = along_.size % tiles.tile_along, shortest = (rest > 0 ? rest : tiles.tile_along) * space_.run;
+    return !frame_.masked_memory() && space_.overlaps && !space_.streams && space_.lanes > 1 &&
+           shortest >= space_.lanes;
+  }
+
   // Elements [begin, end) of the result by their number alone, from the first multiple of the lanes on in whole
   // vectors.
   void StoreLine(const std::vector<V>& first, V begin, V end) {
@@ -244,6 +272,13 @@ class TileWalk {
     const auto element = [&](ElementalEmitter& e, const LaneIndex& number) {
       StoreFrom(e, first, ArrayIndex{{number}, {elements}}, 1);
     };
+    if (StoresOverlap()) {
+      ElementalEmitter& e = frame_.Emitter(lanes);
+      return scopes().Loop("line", begin, end, lanes, [&](V i) {
+        V first_of = b().Binary(llvm::Intrinsic::smin, i, b().Sub(end, b().I64(lanes)));
+        element(e, e.indices().Counter(first_of, scopes().current(), 1, 1));
+      });
+    }
     V even = b().And(b().Add(begin, b().I64(lanes - 1)), b().I64(-static_cast<int64_t>(lanes)));
     even = b().Binary(llvm::Intrinsic::smin, even, end);
     if (b().target().masked_memory && lanes > 1) {

@@ -8,7 +8,6 @@ using V = llvm::Value*;
 
 namespace {
 
-constexpr int64_t kTaskBytes = int64_t{256} << 10;
 constexpr int64_t kMaxTasks = 4096;
 
 }  // namespace
@@ -28,7 +27,7 @@ void WalkTiles(KernelFrame& frame, const Tiles& tiles, const KernelCost& cost, i
   int64_t units = 1;
   for (size_t d : order) in_order.push_back(counts[d]);
   for (int64_t n : in_order) units *= n;
-  const int64_t wanted = std::clamp<int64_t>(cost.bytes / kTaskBytes, 1, std::min(units, kMaxTasks));
+  const int64_t wanted = std::clamp<int64_t>(cost.bytes / tiles.task_bytes, 1, std::min(units, kMaxTasks));
   const int64_t units_per_task = (units + wanted - 1) / wanted;
   *num_tasks = (units + units_per_task - 1) / units_per_task;
   V begin = b.ir().CreateMul(frame.task_begin(), b.I64(units_per_task));

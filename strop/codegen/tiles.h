@@ -11,6 +11,7 @@ struct Tiles {
   size_t across = 0, along = 0;             // those that are cut; `along` lies behind `across`
   int64_t tile_across = 0, tile_along = 0;  // elements of these digits in a tile
   bool across_first = false;                // tiles follow each other along `across`
+  int64_t task_bytes = int64_t{256} << 10;  // read and written by a task
 };
 
 inline int64_t RoundUp(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
