@@ -60,6 +60,14 @@ Instruction* NegateIntoConstant(Instruction* i, Builder& b) {
 // floor(floor(x)), sign(sign(x)) and their kind
 Instruction* Idempotent(Instruction* i, Builder&) { return i->operand(0)->op() == i->op() ? i->operand(0) : nullptr; }
 
+// f(|x|) -> |f(x)| of a function that hands the sign on, which may be computed of x, too: formulas of erfc ask for erf
+// of both.
+Instruction* OddOfAbs(Instruction* i, Builder& b) {
+  const Instruction* abs = i->operand(0);
+  if (abs->op() != Op::Abs || Type(abs->operand(0)) != Type(i)) return nullptr;  // of a complex number
+  return b.Make(Op::Abs, {b.Make(i->op(), {abs->operand(0)}, i->any_attrs())});
+}
+
 // max(x, max(x, y)) -> max(x, y); so for minimum, and, or
 Instruction* Absorbed(Instruction* i, Builder&) {
   for (int64_t k = 0; k < 2; ++k) {
@@ -179,6 +187,9 @@ constexpr Rule kRules[] = {
     {"round-round", Op::RoundNearestEven, &Idempotent},
     {"round-round", Op::RoundNearestAfz, &Idempotent},
     {"sign-sign", Op::Sign, &Idempotent},
+    {"erf-of-abs", Op::Erf, &OddOfAbs},
+    {"tanh-of-abs", Op::Tanh, &OddOfAbs},
+    {"cbrt-of-abs", Op::Cbrt, &OddOfAbs},
     {"maximum-absorbed", Op::Maximum, &Absorbed},
     {"minimum-absorbed", Op::Minimum, &Absorbed},
     {"and-absorbed", Op::And, &Absorbed},
