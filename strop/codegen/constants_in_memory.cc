@@ -6,6 +6,7 @@
 #include <llvm/IR/Module.h>
 #include <llvm/Pass.h>
 
+#include <map>
 #include <set>
 #include <vector>
 
@@ -21,13 +22,14 @@ class ConstantsInMemory final : public llvm::ModulePass {
 
   bool runOnModule(llvm::Module& module) override {
     bool changed = false;
+    memory_.clear();
     for (llvm::Function& f : module)
       for (llvm::BasicBlock& block : f) changed = RunOnBlock(block) || changed;
     return changed;
   }
 
  private:
-  static bool RunOnBlock(llvm::BasicBlock& block) {
+  bool RunOnBlock(llvm::BasicBlock& block) {
     std::vector<llvm::Use*> uses;
     std::vector<llvm::SelectInst*> choices;
     std::set<llvm::Value*> constants;
@@ -68,7 +70,7 @@ class ConstantsInMemory final : public llvm::ModulePass {
     return i.getCondition()->getType()->isVectorTy() && Splat(i.getTrueValue()) && Splat(i.getFalseValue());
   }
   // By the bits in which they differ: a blend has one operand in memory only, and takes the place of a multiply-add.
-  static void Choose(llvm::SelectInst& i) {
+  void Choose(llvm::SelectInst& i) {
     llvm::IRBuilder<> b(&i);
     auto* type = llvm::cast<llvm::FixedVectorType>(i.getType());
     auto* bits = llvm::VectorType::getInteger(type);
@@ -80,7 +82,7 @@ class ConstantsInMemory final : public llvm::ModulePass {
     i.replaceAllUsesWith(b.CreateBitCast(result, type));
   }
 
-  static llvm::Value* FromMemory(llvm::IRBuilder<>& b, llvm::Constant* value) {
+  llvm::Value* FromMemory(llvm::IRBuilder<>& b, llvm::Constant* value) {
     llvm::GlobalVariable* memory = InMemory(*b.GetInsertBlock()->getModule(), value);
     llvm::LoadInst* load = b.CreateAlignedLoad(value->getType(), memory, memory->getAlign());
     load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(b.getContext(), {}));
@@ -101,11 +103,11 @@ class ConstantsInMemory final : public llvm::ModulePass {
   }
 
   // Not to be told from memory that another program fills: LLVM would read it itself.
-  static llvm::GlobalVariable* InMemory(llvm::Module& module, llvm::Constant* value) {
-    for (llvm::GlobalVariable& global : module.globals())
-      if (global.isExternallyInitialized() && global.getInitializer() == value) return &global;
-    auto* global = new llvm::GlobalVariable(module, value->getType(), /*isConstant=*/true,
-                                            llvm::GlobalValue::PrivateLinkage, value, "strop.splat");
+  llvm::GlobalVariable* InMemory(llvm::Module& module, llvm::Constant* value) {
+    llvm::GlobalVariable*& global = memory_[value];
+    if (global) return global;
+    global = new llvm::GlobalVariable(module, value->getType(), /*isConstant=*/true, llvm::GlobalValue::PrivateLinkage,
+                                      value, "strop.splat");
     global->setExternallyInitialized(true);
     global->setUnnamedAddr(llvm::GlobalValue::UnnamedAddr::Global);
     global->setAlignment(llvm::Align(32));
@@ -113,6 +115,7 @@ class ConstantsInMemory final : public llvm::ModulePass {
   }
 
   static char kId;
+  std::map<const llvm::Constant*, llvm::GlobalVariable*> memory_;  // of this module
 };
 
 char ConstantsInMemory::kId = 0;

@@ -261,29 +261,32 @@ void KernelFrame::AlongRow(int lanes, V begin, V end, bool whole, int64_t multip
       });
     });
   } else {
-    InHalves(lanes, begin, vector_end, end, multiple, body);
+    RestOfRow(lanes, begin, vector_end, end, multiple, body);
   }
 }
 
 // What a row has behind its whole vectors of so many lanes, where no instruction leaves lanes out: one vector that ends
 // with the row, if those in front of it may be computed once more; or vectors of half as many lanes, then of a quarter,
 // and so on where the length is known, and what these leave, one by one.
-void KernelFrame::InHalves(int lanes, V row_begin, V begin, V end, int64_t multiple, const ElementFn& body) {
+void KernelFrame::RestOfRow(int lanes, V row_begin, V begin, V end, int64_t multiple, const ElementFn& body) {
   constexpr int64_t kMostCode = 256;  // of an element: more is long to compile so many times
+  // Quick code has the same bits.
+  if (b_.quick() || SumsAcrossLanes(body_)) return OneByOne("rest", begin, end, body);
   IrBuilder& ir = b_.ir();
   const auto* row = llvm::dyn_cast<llvm::ConstantInt>(row_begin);
   const auto* first = llvm::dyn_cast<llvm::ConstantInt>(begin);
   const auto* last = llvm::dyn_cast<llvm::ConstantInt>(end);
   const bool known = first && last;
   const int64_t length = known ? last->getSExtValue() - first->getSExtValue() : lanes - 1;
-  const int narrow_lanes = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(length)));
-  if (!b_.quick() && repeats_elements_ && known && row && length > 1 &&
-      last->getSExtValue() - row->getSExtValue() >= narrow_lanes && narrow_lanes <= lanes) {
-    ElementalEmitter& e = Emitter(narrow_lanes);
-    const int64_t from = last->getSExtValue() - narrow_lanes;
-    return body(e, e.indices().Counter(b_.I64(from), scopes_.current(), 1, std::gcd(from, int64_t{narrow_lanes})));
+  if (repeats_elements_ && known && row && length > 1) {
+    const int narrow = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(length)));
+    const int64_t from = last->getSExtValue() - narrow;
+    if (from >= row->getSExtValue()) {
+      ElementalEmitter& e = Emitter(narrow);
+      return body(e, e.indices().Counter(b_.I64(from), scopes_.current(), 1, std::gcd(from, int64_t{narrow})));
+    }
   }
-  if (!b_.quick() && CodeOf(body_) <= kMostCode && !SumsAcrossLanes(body_)) {  // quick code has the same bits
+  if (CodeOf(body_) <= kMostCode) {
     const int least = known ? 2 : std::max(2, lanes / 4);
     for (int narrow = lanes / 2; narrow >= least; narrow /= 2) {
       if (length % (2 * narrow) < narrow) continue;  // none is left for it
@@ -396,7 +399,7 @@ void KernelFrame::Periods(const LoopSpace& space, V first, V row_end, bool whole
         };
         // Others compute what is in front of it, unless this is the whole row.
         const int64_t begins = whole_row ? low : rest + full;
-        InHalves(space.lanes, b_.I64(begins), b_.I64(rest + full), b_.I64(high), std::gcd(rest + full, lanes), at);
+        RestOfRow(space.lanes, b_.I64(begins), b_.I64(rest + full), b_.I64(high), std::gcd(rest + full, lanes), at);
       }
       return std::vector<V>();
     };

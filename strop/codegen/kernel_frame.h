@@ -83,7 +83,7 @@ class KernelFrame {
   void OneByOne(const char* name, V begin, V end, const ElementFn& body);
   // The same for the rest [begin, end) of a row, or a part of one, that is walked by that many lanes from `row_begin`
   // on.
-  void InHalves(int lanes, V row_begin, V begin, V end, int64_t multiple, const ElementFn& body);
+  void RestOfRow(int lanes, V row_begin, V begin, V end, int64_t multiple, const ElementFn& body);
   // AlongRow, of the space's strips.
   void AlongStrips(const LoopSpace& space, V begin, V end, int64_t rest, int64_t multiple, const ElementFn& body);
   // Emitters made from now on note where conditions change.

@@ -18,11 +18,8 @@ struct Reduced {
   V shifted;  // what RoundingSum left: n and twice the bias in the low bits
 };
 
-// Twice the bias of the type's exponents.
-int64_t TwoBiases(bool wide) { return wide ? 2046 : 254; }
-
-// What leaves n, and twice the bias, in the low bits of a sum with it.
-double RoundingSum(bool wide) { return (wide ? 0x1.8p52 : 0x1.8p23) + static_cast<double>(TwoBiases(wide)); }
+// What leaves n, and twice the bias of the type's exponents, in the low bits of a sum with it.
+double RoundingSum(bool wide) { return wide ? 0x1.8p52 + 2 * 1023 : 0x1.8p23 + 2 * 127; }
 
 // a 2^n, rounded once, as VectorBuilder::Scale does it: two factors of half the exponent, which are normal numbers.
 // Where no instruction does it, they come from the sum that n was rounded by: half of it has one bias, and so has what

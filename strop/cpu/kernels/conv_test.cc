@@ -1,5 +1,6 @@
 // Convolution against its definition: layouts, groups, strides, dilations, padding, reversal, types.
 #include "strop/cpu/kernels/conv.h"
+#include "strop/cpu/kernels/gemm_blocks.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -252,7 +253,7 @@ TEST(Conv, WidensHalves) {
   EXPECT_TRUE(is_widened(F16, 1));
   EXPECT_TRUE(is_widened(F16, 400));
   EXPECT_EQ(is_widened(BF16, 400), BestGemmIsa().bf16.mr == 0);  // pairs of bf16 make up for gathering windows
-  EXPECT_EQ(is_widened(BF16, 1), BestGemmIsa().bf16.mr == 0 && BestGemmIsa().f32.lanes < 16);
+  EXPECT_EQ(is_widened(BF16, 1), BestGemmIsa().bf16.mr == 0 && HasNarrowVectors(BestGemmIsa().f32));
   EXPECT_FALSE(is_widened(F32, 400));
   for (ElementType type : {BF16, F16})
     for (ElementType result : {type, F32}) {
