@@ -23,6 +23,7 @@ constexpr KindSymbol kSymbols[] = {
     {&kRegionRecipe, "kRegionRecipe"},
     {&kSortByCodeRecipe, "kSortByCodeRecipe"},
     {&kGemmRecipe, "kGemmRecipe"},
+    {&kWholeGemmRecipe, "kWholeGemmRecipe"},
     {&kBandRecipe, "kBandRecipe"},
     {&kConvolutionRecipe, "kConvolutionRecipe"},
     {&kCholeskyRecipe, "kCholeskyRecipe"},

@@ -40,6 +40,9 @@ constexpr double kLeastPartNs = 30e3;           // that pay for another thread
 constexpr double kMostTripNs = 300e3;           // steps of longer trips are worth tasks themselves
 constexpr double kMuch = 0.25;                  // of a trip
 constexpr double kMostRepeated = 0.1;           // work that each part repeats, beside the rest
+// Of matrices that every part multiplies few rows by: more comes from beyond a core's own caches, which takes as long
+// as the products, and threads that share out a product read it once.
+constexpr int64_t kMostReadBytes = 1 << 21;
 
 // Can a region compute it, whatever its size?
 bool IsKnown(const Instruction& i) {
@@ -343,7 +346,11 @@ class LoopCutter {
 
   bool Choose() {
     double shared = 0, repeated = 0, innermost = 0;
+    int64_t read_by_all = 0;  // bytes of matrices
     for (const Instruction* i : body_->instructions()) {
+      if (i->op() == Op::Dot && Has(i))
+        for (const Instruction* operand : i->operands())
+          if (!Has(operand)) read_by_all += operand->shape().byte_size();
       const double ns = Nanoseconds(*i);
       (Has(i) || sums_.contains(i) ? shared : repeated) += ns;
       if (Has(i) && i->shape().IsArray() && place_.at(i) == i->shape().rank() - 1) innermost += ns;
@@ -357,6 +364,8 @@ class LoopCutter {
     for (parts_ = std::min(kMostParts, members_ / enough); parts_ > 1; --parts_)
       if (members_ % parts_ == 0 && total >= kLeastPartNs * static_cast<double>(parts_)) break;
     part_ = parts_ > 1 ? members_ / parts_ : members_;
+    if (parts_ > 1 && part_ < kEnoughRows && read_by_all > kMostReadBytes)
+      return No("each part would read ", read_by_all, " bytes of matrices for ", part_, " members");
     return parts_ > 1 || No(members_, " members, ", work_us_, " us of work");
   }
 

@@ -5,6 +5,7 @@
 #include "strop/cpu/kernel_family.h"
 #include "strop/cpu/kernels/gemm.h"
 #include "strop/cpu/library/library.h"
+#include "strop/cpu/load/problems.h"
 
 namespace strop::cpu {
 namespace {
@@ -32,11 +33,18 @@ bool IsCall(const Instruction& kernel) {
   return (kernel.op() == Op::Dot || kernel.op() == Op::Convolution) && LibrarySupports(kernel) && !IsEmitted(kernel);
 }
 
-// A product that the library does not share out has nothing to lose.
-bool IsSingleTask(const Instruction& kernel) {
+// A product whose sums the library cuts for several threads.
+bool IsSplit(const Instruction& kernel) {
   if (kernel.op() != Op::Dot || !IsCall(kernel)) return false;
   const Result<GemmProblem> problem = GemmProblemOf(kernel);
-  if (!problem.ok() || SplitGemm::Suits(*problem)) return false;
+  return problem.ok() && SplitGemm::Suits(*problem);
+}
+
+// A product that the library does not share out has nothing to lose.
+bool IsSingleTask(const Instruction& kernel) {
+  if (kernel.op() != Op::Dot || !IsCall(kernel) || IsSplit(kernel)) return false;
+  const Result<GemmProblem> problem = GemmProblemOf(kernel);
+  if (!problem.ok()) return false;
   const auto gemm = Gemm::Create(*problem);
   return gemm.ok() && (*gemm)->num_tasks() == 1 && (*gemm)->prepare_tasks() <= 1;
 }
@@ -56,6 +64,7 @@ Decision JoinsTask(const Instruction& kernel) { return IsCall(kernel) ? Decision
 
 Decision JoinsRegion(const Instruction& kernel) {
   if (Decision d = JoinsTask(kernel); !d || kernel.op() == Op::CustomCall) return d;
+  if (IsSplit(kernel)) return Decision::No("the library shares out its sums");
   const KernelCost cost = CostOf(KernelBody::Of(kernel));
   const int64_t tasks = KernelFrame::WantedTasks(cost), computing = KernelFrame::WantedTasks({.flops = cost.flops});
   if (IsSingleTask(kernel) || tasks <= kMostTasks || (computing <= kMostTasks && tasks <= kMostTasksOfMoves))
@@ -68,6 +77,11 @@ Result<std::vector<std::string>> CallsOfRegion(const Region& region) {
   for (const std::vector<RegionNode>& program : region.programs) {
     for (const RegionNode& node : program) {
       if (node.kind != RegionNodeKind::kKernel || !IsCall(*node.instruction)) continue;
+      if (IsSplit(*node.instruction)) {
+        STROP_ASSIGN(const GemmProblem problem, GemmProblemOf(*node.instruction));
+        calls.push_back(RecipeOf(kWholeGemmRecipe, problem));
+        continue;
+      }
       const KernelSpec spec{node.instruction, node.in_place};
       STROP_ASSIGN(CompiledKernel kernel,
                    node.instruction->op() == Op::CustomCall ? MakeLapackCall(spec) : MakeLibraryKernel(spec));

@@ -285,19 +285,19 @@ class RealGemm final : public Gemm {
       }
       case Strategy::Strips: {
         block_.mb = p.m;
-        block_.kb = std::min<int64_t>(p.k, 512);
+        block_.kb = std::min<int64_t>(p.k, p.m <= kMemoryRows ? 512 : 128);
         const int64_t columns = std::max((int64_t{1} << 19) / column_bytes, CeilDiv(kDirectTask, p.m * p.k));
-        const int64_t cached = kStripBytes / (p.m * static_cast<int64_t>(sizeof(T)));
+        const int64_t sums_bytes = p.m > kFewStripRows ? kStripBytes / 2 : kStripBytes;
+        const int64_t cached = std::max<int64_t>(sums_bytes / (p.m * static_cast<int64_t>(sizeof(T))), micro_.nr);
         block_.nb = std::min({RoundUp(std::max({CeilDiv(p.n, 16), columns, kPageBytes / Bytes(p.b.type)}), micro_.nr),
                               cached, RoundUp(p.n, micro_.lanes)});
-        streams_b_ = p.m <= kStreamedRows && p.k * p.n * Bytes(p.b.type) >= kStreamedBytes &&
-                     p.b.row_stride * Bytes(p.b.type) <= kPageBytes;
-        scratch_bytes_ = p.m * (block_.kb + block_.nb) * static_cast<int64_t>(sizeof(T)) + 2 * kCarverSlack;
+        scratch_bytes_ = p.m * (block_.kb + 2 * (block_.nb + kLine)) * static_cast<int64_t>(sizeof(T)) + 3 * kCarverSlack;
         break;
       }
       case Strategy::Dots:
         block_.mb = p.m;
         block_.nb = std::min(RoundUp(std::max<int64_t>(1, (int64_t{1} << 19) / column_bytes), 4), p.n);
+        fetches_b_ = column_bytes <= kFetchedColumnBytes && p.b.col_stride >= 2 * p.k;
         scratch_bytes_ =
             p.m * ((p.k + kDotColumns) * static_cast<int64_t>(sizeof(T)) + kCarverSlack) + 2 * kCarverSlack;
         break;
@@ -347,9 +347,7 @@ class RealGemm final : public Gemm {
   // Of a strip's rows where memory is waited for: shorter ones miss the translation cache each.
   static constexpr int64_t kPageBytes = 4096;
   static constexpr int64_t kStripBytes = 1 << 15;  // of C, that stay in the first-level cache
-  // Of B that may come from memory, and rows of A: several short rows at a time are no streams that a processor knows,
-  // while sums of long ones, or in more rows, are read and written too often for one at a time.
-  static constexpr int64_t kStreamedBytes = 1 << 18, kStreamedRows = 2;
+  static constexpr int64_t kLine = 64 / sizeof(T);
   static constexpr int64_t kStreamedRowsOfB = 16;  // at a time, by more rows of A
   static constexpr int64_t kDirectTask = 1 << 19;  // products of a task of few rows: several times what a thread costs
   static constexpr int64_t kSmall = 1 << 14;       // elements of a small B
@@ -358,6 +356,8 @@ class RealGemm final : public Gemm {
   static constexpr int64_t kCachedBytes = 1 << 21;  // of C, that may still lie in the second-level cache
 
   static constexpr int64_t kDotColumns = 64;  // whose sums are stored at a time
+  // Short columns that lie apart are no stream that a processor knows: they are asked for so many before their turn.
+  static constexpr int64_t kFetchedColumnBytes = 1024, kColumnsAhead = 12;
 
   DotKernel<T> DotOf() const {
     const PackSource source = PackSourceOf(p_.b.type);
@@ -446,22 +446,27 @@ class RealGemm final : public Gemm {
 
   StripKernel<T> StripOf() const {
     const PackSource source = PackSourceOf(p_.b.type);
-    if (source == PackSource::None || p_.m > kStripHeight || micro_.group != 1) return nullptr;
-    return micro_.strip[static_cast<int>(source)][p_.m - 1];
+    const int64_t most = !HasNarrowVectors(micro_) ? kFewStripRows : typed_ ? kMoreStripRows : kMostStripRows;
+    if (source == PackSource::None || p_.m > most || micro_.group != 1) return nullptr;
+    return micro_.strip[static_cast<int>(source)];
   }
 
   void Strips(const uint8_t* a, const uint8_t* b, const StoreTarget& c, int64_t n0, int64_t cols, void* scratch) const {
     Carver carver(scratch);
     T* a_panel = carver.Take<T>(p_.m * block_.kb);
-    T* sums = carver.Take<T>(p_.m * block_.nb);
-    const int64_t direct = DirectStride<T>(c, 0, p_.m);
-    T* to = direct >= 0 ? AddressIn<T>(c, 0, n0) : sums;
-    const int64_t stride = direct >= 0 ? direct : block_.nb;
+    const int64_t size = p_.m * (block_.nb + kLine);
+    // Long sums are in levels: those of a block along k are added to what was before.
+    T *const sums = carver.Take<T>(size), *const block_sums = p_.k > block_.kb ? carver.Take<T>(size) : nullptr;
+    // Many rows of C may meet in the same few lines of the cache; those of the sums do not.
+    const int64_t direct = p_.m <= kFewStripRows && !block_sums ? DirectStride<T>(c, 0, p_.m) : -1;
+    T* const first = direct >= 0 ? AddressIn<T>(c, 0, n0) : sums;
+    const int64_t stride = direct >= 0 ? direct : block_.nb + kLine;
     for (int64_t k0 = 0; k0 < p_.k; k0 += block_.kb) {
       const int64_t kc = std::min(block_.kb, p_.k - k0);
       PackA(a, 0, p_.m, k0, kc, p_.m, a_panel);
-      StripOf()(kc, a_panel, b + (k0 * p_.b.row_stride + n0) * Bytes(p_.b.type), p_.b.row_stride, streams_b_, cols, to,
-                stride, k0 > 0);
+      StripOf()(static_cast<int>(p_.m), kc, a_panel, b + (k0 * p_.b.row_stride + n0) * Bytes(p_.b.type),
+                p_.b.row_stride, cols, k0 == 0 ? first : block_sums, stride);
+      for (int64_t i = 0; i < p_.m && k0 > 0; ++i) AddTerms(sums + i * stride, block_sums + i * stride, cols);
     }
     if (direct < 0) StoreTile<T>(c, 0, n0, p_.m, cols, sums, stride, false);
   }
@@ -495,9 +500,12 @@ class RealGemm final : public Gemm {
       return;
     }
     const DotKernel<T> dot = DotOf();
-    for (int64_t j = 0; j < count; j += 4)
+    for (int64_t j = 0; j < count; j += 4) {
+      if (fetches_b_ && column + j + kColumnsAhead + 4 <= p_.n)
+        FetchRows<false>(at(j + kColumnsAhead), p_.b.col_stride * Bytes(p_.b.type), 4, p_.k * Bytes(p_.b.type));
       dot(p_.k, x, static_cast<int>(p_.m), at(j), p_.b.col_stride, static_cast<int>(std::min<int64_t>(4, count - j)),
           to + j, stride);
+    }
   }
 
   void Dots(const uint8_t* a, const uint8_t* b, const StoreTarget& c, int64_t n0, int64_t cols, void* scratch) const {

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "strop/cpu/kernels/accumulator_type.h"
 #include "strop/cpu/kernels/gemm.h"
@@ -44,6 +45,10 @@ inline constexpr int64_t kComplexDotRows = 6, kLeastComplexDotElements = 16;
 inline bool AreComplexDots(const GemmProblem& p, int64_t rows) {
   return rows <= kComplexDotRows && p.k >= kLeastComplexDotElements;
 }
+
+// Rows of A by B where it lies, along its rows (StripKernel): up to so many memory is all there is to wait for;
+// processors whose vectors are narrow read more of them so than they pack columns, most of all where B is converted.
+inline constexpr int64_t kFewStripRows = 4, kMoreStripRows = 16, kMostStripRows = 32;
 
 // Of B, by one panel of rows of A: what is smaller the outer caches hold, from where strips are as good as streams.
 inline constexpr int64_t kLeastStreamedBytes = 1 << 22;
@@ -151,6 +156,19 @@ inline bool RowsFollow(const StoreTarget& c, int64_t row, int64_t count) {
   for (int64_t r = 1; r < count; ++r)
     if (at[r] != at[0] + r) return false;
   return true;
+}
+
+// sums += terms; integers wrap.
+template <class T>
+void AddTerms(T* sums, const T* terms, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    if constexpr (std::is_integral_v<T>) {
+      using U = std::make_unsigned_t<T>;
+      sums[i] = static_cast<T>(static_cast<U>(terms[i]) + static_cast<U>(sums[i]));
+    } else {
+      sums[i] += terms[i];
+    }
+  }
 }
 
 // Asks for rows of memory ahead of time: such as are read by the next strip, into the second-level cache; such as are

@@ -17,7 +17,7 @@ constexpr int64_t kSmallProducts = 1 << 15;  // of real numbers, as the next one
 constexpr int64_t kTaskProducts = 1 << 18;   // of a task of small ones
 constexpr int64_t kRowTask = 1 << 19;        // of a task of few rows
 constexpr int64_t kRowBytes = 4096;          // of B's rows, at least, that a task of few rows reads
-constexpr int64_t kMostStripRows = 6, kTwoRows = kStripHeight / 2;
+constexpr int64_t kMostRowsOfStrips = 6, kTwoRows = 2;
 constexpr int64_t kLeastStripProducts = 1 << 11;  // of real numbers; below, packing B is as little work
 constexpr int64_t kRowBlock = 512;                // along k, of few rows
 
@@ -177,7 +177,7 @@ class ComplexGemm final : public Gemm {
         across_ = CeilDiv(p.n, block_.nb);
         num_tasks_ = p.batch * across_;
         scratch_bytes_ =
-            (way_ == Way::Strips ? kStripHeight * kRowBlock + 8 * p.m * block_.nb : 2 * p.m * (2 * p.k + 16)) * bytes +
+            (way_ == Way::Strips ? 2 * kTwoRows * kRowBlock + 8 * p.m * block_.nb : 2 * p.m * (2 * p.k + 16)) * bytes +
             (2 * p.m + 1) * kCarverSlack;
         tiles_ = StrCat("complex, ", way_ == Way::Strips ? "B where it lies" : "dot products", ", blocks of ", p.m, "x",
                         block_.nb);
@@ -223,8 +223,8 @@ class ComplexGemm final : public Gemm {
     if (p_.k == 0) return Way::Blocks;
     if (Parts<T>::Typed(p_.b)) {
       if (p_.b.row_stride == 1 && AreComplexDots(p_, p_.m) && micro_.dot[kOwn]) return Way::Dots;
-      if (p_.b.col_stride == 1 && p_.m <= kMostStripRows &&
-          products >= (p_.m <= kTwoRows ? kLeastStripProducts : kSmallProducts) && micro_.strip[kOwn][kStripHeight - 1])
+      if (p_.b.col_stride == 1 && p_.m <= kMostRowsOfStrips &&
+          products >= (p_.m <= kTwoRows ? kLeastStripProducts : kSmallProducts) && micro_.strip[kOwn])
         return Way::Strips;
     }
     if (products <= kSmallProducts) return Way::Small;
@@ -289,7 +289,7 @@ class ComplexGemm final : public Gemm {
     const int64_t cols = std::min(block_.nb, p_.n - n0), stride = 2 * block_.nb;
     const Parts<T> a(p_, p_.a, call.a, product), b(p_, p_.b, call.b, product);
     Carver carver(scratch);
-    T* const panel = carver.Take<T>(kStripHeight * kRowBlock);
+    T* const panel = carver.Take<T>(2 * kTwoRows * kRowBlock);
     T* const sums = carver.Take<T>(2 * p_.m * stride);
     T* const block = carver.Take<T>(2 * p_.m * stride);
     for (int64_t k0 = 0; k0 < p_.k; k0 += kRowBlock) {
@@ -301,8 +301,8 @@ class ComplexGemm final : public Gemm {
           for (int64_t r = 0; r < rows; ++r)
             a.Load((r0 + r) * p_.a.row_stride + (k0 + k) * p_.a.col_stride, panel[2 * (k * rows + r)],
                    panel[2 * (k * rows + r) + 1]);
-        micro_.strip[kOwn][2 * rows - 1](kc, panel, b.At(k0 * p_.b.row_stride + n0), 2 * p_.b.row_stride, false,
-                                         2 * cols, to + 2 * r0 * stride, stride, false);
+        micro_.strip[kOwn](static_cast<int>(2 * rows), kc, panel, b.At(k0 * p_.b.row_stride + n0), 2 * p_.b.row_stride,
+                           2 * cols, to + 2 * r0 * stride, stride);
       }
       for (int64_t r = 0; r < 2 * p_.m && k0 > 0; ++r)
         for (int64_t j = 0; j < 2 * cols; ++j) sums[r * stride + j] += block[r * stride + j];

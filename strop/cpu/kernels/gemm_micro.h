@@ -43,13 +43,14 @@ using DotKernel = void (*)(int64_t k, const T* const* x, int panels, const void*
 template <class T>
 using DotLanesKernel = void (*)(int64_t k, const T* x, const void* rows, int64_t row_stride, int64_t count, T* out);
 
-// c[r][j] = (accumulate ? c[r][j] : 0) + sum over k of a[k][r] * b[k][j], for few rows r and many columns: a is a
-// packed panel, b lies where it lies, b_stride elements from row to row, and is read along its rows: one after the
-// other as memory likes it (`streams`), or kStripGroup of them at a time, whose products are added first.
+// c[r][j] = sum over k of a[k][r] * b[k][j], for few rows r and many columns: a is a packed panel, b lies where it lies,
+// b_stride elements from row to row, and is read along its rows, kStripGroup of them at a time: neighbours, or one of
+// each kStripGroup-th of the rows.
 template <class T>
-using StripKernel = void (*)(int64_t k, const T* a, const void* b, int64_t b_stride, bool streams, int64_t cols, T* c,
-                             int64_t c_stride, bool accumulate);
-inline constexpr int kStripHeight = 4, kStripGroup = 4;
+using StripKernel = void (*)(int rows, int64_t k, const T* a, const void* b, int64_t b_stride, int64_t cols, T* c,
+                             int64_t c_stride);
+// Up to so many rows of A, memory is waited for; the products of a group are added to each other first.
+inline constexpr int kStripGroup = 4, kMemoryRows = 2;
 
 // c[r][j] = sum over k of a[r * a_row + k * a_k] * b[k * b_stride + j], for `cols` columns: what is too small to pack.
 template <class T>
@@ -144,8 +145,8 @@ struct MicroTable {
   int bias = 0;
   DotKernel<T> dot[kPackSources] = {};
   DotLanesKernel<T> dot_lanes[kPackSources] = {};
-  StripKernel<T> strip[kPackSources][kStripHeight] = {};  // by rows, less one; null: not of this type
-  RunProductsKernel<T> run_products = nullptr;            // of floats only, as the next
+  StripKernel<T> strip[kPackSources] = {};      // null: not of this type
+  RunProductsKernel<T> run_products = nullptr;  // of floats only, as the next
   TapsKernel<T> taps = nullptr;
   void (*multiply_add)(int64_t n, const T* x, const T* y, T* sums) = nullptr;  // sums[i] += x[i] * y[i]
   void (*scale_add)(int64_t n, const T* x, T factor, T* sums) = nullptr;       // sums[i] += x[i] * factor

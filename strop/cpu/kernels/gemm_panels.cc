@@ -29,19 +29,6 @@ constexpr int64_t kNarrowColumnPanels = 16;   // for enough tasks of two
 constexpr int64_t kNearBytes = 1 << 21;       // of panels for all: what is more comes from afar, columns of B in bursts
 constexpr int64_t kSteadyBytes = 1 << 22;     // the same of rows of A, which come more slowly and more often
 
-// sums += seeds; integers wrap.
-template <class T>
-void AddSeeds(T* sums, const T* seeds, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) {
-    if constexpr (std::is_integral_v<T>) {
-      using U = std::make_unsigned_t<T>;
-      sums[i] = static_cast<T>(static_cast<U>(seeds[i]) + static_cast<U>(sums[i]));
-    } else {
-      sums[i] += seeds[i];
-    }
-  }
-}
-
 }  // namespace
 
 template <class T>
@@ -363,7 +350,7 @@ void Panels<T>::Tiles(const PanelOperands<T>& operands, const Part& part, const 
     }
     bool accumulate = adds && to != memory.tile;
     if (biased && accumulate) {
-      for (int64_t r = 0; r < height; ++r) AddSeeds(to + r * stride, seeds + j, width);
+      for (int64_t r = 0; r < height; ++r) AddTerms(to + r * stride, seeds + j, width);
     } else if (biased) {
       micro_.seeded[height - 1](std::min(kSumUnits, steps.units), a, b, nr, seeds + j, to, stride);
       done = kSumUnits, accumulate = true;

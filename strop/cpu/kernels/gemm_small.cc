@@ -31,7 +31,7 @@ class SmallGemm final : public Gemm {
     if (p.k == 0 || (dots && (HasShortDots(p, micro.lanes) || p.k >= kLongDots * micro.lanes))) return false;
     const int64_t products = p.m * p.n * p.k;
     // Of a few rows, B is converted on its way to the registers.
-    if (!typed && std::is_floating_point_v<T> && p.b.col_stride == 1 && p.m <= kStripHeight) return false;
+    if (!typed && std::is_floating_point_v<T> && p.b.col_stride == 1 && p.m <= kFewStripRows) return false;
     if (!typed)
       return products <= kConvertedProducts && p.n >= kFewestColumns && PackerOf(micro, p.a.type) &&
              PackerOf(micro, p.b.type);

@@ -21,17 +21,7 @@ class DotTasks final : public TaskKernel {
   std::shared_ptr<const Gemm> gemm_;
 };
 
-Result<MadeStep> MakeGemm(ByteReader& fields, const LoadContext&) {
-  STROP_ASSIGN(const GemmProblem problem, ReadProblem<GemmProblem>(fields, kGemmRecipe));
-  if (SplitGemm::Suits(problem)) {
-    STROP_ASSIGN(std::shared_ptr<const SplitGemm> split, SplitGemm::Create(problem));
-    std::string tiles = split->tiles();
-    HostStep step;
-    step.fn = [split = std::move(split)](const HostCall& call) {
-      return split->Run(call.args[0], call.args[1], call.args[2], call.run.pool);
-    };
-    return MadeStep{std::move(step), std::move(tiles)};
-  }
+Result<MadeStep> MakeTasks(const GemmProblem& problem) {
   STROP_ASSIGN(std::shared_ptr<const Gemm> gemm, Gemm::Create(problem));
   KernelStep step;
   step.num_tasks = gemm->num_tasks();
@@ -44,8 +34,29 @@ Result<MadeStep> MakeGemm(ByteReader& fields, const LoadContext&) {
   return MadeStep{std::move(step), std::move(tiles)};
 }
 
+Result<MadeStep> MakeGemm(ByteReader& fields, const LoadContext&) {
+  STROP_ASSIGN(const GemmProblem problem, ReadProblem<GemmProblem>(fields, kGemmRecipe));
+  if (SplitGemm::Suits(problem)) {
+    STROP_ASSIGN(std::shared_ptr<const SplitGemm> split, SplitGemm::Create(problem));
+    std::string tiles = split->tiles();
+    HostStep step;
+    step.fn = [split = std::move(split)](const HostCall& call) {
+      return split->Run(call.args[0], call.args[1], call.args[2], call.run.pool);
+    };
+    return MadeStep{std::move(step), std::move(tiles)};
+  }
+  return MakeTasks(problem);
+}
+
+// As part of a region's task, whose sums are not cut for other threads.
+Result<MadeStep> MakeWholeGemm(ByteReader& fields, const LoadContext&) {
+  STROP_ASSIGN(const GemmProblem problem, ReadProblem<GemmProblem>(fields, kWholeGemmRecipe));
+  return MakeTasks(problem);
+}
+
 }  // namespace
 
 const RecipeKind kGemmRecipe = {"gemm", &MakeGemm};
+const RecipeKind kWholeGemmRecipe = {"whole gemm", &MakeWholeGemm};
 
 }  // namespace strop::cpu

@@ -7,7 +7,7 @@ std::span<const RecipeKind* const> AllRecipeKinds() {
   static constexpr const RecipeKind* kKinds[] = {
       &kKernelRecipe,   &kRegionRecipe,          &kSortByCodeRecipe, &kGemmRecipe, &kBandRecipe, &kConvolutionRecipe,
       &kCholeskyRecipe, &kTriangularSolveRecipe, &kRandomBitsRecipe, &kScanRecipe, &kSortRecipe, &kTopKRecipe,
-      &kFftRecipe,      &kLapackRecipe,
+      &kFftRecipe,      &kLapackRecipe,          &kWholeGemmRecipe,
   };
   static_assert(std::size(kKinds) == kNumRecipeKinds);
   return kKinds;
