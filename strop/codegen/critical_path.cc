@@ -27,6 +27,12 @@ Emitted OfMath(Op op) {
   }
 }
 
+bool HasConstant(const Instruction& i) {
+  for (const Instruction* operand : i.operands())
+    if ((operand->op() == Op::Broadcast ? operand->operand(0) : operand)->op() == Op::Constant) return true;
+  return false;
+}
+
 Emitted Of(const Instruction& i) {
   const ElementType type = i.shape().type();
   if (Is(i.op(), kFloatMath)) {
@@ -37,7 +43,10 @@ Emitted Of(const Instruction& i) {
   const bool is_float = IsFloat(type);
   if (i.op() == Op::Divide || i.op() == Op::Remainder) return is_float ? Emitted{12, 2} : Emitted{40, 40};
   if (is_float && Bits(type) < 32) return {12, 7};  // computed in f32, and rounded
-  if (i.op() == Op::Maximum || i.op() == Op::Minimum) return {is_float ? 6 : 1, is_float ? 3 : 1};  // NaN comes through
+  if (i.op() == Op::Maximum || i.op() == Op::Minimum) {
+    if (!is_float) return {1, 1};
+    return HasConstant(i) ? Emitted{2, 2} : Emitted{6, 3};  // NaN comes through
+  }
   return is_float ? Emitted{4, 1} : Emitted{1, 1};
 }
 
@@ -92,7 +101,11 @@ int VectorsAtATime(const KernelBody& body, int vector_bytes) {
   if (elements < kLeastElements) return 1;
   const Path path = PathOf(body);
   if (!path.elementwise || path.cycles <= hidden || path.instructions > kMostInstructions) return 1;
-  return vector_bytes >= kBytesOfManyRegisters && elements >= kLeastForFour ? 4 : 2;
+  if (elements < kLeastForFour) return 2;
+  // Of fewer registers, four at a time take the numbers of short code that waits long for itself.
+  constexpr int64_t kLongWait = 100, kCyclesAnInstruction = 2;
+  const bool waits = path.cycles >= kLongWait && path.cycles >= kCyclesAnInstruction * path.instructions;
+  return vector_bytes >= kBytesOfManyRegisters || waits ? 4 : 2;
 }
 
 }  // namespace strop

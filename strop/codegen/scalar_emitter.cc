@@ -109,7 +109,8 @@ V ScalarEmitter::FloatExtreme(V x, V y, bool min) {
   const auto* known =
       llvm::dyn_cast_or_null<llvm::ConstantFP>(c && c->getType()->isVectorTy() ? c->getSplatValue() : c);
   if (known && !known->isNaN() && !known->isZero()) return chosen;
-  if (known && known->isZero() && !known->isNegative() && !min) return b_.FAdd(chosen, y);  // max(-0, +0) is +0
+  // max(-0, +0) is +0, and NaN is chosen.
+  if (known && known->isZero() && !known->isNegative() && !min) return b_.Select(b_.ir().CreateFCmpUGT(x, y), x, y);
   V one = b_.AsInt(chosen), other = b_.AsInt(b_.Select(min ? b_.FLt(x, y) : b_.FGt(x, y), x, y));
   if (min) return b_.AsFloat(b_.Or(one, other));
   V magnitude = b_.I(static_cast<int64_t>(~(uint64_t{1} << (VectorBuilder::ScalarBits(x) - 1))), one);

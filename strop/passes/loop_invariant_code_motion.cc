@@ -42,7 +42,7 @@ namespace strop {
 namespace {
 
 constexpr int64_t kMinElements = 16;     // fewer are not worth a place in the state
-constexpr int64_t kMostRows = 8;         // of a product; more are multiplied as well inside the loop
+constexpr int64_t kMostRows = 32;        // of a product; more are multiplied about as well inside the loop
 constexpr int64_t kMostNarrowRows = 64;  // of types of 16 bits and fewer, which every product converts anew
 constexpr int64_t kFewestProducts = 4096, kFewestSteps = 8;
 constexpr int64_t kFewestTurned = 4, kMostTurned = 500;  // rows of a small matrix, and products: more are the library's
