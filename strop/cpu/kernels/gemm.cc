@@ -291,7 +291,8 @@ class RealGemm final : public Gemm {
         const int64_t cached = std::max<int64_t>(sums_bytes / (p.m * static_cast<int64_t>(sizeof(T))), micro_.nr);
         block_.nb = std::min({RoundUp(std::max({CeilDiv(p.n, 16), columns, kPageBytes / Bytes(p.b.type)}), micro_.nr),
                               cached, RoundUp(p.n, micro_.lanes)});
-        scratch_bytes_ = p.m * (block_.kb + 2 * (block_.nb + kLine)) * static_cast<int64_t>(sizeof(T)) + 3 * kCarverSlack;
+        scratch_bytes_ =
+            p.m * (block_.kb + 2 * (block_.nb + kLine)) * static_cast<int64_t>(sizeof(T)) + 3 * kCarverSlack;
         break;
       }
       case Strategy::Dots:

@@ -43,9 +43,9 @@ using DotKernel = void (*)(int64_t k, const T* const* x, int panels, const void*
 template <class T>
 using DotLanesKernel = void (*)(int64_t k, const T* x, const void* rows, int64_t row_stride, int64_t count, T* out);
 
-// c[r][j] = sum over k of a[k][r] * b[k][j], for few rows r and many columns: a is a packed panel, b lies where it lies,
-// b_stride elements from row to row, and is read along its rows, kStripGroup of them at a time: neighbours, or one of
-// each kStripGroup-th of the rows.
+// c[r][j] = sum over k of a[k][r] * b[k][j], for few rows r and many columns: a is a packed panel, b lies where it
+// lies, b_stride elements from row to row, and is read along its rows, kStripGroup of them at a time: neighbours, or
+// one of each kStripGroup-th of the rows.
 template <class T>
 using StripKernel = void (*)(int rows, int64_t k, const T* a, const void* b, int64_t b_stride, int64_t cols, T* c,
                              int64_t c_stride);
