@@ -40,9 +40,9 @@ bool IsSplit(const Instruction& kernel) {
   return problem.ok() && SplitGemm::Suits(*problem);
 }
 
-// A product that the library does not share out has nothing to lose.
+// A product that the library does not share out, and is not split, has nothing to lose.
 bool IsSingleTask(const Instruction& kernel) {
-  if (kernel.op() != Op::Dot || !IsCall(kernel) || IsSplit(kernel)) return false;
+  if (kernel.op() != Op::Dot || !IsCall(kernel)) return false;
   const Result<GemmProblem> problem = GemmProblemOf(kernel);
   if (!problem.ok()) return false;
   const auto gemm = Gemm::Create(*problem);

@@ -221,7 +221,9 @@ bool SuitsSwapped(const GemmProblem& p, ElementType accumulator) {
 //   Direct: B is read where it lies, a few rows at a time: there are few rows of A, so that packing it would be most of
 //     the work, or B is small enough for the cache and dense (then rows of A are read where they lie, too). Elements of
 //     another type are converted in strips on the way.
-//   Strips: as Direct with so few rows of A that memory is all there is to wait for: B is read along its rows.
+//   Strips: as Direct, with B read along its rows, a few of them at a time: there are so few rows of A that memory is
+//   all
+//     there is to wait for, or tiles would read B no better (MostStripRows).
 //   Dots: few rows of A, and B is contiguous along k.
 enum class Strategy : uint8_t { Blocked, Direct, Strips, Dots };
 
@@ -445,10 +447,15 @@ class RealGemm final : public Gemm {
     if (!adds && !in_c) StoreTile<T>(c, m0, n0, rows, cols, sums, stride, false);
   }
 
+  // Where nothing is converted, tiles wait for no more than strips do, unless the rows of B meet in the same lines.
+  int64_t MostStripRows() const {
+    if (!HasNarrowVectors(micro_)) return kFewStripRows;
+    if (!typed_) return kMostStripRows;
+    return p_.b.row_stride * static_cast<int64_t>(sizeof(T)) % kSetBytes == 0 ? kMoreStripRows : kFewStripRows;
+  }
   StripKernel<T> StripOf() const {
     const PackSource source = PackSourceOf(p_.b.type);
-    const int64_t most = !HasNarrowVectors(micro_) ? kFewStripRows : typed_ ? kMoreStripRows : kMostStripRows;
-    if (source == PackSource::None || p_.m > most || micro_.group != 1) return nullptr;
+    if (source == PackSource::None || p_.m > MostStripRows() || micro_.group != 1) return nullptr;
     return micro_.strip[static_cast<int>(source)];
   }
 

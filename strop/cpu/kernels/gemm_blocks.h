@@ -46,8 +46,8 @@ inline bool AreComplexDots(const GemmProblem& p, int64_t rows) {
   return rows <= kComplexDotRows && p.k >= kLeastComplexDotElements;
 }
 
-// Rows of A by B where it lies, along its rows (StripKernel): up to so many memory is all there is to wait for;
-// processors whose vectors are narrow read more of them so than they pack columns, most of all where B is converted.
+// Rows of A by B where it lies, along its rows (StripKernel): up to so many, memory is all there is to wait for; where
+// vectors are narrow, more of them take less so than their tiles take to pack B.
 inline constexpr int64_t kFewStripRows = 4, kMoreStripRows = 16, kMostStripRows = 32;
 
 // Of B, by one panel of rows of A: what is smaller the outer caches hold, from where strips are as good as streams.
