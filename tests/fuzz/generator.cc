@@ -98,13 +98,15 @@ constexpr Column kMake(&MakeElementwise, {
                                          });
 STROP_COMPLETE(kMake);
 
-// The results: what nobody uses, and now and then something in between.
-void Return(Scope& scope) {
+// The results: these, what nobody uses, and now and then something in between.
+void Return(Scope& scope, const std::vector<Instruction*>& wanted) {
   std::vector<Instruction*> results;
   for (Instruction* value : scope.values())
     if (value->use_count() == 0 || scope.random().Chance(6)) results.push_back(value);
   if (results.empty()) results.push_back(scope.AnyArray());
   if (results.size() > 8) results.erase(results.begin(), results.end() - 8);
+  for (Instruction* value : wanted)
+    if (std::find(results.begin(), results.end(), value) == results.end()) results.push_back(value);
   Computation* entry = scope.computation();
   Builder b(entry);
   entry->set_root(results.size() == 1 && scope.random().Chance(50) ? results[0] : b.Tuple(results));
@@ -160,7 +162,7 @@ int WeightOf(Op op) {
   return IsElementwise(op) ? 5 : 9;
 }
 
-std::unique_ptr<Module> GenerateModule(uint64_t seed) {
+std::unique_ptr<Module> GenerateModule(uint64_t seed, Sizes sizes) {
   Recipe recipe(seed);
   Random& random = recipe.random;
   auto module = std::make_unique<Module>(StrCat("fuzz_", seed));
@@ -170,8 +172,11 @@ std::unique_ptr<Module> GenerateModule(uint64_t seed) {
   if (random.Chance(4)) recipe.max_elements = 40000;
   for (int i = 0; i < 3; ++i) recipe.dims.push_back(scope.AnyDim());
   for (int i = 0; i < 3; ++i) recipe.types.push_back(scope.AnyType());
+  // By numbers of its own, so that it is the other modules' seeds that make them as ever.
+  if (sizes == Sizes::kAny && Random(~seed).Chance(5)) MakeRecurrent(scope);
+  const std::vector<Instruction*> wanted = scope.values();
   scope.Grow(random.Chance(20) ? random.Between(int64_t{10}, int64_t{25}) : random.Between(int64_t{2}, int64_t{9}));
-  Return(scope);
+  Return(scope, wanted);
   RemoveDead(*module);
   return module;
 }

@@ -6,6 +6,8 @@
 
 namespace strop::fuzz {
 
-std::unique_ptr<Module> GenerateModule(uint64_t seed);
+// kSmall: without loops of large products, for what runs a module hundreds of times.
+enum class Sizes { kAny, kSmall };
+std::unique_ptr<Module> GenerateModule(uint64_t seed, Sizes sizes = Sizes::kAny);
 
 }  // namespace strop::fuzz

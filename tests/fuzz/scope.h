@@ -108,6 +108,8 @@ Instruction* MakeGetDimensionSize(Scope& scope, Op op);
 Instruction* MakeBounded(Scope& scope, Op op);
 Instruction* MakeDot(Scope& scope, Op op);
 Instruction* MakeProducts(Scope& scope);
+// A loop over steps of a recurrent net, its results values of the scope (an entry's); false if it could not.
+bool MakeRecurrent(Scope& scope);
 Instruction* MakeRaggedDot(Scope& scope, Op op);
 Instruction* MakeScaledDot(Scope& scope, Op op);
 Instruction* MakeConvolution(Scope& scope, Op op);

@@ -185,7 +185,7 @@ int FindMistakes(const CommandLine& line) {
   for (Mistake mistake : kMistakes) {
     uint64_t shown = 0, found = 0;
     for (uint64_t seed = line.seed; seed < line.seed + line.modules; ++seed) {
-      const Outcome outcome = CheckMistake(*GenerateModule(seed), mistake, seed, line.differential);
+      const Outcome outcome = CheckMistake(*GenerateModule(seed, Sizes::kSmall), mistake, seed, line.differential);
       if (outcome.verdict == Verdict::kSkipped) continue;
       ++shown;
       if (outcome.verdict == Verdict::kDiffers) ++found;
