@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "strop/cpu/kernels/gemm_blocks.h"
+#include "strop/cpu/kernels/gemm_zeros.h"
 
 namespace strop::cpu {
 
@@ -43,7 +44,8 @@ BlockShape ChooseBlocks(int64_t m, int64_t n, int64_t k, int mr, int nr, int byt
 int64_t BlockScratchBytes(const BlockShape& block, int mr, int nr, int bytes) {
   const int64_t panels = mr * block.kb + RoundUp(block.nb, nr) * block.kb;
   const int64_t sums = block.mb * block.nb;  // used if C cannot hold partial sums
-  return (panels + sums + mr * nr) * bytes + 4 * kCarverSlack;
+  const int64_t notes = CeilDiv(block.nb, nr) * static_cast<int64_t>(sizeof(PanelNote));
+  return (panels + sums + mr * nr) * bytes + notes + 5 * kCarverSlack;
 }
 
 namespace {
@@ -124,7 +126,8 @@ void RunBlock(const MicroTable<T>& micro, const BlockShape& block, int64_t m0, i
   T* b_panels = carver.Take<T>(RoundUp(block.nb, nr) * block.kb);
   T* tile = carver.Take<T>(mr * nr);
   T* sums = carver.Take<T>(block.mb * block.nb);
-  const bool keep_sums = k > block.kb && !HoldsSums<T>(c.type);
+  PanelNote* notes = carver.Take<PanelNote>(CeilDiv(block.nb, nr));  // of B's panels
+  const bool finds_zeros = FindsZeros(micro), keep_sums = k > block.kb && !HoldsSums<T>(c.type);
   if (k == 0) {
     std::memset(tile, 0, mr * nr * sizeof(T));
     for (int64_t i = 0; i < rows; i += mr)
@@ -144,16 +147,26 @@ void RunBlock(const MicroTable<T>& micro, const BlockShape& block, int64_t m0, i
         pack_b(n0 + j, std::min(width, cols - j), k0 + p, std::min(piece, kc - p), width,
                b_panels + j * units + p / group * width);
       }
+    for (int64_t j = 0; j < cols && finds_zeros; j += nr)
+      notes[j / nr] = {ExtentOfPanel(b_panels + j * units, units, width_at(j))};
     for (int64_t n = 0; n < panels.count; ++n) {
       const int64_t i = panels.First(n), height = panels.First(n + 1) - i;
       pack_a(m0 + i, height, k0, kc, height, a_panel);
+      PanelNote note;
+      if (finds_zeros) note.extent = ExtentOfPanel(a_panel, units, height);
       const int64_t direct = DirectStride<T>(c, m0 + i, height);
       for (int64_t j = 0; j < cols; j += nr) {
         const T* b = b_panels + j * units;
         const int64_t some = std::min(nr, cols - j);
         const TileKernels<T> tile_kernels = TileKernelsOf<T>(micro, height, some);
+        Extent needed{0, static_cast<int32_t>(units)};
+        if (finds_zeros)
+          needed = NeededOf<T>(micro, {a_panel, units, height, &note}, {b, units, tile_kernels.width, notes + j / nr});
         const auto multiply = [&](T* to, int64_t stride, bool accumulate) {
-          tile_kernels.kernel(units, a_panel, b, tile_kernels.width, to, stride, accumulate);
+          if (needed.size() <= 0 && accumulate) return;
+          const int64_t from = needed.size() > 0 ? needed.first : 0;  // zeros have to be written
+          tile_kernels.kernel(std::max<int64_t>(needed.size(), 1), a_panel + from * height,
+                              b + from * tile_kernels.width, tile_kernels.width, to, stride, accumulate);
         };
         if (keep_sums) {
           multiply(sums + i * block.nb + j, block.nb, k0 > 0);

@@ -73,6 +73,7 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   own_ = shares_a_ ? p_.n : p_.m;
   own_width_ = shares_a_ ? micro.nr : micro.mr;
   shared_width_ = shares_a_ ? micro.mr : micro.nr;
+  finds_zeros_ = !in_place_ && p_.bias == 0 && FindsZeros(micro);
   const int64_t shared = RoundUp(shares_a_ ? p_.m : p_.n, shared_width_);
   keeps_sums_ = k_blocks_ > 1 && !HoldsSums<T>(p_.c);
   even_rows_ = narrow && !shares_a_;
@@ -133,7 +134,8 @@ template <class T>
 int64_t Panels<T>::shared_bytes() const {
   if (!packs_shared()) return kCarverSlack;
   const int64_t seeds = p_.bias != 0 && !shares_a_ ? k_blocks_ * RoundUp(chunk_, micro_.nr) : 0;
-  return batches_ * (SharedAt(chunk_, 0) + seeds) * static_cast<int64_t>(sizeof(T)) + kCarverSlack;
+  const int64_t notes = batches_ * k_blocks_ * CeilDiv(chunk_, shared_width_) * static_cast<int64_t>(sizeof(PanelNote));
+  return batches_ * (SharedAt(chunk_, 0) + seeds) * static_cast<int64_t>(sizeof(T)) + notes + 2 * kCarverSlack;
 }
 
 template <class T>
@@ -142,7 +144,8 @@ int64_t Panels<T>::scratch_bytes() const {
   const int64_t sums = keeps_sums_ ? RoundUp(per_task_, micro_.nr) * RoundUp(chunk_, micro_.nr) : 0;
   const int64_t seeds = p_.bias != 0 ? RoundUp(per_task_, micro_.nr) : 0;
   return (own + tile + sums + seeds) * static_cast<int64_t>(sizeof(T)) +
-         p_.target_bytes_per_row * std::max(per_task_, p_.m) + 5 * kCarverSlack;
+         CeilDiv(per_task_, own_width_) * static_cast<int64_t>(sizeof(PanelNote)) +
+         p_.target_bytes_per_row * std::max(per_task_, p_.m) + 6 * kCarverSlack;
 }
 
 template <class T>
@@ -169,6 +172,7 @@ template <class T>
 typename Panels<T>::Memory Panels<T>::Carve(void* scratch) const {
   Carver carver(scratch);
   Memory memory;
+  memory.notes = carver.Take<PanelNote>(CeilDiv(per_task_, own_width_));
   memory.own = carver.Take<T>(OwnUnits());
   memory.tile = carver.Take<T>(micro_.mr * micro_.nr);
   memory.sums = carver.Take<T>(keeps_sums_ ? RoundUp(per_task_, micro_.nr) * RoundUp(chunk_, micro_.nr) : 0);
@@ -194,6 +198,13 @@ int64_t Panels<T>::SharedAt(int64_t vector, int64_t k0) const {
 template <class T>
 T* Panels<T>::SharedSeeds(T* panels, int64_t batch, int64_t k0) const {
   return panels + batches_ * SharedAt(chunk_, 0) + (batch * k_blocks_ + k0 / kb_) * RoundUp(chunk_, micro_.nr);
+}
+
+template <class T>
+PanelNote* Panels<T>::SharedNotes(T* panels, int64_t batch, int64_t k0) const {
+  const int64_t seeds = p_.bias != 0 && !shares_a_ ? k_blocks_ * RoundUp(chunk_, micro_.nr) : 0;
+  PanelNote* notes = Carver(panels + batches_ * (SharedAt(chunk_, 0) + seeds)).Take<PanelNote>(0);
+  return notes + (batch * k_blocks_ + k0 / kb_) * CeilDiv(chunk_, shared_width_);
 }
 
 template <class T>
@@ -243,6 +254,10 @@ void Panels<T>::Prepare(const PanelOperands<T>& operands, int64_t number, int64_
     T* to = panels + batch * SharedAt(chunk_, 0);
     Pack(operands, shares_a_, (round.batch + batch) * p_.outer, round.begin + from, Cut(count, shared_width_, false),
          k0, kc, to, [&](int64_t v, int64_t) { return SharedAt(from + v, k0); });
+    for (int64_t v = from; v < from + count && finds_zeros_; v += shared_width_)
+      SharedNotes(panels, batch, k0)[v / shared_width_] = {
+          ExtentOfPanel(to + SharedAt(v, k0), CeilDiv(kc, micro_.group),
+                        shares_a_ ? std::min(shared_width_, from + count - v) : shared_width_)};
     if (p_.bias != 0 && !shares_a_)
       Seed(CeilDiv(kc, micro_.group), to + SharedAt(from, k0), SharedAt(micro_.nr, 0), count,
            SharedSeeds(panels, batch, k0) + from);
@@ -276,8 +291,7 @@ void Panels<T>::Run(const PanelOperands<T>& operands, int64_t number, int64_t be
   for (int64_t task = begin; task < end; ++task) {
     const Part part = PartOf(number, task);
     const int64_t batch = task / blocks_ / p_.outer;
-    if (part.rows > 0)
-      Block(operands, part, panels + batch * SharedAt(chunk_, 0), SharedSeeds(panels, batch, 0), memory);
+    if (part.rows > 0) Block(operands, part, panels, batch, memory);
   }
 }
 
@@ -297,8 +311,9 @@ void Panels<T>::FetchAhead(const PanelOperands<T>& operands, const Part& part, i
 }
 
 template <class T>
-void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, const T* shared, const T* shared_seeds,
+void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, T* panels, int64_t batch,
                       const Memory& memory) const {
+  const T *shared = panels + batch * SharedAt(chunk_, 0), *shared_seeds = SharedSeeds(panels, batch, 0);
   const int64_t nr = micro_.nr, group = micro_.group;
   const int64_t own_first = shares_a_ ? part.n0 : part.m0, own_count = shares_a_ ? part.cols : part.rows;
   const Cut own(own_count, own_width_, even_rows_);
@@ -310,9 +325,12 @@ void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, const 
       if (packs_own())
         Pack(operands, !shares_a_, part.product, own_first, own, k0 + p, some, memory.own,
              [&](int64_t v, int64_t panel) { return OwnAt(v, panel, units); });
+      for (int64_t panel = 0; panel < own.count && finds_zeros_; ++panel)
+        memory.notes[panel] = {
+            ExtentOfPanel(memory.own + OwnAt(own.First(panel), panel, units), units, shares_a_ ? nr : own.Size(panel))};
       const T* seeds = shares_a_ ? memory.seeds : shared_seeds + k0 / kb_ * RoundUp(chunk_, nr);
       if (p_.bias != 0 && shares_a_) Seed(units, memory.own, OwnAt(nr, 1, units), part.cols, memory.seeds);
-      Tiles(operands, part, c, {k0, p / group, units}, shared, seeds, memory);
+      Tiles(operands, part, c, {k0, p / group, units}, shared, SharedNotes(panels, batch, k0), seeds, memory);
     }
   }
   if (keeps_sums_) StoreTile<T>(c, part.m0, part.n0, part.rows, part.cols, memory.sums, RoundUp(part.cols, nr), false);
@@ -320,13 +338,23 @@ void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, const 
 
 template <class T>
 void Panels<T>::Tiles(const PanelOperands<T>& operands, const Part& part, const StoreTarget& c, const Steps& steps,
-                      const T* shared, const T* seeds, const Memory& memory) const {
+                      const T* shared, PanelNote* notes, const T* seeds, const Memory& memory) const {
   const int64_t nr = micro_.nr, group = micro_.group, sums_stride = RoundUp(part.cols, nr);
   const auto [product, m0, rows, n0, cols] = part;
   const Cut down(rows, micro_.mr, even_rows_), across(cols, nr, false);
   const bool biased = p_.bias != 0, adds = steps.k0 + steps.from > 0;
   const auto [a_rows, a_stride] = in_place_ ? operands.RowsOfA(product) : std::pair<const T*, int64_t>();
   int64_t tiles = 0;
+  const auto needed = [&](int64_t row, int64_t column, const T* a, const T* b) {
+    const int64_t height = down.Size(row), block = CeilDiv(std::min(kb_, p_.k - steps.k0), group);
+    const int64_t panel = shares_a_ ? row : column;  // of the shared ones, which begin before `steps` do
+    const T* const begin = shared + SharedAt(panel * shared_width_, steps.k0);
+    if (shares_a_)
+      return NeededOf<T>(micro_, {b, steps.units, nr, memory.notes + column}, {begin, block, height, notes + panel},
+                         steps.from);
+    return NeededOf<T>(micro_, {a, steps.units, height, memory.notes + row}, {begin, block, nr, notes + panel},
+                       steps.from);
+  };
   const auto tile = [&](int64_t row, int64_t column) {
     const int64_t i = down.First(row), height = down.Size(row), j = across.First(column), width = across.Size(column);
     const T* a =
@@ -361,14 +389,19 @@ void Panels<T>::Tiles(const PanelOperands<T>& operands, const Part& part, const 
         lines[r] = a_rows + (m0 + i + r) * a_stride + steps.k0 / group + steps.from + done;
       indirect(1, std::min(kSumUnits, steps.units - done), lines, b + done * nr, nr, to, stride, accumulate);
     }
+    const Extent some = finds_zeros_ ? needed(row, column, a, b) : Extent{0, static_cast<int32_t>(steps.units)};
     // The first tiles ask for what the next column's will read, a part each.
     constexpr int64_t kAheadOfUnit = kLineBytes / kUnitsALine / static_cast<int64_t>(sizeof(T));
     const int64_t ahead = row * steps.units * kAheadOfUnit;
-    const bool fetches = fetching_ && column + 1 < across.count && ahead < steps.units * nr;
+    const bool fetches =
+        fetching_ && column + 1 < across.count && ahead < steps.units * nr && some.size() == steps.units;
     const T* const next = fetches ? b + SharedAt(nr, 0) + ahead : nullptr;
     for (; done < steps.units; done += kSumUnits, accumulate = true) {
-      const int64_t units = std::min(kSumUnits, steps.units - done);
-      const T *a_at = a + done * height, *b_at = b + done * nr;
+      int64_t from = std::max<int64_t>(done, some.first);
+      int64_t units = std::min<int64_t>({done + kSumUnits, steps.units, some.end}) - from;
+      if (units <= 0 && accumulate) continue;
+      if (units <= 0) from = done, units = 1;  // zeros, which have to be written
+      const T *a_at = a + from * height, *b_at = b + from * nr;
       if (fetches)
         fetching_[height - 1](units, a_at, b_at, nr, to, stride, accumulate, next + done * kAheadOfUnit);
       else

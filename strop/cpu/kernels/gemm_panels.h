@@ -6,7 +6,8 @@
 // does not fit into kSharedBytes goes in rounds: parts of the shared operand, or of the batch. Where A is read as it
 // lies and stays in the cache, it is the shared operand, and nothing is packed for all.
 //
-// The sum over k runs in the same order whatever the rounds and tasks: blocks of k depend on k alone.
+// The sum over k runs in the same order whatever the rounds and tasks: blocks of k depend on k alone. Zeros that
+// panels begin or end with are left out (gemm_zeros.h).
 #pragma once
 #include <cstdint>
 #include <string>
@@ -15,6 +16,7 @@
 
 #include "strop/cpu/kernels/gemm.h"
 #include "strop/cpu/kernels/gemm_fetching.h"
+#include "strop/cpu/kernels/gemm_zeros.h"
 
 namespace strop::cpu {
 
@@ -95,6 +97,7 @@ class Panels {
   bool packs_shared() const { return !(in_place_ && shares_a_); }
   bool packs_own() const { return !in_place_ || shares_a_; }
   struct Memory {
+    PanelNote* notes;  // of the own panels
     T* own;
     T* tile;
     T* sums;
@@ -120,14 +123,14 @@ class Panels {
   template <class At>
   void Pack(const PanelOperands<T>& operands, bool a, int64_t product, int64_t first, const Cut& cut, int64_t k0,
             int64_t kc, T* dst, const At& at) const;
-  void Block(const PanelOperands<T>& operands, const Part& part, const T* shared, const T* shared_seeds,
-             const Memory& memory) const;
+  void Block(const PanelOperands<T>& operands, const Part& part, T* panels, int64_t batch, const Memory& memory) const;
   // Of the block along k from k0 on, `units` from the unit `from` on: what the own panels hold.
   struct Steps {
     int64_t k0, from, units;
   };
   void Tiles(const PanelOperands<T>& operands, const Part& part, const StoreTarget& c, const Steps& steps,
-             const T* shared, const T* seeds, const Memory& memory) const;
+             const T* shared, PanelNote* notes, const T* seeds, const Memory& memory) const;
+  PanelNote* SharedNotes(T* panels, int64_t batch, int64_t k0) const;
   void FetchAhead(const PanelOperands<T>& operands, const Part& part, int64_t k0, int64_t tile, int64_t tiles) const;
   // What the bias of A makes of `count` columns of B, packed from `panel` on, with a minus: where their sums begin.
   void Seed(int64_t units, const T* panel, int64_t panel_distance, int64_t count, T* seeds) const;
@@ -136,6 +139,7 @@ class Panels {
   PanelProblem p_;
   const MicroTable<T>& micro_;
   bool shares_a_ = false, in_place_ = false, keeps_sums_ = false, fetches_ = false, fetches_c_ = false;
+  bool finds_zeros_ = false;
   int64_t kb_ = 0, k_blocks_ = 0, k_units_ = 0;
   // They ask for the shared panel of the next column while those of this one are multiplied; null: that is near.
   const FetchingKernel<T>* fetching_ = nullptr;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "strop/cpu/kernels/gemm_blocks.h"
+#include "strop/cpu/kernels/gemm_zeros.h"
 
 namespace strop::cpu {
 namespace {
@@ -26,15 +27,18 @@ class RealRowGemm final : public RowGemm {
         micro_.group == 1 && p.b.type == unit && p.b.col_stride == 1 && p.b.row_stride < 2 * p.n && p.n % nr == 0;
     direct_ = HoldsSums<T>(p.c.type) && p.c.col_stride == 1;
     const int64_t bytes = sizeof(T);
-    if (!reads_b_) packed_bytes_ = cols_ * units_ * bytes + kCarverSlack;
+    packed_bytes_ = sizeof(Finite) + (reads_b_ ? 0 : cols_ * units_ * bytes) + 2 * kCarverSlack;
     scratch_bytes_ = (reads_a_ ? 0 : rows * kb_ * bytes) + mr * nr * bytes + (KeepsSums() ? rows * cols_ * bytes : 0) +
-                     3 * kCarverSlack;
+                     panels_ * static_cast<int64_t>(sizeof(Extent)) + 4 * kCarverSlack;
     tiles_ = StrCat(rows, "x", p.n, reads_b_ ? " by rhs where it lies" : " by packed rhs", ", ", CeilDiv(rows, panels_),
                     "x", nr, " in registers", micro_.group == 1 ? "" : ", 2 products an instruction");
   }
 
   void Pack(const void* b, void* packed) const override {
-    T* to = Carver(packed).Take<T>(cols_ * units_);
+    Carver carver(packed);
+    *carver.Take<Finite>(1) = Finite::kUnknown;
+    if (reads_b_) return;
+    T* to = carver.Take<T>(cols_ * units_);
     // As memory lies: rows of B are read whole where its columns are neighbours.
     const int64_t piece = p_.b.col_stride == 1 ? kStrip : kb_;
     for (int64_t k0 = 0; k0 < units_; k0 += kb_) {
@@ -54,11 +58,15 @@ class RealRowGemm final : public RowGemm {
     T* a_panels = reads_a_ ? nullptr : carver.Take<T>(rows_ * kb_);
     T* tile = carver.Take<T>(micro_.mr * nr);
     T* sums = KeepsSums() ? carver.Take<T>(rows_ * cols_) : nullptr;
-    const T* from = reads_b_ ? static_cast<const T*>(b) : Carver(packed).template Take<T>(0);
+    Extent* needed = carver.Take<Extent>(panels_);
+    Carver packed_carver(packed);
+    Finite* finite = packed_carver.Take<Finite>(1);
+    const T* from = reads_b_ ? static_cast<const T*>(b) : packed_carver.Take<T>(0);
     const StoreTarget target{p_.c.type, static_cast<uint8_t*>(c), p_.c.row_stride, p_.c.col_stride};
     for (int64_t k0 = 0; k0 < units_; k0 += kb_) {
       const int64_t kc = std::min(kb_, units_ - k0);
       if (!reads_a_) PackA(a, k0, kc, a_panels);
+      for (int64_t n = 0; n < panels_; ++n) needed[n] = Needed(a, a_panels, n, k0, kc, from, *finite);
       for (int64_t j = 0; j < p_.n; j += nr) {
         const T* panel = reads_b_ ? from + k0 * p_.b.row_stride + j : from + k0 * cols_ + j * kc;
         const int64_t stride = reads_b_ ? p_.b.row_stride : nr, width = std::min(nr, p_.n - j);
@@ -73,7 +81,7 @@ class RealRowGemm final : public RowGemm {
             to = static_cast<T*>(c) + i * p_.c.row_stride + j;
             distance = p_.c.row_stride;
           }
-          Multiply(a, a_panels, i, height, k0, kc, panel, stride, to, distance, to != tile && k0 > 0);
+          Multiply(a, a_panels, i, height, k0, kc, needed[n], panel, stride, to, distance, to != tile && k0 > 0);
           if (to == tile) StoreTile<T>(target, i, j, height, width, tile, nr, k0 > 0);
         }
       }
@@ -101,18 +109,53 @@ class RealRowGemm final : public RowGemm {
     }
   }
 
-  void Multiply(const void* a, const T* a_panels, int64_t i, int64_t height, int64_t k0, int64_t kc, const T* b,
-                int64_t b_stride, T* c, int64_t c_stride, bool accumulate) const {
-    if (!reads_a_) {
-      micro_.kernel[height - 1](kc, a_panels + i * kc, b, b_stride, c, c_stride, accumulate);
-      return;
-    }
-    const T* rows[16];
+  // Where rows of A lie as they are.
+  void RowsOfA(const void* a, int64_t i, int64_t height, int64_t unit, const T** rows) const {
     const uint8_t* const bytes = static_cast<const uint8_t*>(a);
     for (int64_t r = 0; r < height; ++r)
-      rows[r] = reinterpret_cast<const T*>(bytes + ((i + r) * p_.a.row_stride + Element(k0)) * Bytes(p_.a.type));
-    micro_.indirect[height - 1](1, kc, rows, b, b_stride, c, c_stride, accumulate);
+      rows[r] = reinterpret_cast<const T*>(bytes + ((i + r) * p_.a.row_stride + Element(unit)) * Bytes(p_.a.type));
   }
+
+  // The units of [k0, k0 + kc) that are to be multiplied with rows of a panel.
+  Extent Needed(const void* a, const T* a_panels, int64_t panel, int64_t k0, int64_t kc, const T* b,
+                Finite& finite) const {
+    const Extent all{0, static_cast<int32_t>(kc)};
+    if (!FindsZeros(micro_)) return all;
+    const int64_t i = FirstRow(panel), height = FirstRow(panel + 1) - i;
+    const T* rows[kMostRows];
+    if (reads_a_) RowsOfA(a, i, height, k0, rows);
+    const Extent extent = reads_a_ ? ExtentOfRows(rows, height, kc) : ExtentOfPanel(a_panels + i * kc, kc, height);
+    return IsShort(extent, kc) && IsFiniteB(b, finite) ? extent : all;
+  }
+
+  bool IsFiniteB(const T* b, Finite& finite) const {
+    if (finite == Finite::kUnknown) {
+      bool all = true;
+      if (reads_b_)
+        for (int64_t k = 0; k < p_.k && all; ++k) all = micro_.all_finite(p_.n, b + k * p_.b.row_stride);
+      else
+        all = micro_.all_finite(cols_ * units_, b);
+      finite = all ? Finite::kYes : Finite::kNo;
+    }
+    return finite == Finite::kYes;
+  }
+
+  void Multiply(const void* a, const T* a_panels, int64_t i, int64_t height, int64_t k0, int64_t kc, Extent needed,
+                const T* b, int64_t b_stride, T* c, int64_t c_stride, bool accumulate) const {
+    if (needed.size() == 0 && accumulate) return;
+    if (needed.size() == 0) needed = {0, 1};  // zeros, which have to be written
+    b += needed.first * b_stride;
+    if (!reads_a_) {
+      micro_.kernel[height - 1](needed.size(), a_panels + i * kc + needed.first * height, b, b_stride, c, c_stride,
+                                accumulate);
+      return;
+    }
+    const T* rows[kMostRows];
+    RowsOfA(a, i, height, k0 + needed.first, rows);
+    micro_.indirect[height - 1](1, needed.size(), rows, b, b_stride, c, c_stride, accumulate);
+  }
+
+  static constexpr int64_t kMostRows = 16;
 
   const GemmProblem p_;
   const int64_t rows_;

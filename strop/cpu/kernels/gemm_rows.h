@@ -15,7 +15,7 @@ class RowGemm {
   static Result<std::shared_ptr<const RowGemm>> Create(const GemmProblem& problem, int64_t rows,
                                                        const GemmIsa& isa = BestGemmIsa());
 
-  // What Pack fills; 0: B is read where it lies. Both 64-byte aligned.
+  // What Pack fills, though B be read where it lies. Both 64-byte aligned.
   int64_t packed_bytes() const { return packed_bytes_; }
   int64_t scratch_bytes() const { return scratch_bytes_; }
   std::string tiles() const { return tiles_; }
