@@ -18,6 +18,7 @@ class Chain {
   }
 
   Instruction* Make() {
+    if (random_.Chance(30)) return MakeAttention();
     Instruction* x = scope_.Value(type_, DimsOf(Width()));
     for (int64_t n = random_.Between(int64_t{2}, int64_t{4}); n > 0; --n) {
       x = Product(x);
@@ -37,9 +38,19 @@ class Chain {
   }
   int64_t rank() const { return static_cast<int64_t>(lead_.size()) + 2; }
 
-  Instruction* Product(Instruction* x) {
+  // Scores of more columns than a tile has, of which a mask lets some through.
+  Instruction* MakeAttention() {
+    Instruction* x = Product(scope_.Value(type_, DimsOf(Width())), random_.Between(int64_t{20}, int64_t{90}));
+    if (random_.Chance(30)) x = Step(x);
+    x = AboutADiagonal(x);
+    x = random_.Chance(70) ? Softmax(x) : Step(x);
+    return Product(x, Width());
+  }
+
+  Instruction* Product(Instruction* x) { return Product(x, Width()); }
+  Instruction* Product(Instruction* x, int64_t n) {
     if (!x) return nullptr;
-    const int64_t k = x->shape().dim(rank() - 1), n = Width();
+    const int64_t k = x->shape().dim(rank() - 1);
     const bool turned = random_.Chance(40);
     Int64Vector dims;
     DotAttrs attrs;
@@ -71,6 +82,7 @@ class Chain {
   }
 
   Instruction* Softmax(Instruction* x) {
+    if (!x) return nullptr;
     Instruction* e = scope_.Try(Op::Exp, {scope_.Try(Op::Subtract, {x, OfRow(x, Op::Maximum, -100)})});
     return e ? scope_.Try(Op::Divide, {e, OfRow(e, Op::Add, 0)}) : nullptr;
   }
@@ -78,7 +90,7 @@ class Chain {
   Instruction* Step(Instruction* x) {
     if (!x) return nullptr;
     const Shape shape = x->shape().WithoutLayout();
-    switch (random_.Below(8)) {
+    switch (random_.Below(10)) {
       case 0: return Softmax(x);
       case 1: return scope_.Try(Op::Tanh, {x});
       case 2: return scope_.Try(Op::Maximum, {x, Broadcast(scope_.Constant(type_, 0), {}, shape)});
@@ -95,8 +107,31 @@ class Chain {
         return scope_.Try(Op::Select, {mask, x, Broadcast(scope_.Constant(type_, -2), {}, shape)});
       }
       case 6: return scope_.Try(Op::Add, {x, scope_.Value(type_, shape.dims())});
+      case 7:
+      case 8: return AboutADiagonal(x);
       default: return scope_.Try(Op::Subtract, {x, OfRow(x, Op::Add, 0)});
     }
+  }
+
+  // Of each row, columns up to its own, or inside of a window.
+  Instruction* AboutADiagonal(Instruction* x) {
+    if (!x) return nullptr;
+    const Shape shape = x->shape().WithoutLayout(), places = shape.WithType(ElementType::S32);
+    const auto index = [&](int64_t dimension) { return scope_.Add(Op::Iota, {}, IotaAttrs{dimension}, &places); };
+    const auto compared = [&] {
+      Instruction* shift =
+          scope_.Constant(ElementType::S32, static_cast<double>(random_.Between(int64_t{-6}, int64_t{9})));
+      Instruction* row = index(random_.Chance(80) ? rank() - 2 : 0);
+      Instruction* shifted = scope_.Add(Op::Add, {row, scope_.Add(Op::Broadcast, {shift}, DimensionsAttrs{}, &places)});
+      const CompareDirection direction = static_cast<CompareDirection>(random_.Below(6));
+      return scope_.Add(Op::Compare, {shifted, index(rank() - 1)}, CompareAttrs{direction});
+    };
+    Instruction* mask = compared();
+    if (random_.Chance(40)) mask = scope_.Add(random_.Chance(70) ? Op::And : Op::Or, {mask, compared()});
+    if (random_.Chance(20)) mask = scope_.Add(Op::Not, {mask});
+    Instruction* low = scope_.Add(Op::Broadcast, {scope_.Constant(type_, -2)}, DimensionsAttrs{}, &shape);
+    if (random_.Chance(30)) return scope_.Try(Op::Select, {mask, low, x});
+    return scope_.Try(Op::Select, {mask, x, low});
   }
 
   Scope& scope_;

@@ -1,6 +1,7 @@
 #include "strop/cpu/kernels/gemm_rows.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "strop/cpu/kernels/gemm_blocks.h"
 #include "strop/cpu/kernels/gemm_zeros.h"
@@ -14,8 +15,8 @@ constexpr int64_t kBlockBytes = 1024;  // along k, of a column of B: a panel of 
 template <class T>
 class RealRowGemm final : public RowGemm {
  public:
-  RealRowGemm(const GemmProblem& p, int64_t rows, const MicroTable<T>& micro)
-      : p_(p), rows_(rows), micro_(micro), units_(CeilDiv(p.k, micro.group)) {
+  RealRowGemm(const GemmProblem& p, int64_t rows, const MicroTable<T>& micro, const WantedColumns& wanted)
+      : p_(p), rows_(rows), micro_(micro), wanted_(wanted), units_(CeilDiv(p.k, micro.group)) {
     const int64_t mr = micro_.mr, nr = micro_.nr;
     kb_ = std::min<int64_t>(units_, kBlockBytes / static_cast<int64_t>(sizeof(T)));
     cols_ = RoundUp(p.n, nr);
@@ -31,7 +32,7 @@ class RealRowGemm final : public RowGemm {
     scratch_bytes_ = (reads_a_ ? 0 : rows * kb_ * bytes) + mr * nr * bytes + (KeepsSums() ? rows * cols_ * bytes : 0) +
                      panels_ * static_cast<int64_t>(sizeof(Extent)) + 4 * kCarverSlack;
     tiles_ = StrCat(rows, "x", p.n, reads_b_ ? " by rhs where it lies" : " by packed rhs", ", ", CeilDiv(rows, panels_),
-                    "x", nr, " in registers", micro_.group == 1 ? "" : ", 2 products an instruction");
+                    "x", nr, " in registers", micro_.group == 1 ? "" : ", 2 products an instruction", Wanted());
   }
 
   void Pack(const void* b, void* packed) const override {
@@ -52,7 +53,7 @@ class RealRowGemm final : public RowGemm {
     }
   }
 
-  void Run(const void* a, const void* b, void* packed, void* c, void* scratch) const override {
+  void Run(const void* a, const void* b, void* packed, void* c, void* scratch, int64_t first) const override {
     const int64_t nr = micro_.nr;
     Carver carver(scratch);
     T* a_panels = reads_a_ ? nullptr : carver.Take<T>(rows_ * kb_);
@@ -72,6 +73,7 @@ class RealRowGemm final : public RowGemm {
         const int64_t stride = reads_b_ ? p_.b.row_stride : nr, width = std::min(nr, p_.n - j);
         for (int64_t n = 0; n < panels_; ++n) {
           const int64_t i = FirstRow(n), height = FirstRow(n + 1) - i;
+          if (!IsWanted(first + i, height, j, width)) continue;
           T *to = tile, *const sum = sums ? sums + i * cols_ + j : nullptr;
           int64_t distance = nr;
           if (sum) {
@@ -94,6 +96,21 @@ class RealRowGemm final : public RowGemm {
 
   // Partial sums that C cannot hold.
   bool KeepsSums() const { return !HoldsSums<T>(p_.c.type) && units_ > kb_; }
+  // Of `height` rows of the product, is any of `width` columns?
+  bool IsWanted(int64_t row, int64_t height, int64_t column, int64_t width) const {
+    if (wanted_.step == 0) return true;
+    return column + width > row / wanted_.step + wanted_.first &&
+           column <= (row + height - 1) / wanted_.step + wanted_.last;
+  }
+  std::string Wanted() const {
+    if (wanted_.step == 0) return "";
+    const std::string row = wanted_.step == 1 ? "i" : StrCat("i / ", wanted_.step);
+    const auto end = [&](int64_t by) { return by == 0 ? row : StrCat(row, by < 0 ? " - " : " + ", std::abs(by)); };
+    std::string text = ", of row i columns";
+    if (wanted_.first > -p_.n) StrAppend(text, " from ", end(wanted_.first));
+    if (wanted_.last < p_.n) StrAppend(text, " to ", end(wanted_.last));
+    return text;
+  }
   // Of a panel; they are as even as they can be.
   int64_t FirstRow(int64_t panel) const { return rows_ * panel / panels_; }
   int64_t Element(int64_t unit) const { return unit * micro_.group; }
@@ -160,6 +177,7 @@ class RealRowGemm final : public RowGemm {
   const GemmProblem p_;
   const int64_t rows_;
   const MicroTable<T>& micro_;
+  const WantedColumns wanted_;
   const int64_t units_;  // along k
   int64_t kb_ = 0, cols_ = 0, panels_ = 0;
   bool reads_a_ = false, reads_b_ = false;  // where they lie
@@ -170,12 +188,12 @@ class RealRowGemm final : public RowGemm {
 // decides for itself; what B needs in f32 is packed when the first block asks for it.
 class Bf16RowGemm final : public RowGemm {
  public:
-  Bf16RowGemm(const GemmProblem& p, int64_t rows, const GemmIsa& isa)
+  Bf16RowGemm(const GemmProblem& p, int64_t rows, const GemmIsa& isa, const WantedColumns& wanted)
       : least_(isa.least_exponent),
         scan_a_(p.a, rows, p.k),
         scan_b_(p.b, p.k, p.n),
-        pairs_(p, rows, isa.bf16),
-        singles_(p, rows, isa.f32) {
+        pairs_(p, rows, isa.bf16, wanted),
+        singles_(p, rows, isa.f32, wanted) {
     singles_at_ = kHead + RoundUp(pairs_.packed_bytes(), 64);
     packed_bytes_ = singles_at_ + singles_.packed_bytes();
     scratch_bytes_ = std::max(pairs_.scratch_bytes(), singles_.scratch_bytes());
@@ -187,16 +205,16 @@ class Bf16RowGemm final : public RowGemm {
     pairs_.Pack(b, At(packed, kHead));
   }
 
-  void Run(const void* a, const void* b, void* packed, void* c, void* scratch) const override {
+  void Run(const void* a, const void* b, void* packed, void* c, void* scratch, int64_t first) const override {
     Head& head = *static_cast<Head*>(packed);
     if (NoSubnormals(scan_a_.Least(least_, static_cast<const uint16_t*>(a)), head.least)) {
-      pairs_.Run(a, b, At(packed, kHead), c, scratch);
+      pairs_.Run(a, b, At(packed, kHead), c, scratch, first);
       return;
     }
     void* const singles = At(packed, singles_at_);
     if (!head.has_singles && singles_.packed_bytes() > 0) singles_.Pack(b, singles);
     head.has_singles = true;
-    singles_.Run(a, b, singles, c, scratch);
+    singles_.Run(a, b, singles, c, scratch, first);
   }
 
  private:
@@ -215,14 +233,15 @@ class Bf16RowGemm final : public RowGemm {
 
 }  // namespace
 
-Result<std::shared_ptr<const RowGemm>> RowGemm::Create(const GemmProblem& p, int64_t rows, const GemmIsa& isa) {
+Result<std::shared_ptr<const RowGemm>> RowGemm::Create(const GemmProblem& p, int64_t rows, const GemmIsa& isa,
+                                                       const WantedColumns& wanted) {
   switch (GemmAccumulator(p.a.type, p.b.type, p.c.type)) {
     case ElementType::F32:
       if (isa.bf16.mr > 0 && p.a.type == ElementType::BF16 && p.b.type == ElementType::BF16)
-        return std::shared_ptr<const RowGemm>(std::make_shared<Bf16RowGemm>(p, rows, isa));
-      return std::shared_ptr<const RowGemm>(std::make_shared<RealRowGemm<float>>(p, rows, isa.f32));
+        return std::shared_ptr<const RowGemm>(std::make_shared<Bf16RowGemm>(p, rows, isa, wanted));
+      return std::shared_ptr<const RowGemm>(std::make_shared<RealRowGemm<float>>(p, rows, isa.f32, wanted));
     case ElementType::F64:
-      return std::shared_ptr<const RowGemm>(std::make_shared<RealRowGemm<double>>(p, rows, isa.f64));
+      return std::shared_ptr<const RowGemm>(std::make_shared<RealRowGemm<double>>(p, rows, isa.f64, wanted));
     default: return Unimplemented("rows of a dot of ", Name(p.a.type), " and ", Name(p.b.type), " to ", Name(p.c.type));
   }
 }

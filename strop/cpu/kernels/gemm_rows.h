@@ -7,23 +7,30 @@
 
 namespace strop::cpu {
 
+// Columns of a product that are wanted: of its row i, those from i / step + first to i / step + last; the others are
+// left as they are. step = 0: all of them.
+struct WantedColumns {
+  int64_t step = 0, first = 0, last = 0;
+};
+
 class RowGemm {
  public:
   virtual ~RowGemm() = default;
   // `problem` is the whole product; each call computes `rows` of its rows, which are in one product of its batch.
   // Unimplemented for elements that are not summed as f32 or f64.
   static Result<std::shared_ptr<const RowGemm>> Create(const GemmProblem& problem, int64_t rows,
-                                                       const GemmIsa& isa = BestGemmIsa());
+                                                       const GemmIsa& isa = BestGemmIsa(),
+                                                       const WantedColumns& wanted = {});
 
   // What Pack fills, though B be read where it lies. Both 64-byte aligned.
   int64_t packed_bytes() const { return packed_bytes_; }
   int64_t scratch_bytes() const { return scratch_bytes_; }
   std::string tiles() const { return tiles_; }
 
-  // `b` is the matrix of a product of the batch; a and c are the first of the rows. `packed` is what Pack filled, for
-  // this thread alone.
+  // `b` is the matrix of a product of the batch; a and c are the first of the rows, the row `first` of the product.
+  // `packed` is what Pack filled, for this thread alone.
   virtual void Pack(const void* b, void* packed) const = 0;
-  virtual void Run(const void* a, const void* b, void* packed, void* c, void* scratch) const = 0;
+  virtual void Run(const void* a, const void* b, void* packed, void* c, void* scratch, int64_t first = 0) const = 0;
 
  protected:
   int64_t packed_bytes_ = 0, scratch_bytes_ = 0;

@@ -2,6 +2,7 @@
 #include <unordered_map>
 
 #include "strop/analysis/cost.h"
+#include "strop/analysis/diagonal_window.h"
 #include "strop/cpu/kernel_family.h"
 #include "strop/cpu/kernels/rounding.h"
 #include "strop/cpu/library/library.h"
@@ -12,6 +13,21 @@ namespace {
 
 constexpr int64_t kMostColumns = int64_t{1} << 20;  // bytes of the right operand of a product, which each thread packs
 constexpr int64_t kAlign = 64;
+
+// What of a product a mask lets through. Its rows are indices of the left operand's free dimensions, the first of which
+// the mask is compared with; its columns those of the right one's only one.
+WantedColumns WantedOf(const Instruction& dot) {
+  const DotAttrs& attrs = dot.attrs<DotAttrs>();
+  const Shape &lhs = dot.operand(0)->shape(), &rhs = dot.operand(1)->shape();
+  const int64_t batch = static_cast<int64_t>(attrs.lhs_batch.size()), rank = dot.shape().rank();
+  const int64_t contracted = static_cast<int64_t>(attrs.lhs_contracting.size());
+  if (rhs.rank() - batch - contracted != 1 || lhs.rank() - batch - contracted < 1) return {};
+  const DiagonalWindow window = WindowThatIsRead(dot, batch, rank - 1);
+  if (window.everything()) return {};
+  WantedColumns wanted{1, window.low, window.high};
+  for (int64_t d = batch + 1; d + 1 < rank; ++d) wanted.step *= dot.shape().dim(d);
+  return wanted;
+}
 
 }  // namespace
 
@@ -60,6 +76,7 @@ Result<CompiledKernel> MakeBand(const KernelSpec& spec, const Band& band, std::s
     part.is_product = m->op() == Op::Dot;
     if (part.is_product) {
       STROP_ASSIGN(part.product, GemmProblemOf(*m));
+      if (band.ResultOf(m) < 0) part.wanted = WantedOf(*m);
     } else {
       Result<KernelProblem> code = ProblemOfRecipe<KernelProblem>(generated[next++].recipe, kKernelRecipe);
       if (!code.ok() || code->num_tasks != problem.blocks)

@@ -63,7 +63,8 @@ class BandTasks final : public TaskKernel {
       product.gemm->Pack(b, packed);
       packed_of = p.Offset(p.b, batch);
     }
-    product.gemm->Run(at(p.a, args[0], in_product), b, packed, at(p.c, args[2], in_product), memory + part_scratch);
+    product.gemm->Run(at(p.a, args[0], in_product), b, packed, at(p.c, args[2], in_product), memory + part_scratch,
+                      in_product);
   }
 };
 
@@ -88,7 +89,7 @@ Result<MadeStep> MakeBandStep(ByteReader& fields, const LoadContext& context) {
       if (part.args.size() != 3 || planned.product.m == 0) return InvalidArgument("a product of a band that is none");
       BandTasks::Product product;
       product.problem = planned.product;
-      STROP_ASSIGN(product.gemm, RowGemm::Create(product.problem, p.block));
+      STROP_ASSIGN(product.gemm, RowGemm::Create(product.problem, p.block, BestGemmIsa(), planned.wanted));
       product.packed = take(product.gemm->packed_bytes());
       part_bytes = std::max(part_bytes, product.gemm->scratch_bytes());
       StrAppend(made.tiles, "; ", product.gemm->tiles());

@@ -12,6 +12,7 @@
 #include "strop/cpu/kernels/conv.h"
 #include "strop/cpu/kernels/fft.h"
 #include "strop/cpu/kernels/gemm.h"
+#include "strop/cpu/kernels/gemm_rows.h"
 #include "strop/cpu/kernels/rng.h"
 #include "strop/cpu/kernels/scan.h"
 #include "strop/cpu/kernels/sort.h"
@@ -118,6 +119,7 @@ struct BandProblem {
   struct Part {
     bool is_product = false;
     GemmProblem product;      // if it is
+    WantedColumns wanted;     // of it
     KernelProblem kernel;     // if it is not
     std::vector<Place> args;  // operands, then the result
   };
@@ -126,12 +128,18 @@ struct BandProblem {
   std::vector<Part> parts;
 };
 template <class Archive>
+void Fields(Archive& a, WantedColumns& w) {
+  a(w.step, w.first, w.last);
+  Require(a, w.step >= 0 && w.step <= kMostElements);
+  for (int64_t end : {w.first, w.last}) Require(a, end >= -kMostElements && end <= kMostElements);
+}
+template <class Archive>
 void Fields(Archive& a, BandProblem::Place& p) {
   a(p.arg, p.offset, p.row_bytes);
 }
 template <class Archive>
 void Fields(Archive& a, BandProblem::Part& p) {
-  a(p.is_product, p.product, p.kernel, p.args);
+  a(p.is_product, p.product, p.wanted, p.kernel, p.args);
 }
 template <class Archive>
 void Fields(Archive& a, BandProblem& p) {
