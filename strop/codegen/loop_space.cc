@@ -226,22 +226,68 @@ Int64Vector Factors(int64_t total, const Cuts& cuts) {
   return sizes;
 }
 
-constexpr int64_t kMaxInterleaved = 16;
+constexpr int64_t kMaxInterleaved = 16, kMaxStacked = 32;
 constexpr int64_t kMaxInterleavedCode = 512;     // instructions, for all elements
+constexpr int64_t kMaxStackedCode = 1024;        // of elements each of which is another part
 constexpr int64_t kConditionCode = 16;           // of an operand that not all elements are read from
 constexpr int64_t kMinInterleavedElements = 32;  // fewer are not worth the code
 constexpr int64_t kMinInterleavedLanes = 4;      // shorter vectors save nothing over reads of every so manieth element
 
-// Takes a last factor that is shorter than a vector out of the walk, if the one before fills vectors, be they short
-// ones.
+// A stack of parts along the last factor: each of a row's `last` elements is a part's own.
+bool IsStack(const Instruction& i, int64_t last) {
+  return i.op() == Op::Concatenate && i.operand_count() == last && i.dimensions()[0] == i.shape().rank() - 1 &&
+         i.shape().dim(i.dimensions()[0]) == last;
+}
+bool HasStack(const KernelBody& body, int64_t last) {
+  const std::vector<const Instruction*> computed = body.Computed();
+  return std::any_of(computed.begin(), computed.end(), [&](const Instruction* i) { return IsStack(*i, last); });
+}
+
+// Is the last factor made of parts of one element each, which are computed rather than moved? In a period all lanes
+// would compute every part. Bytes are moved so as well: there are many lanes to pick for.
+bool StacksComputed(const KernelBody& body, const Int64Vector& sizes) {
+  const int64_t last = sizes.back();
+  const std::vector<const Instruction*> computed = body.Computed();
+  const auto stack =
+      std::find_if(computed.begin(), computed.end(), [&](const Instruction* i) { return IsStack(*i, last); });
+  if (stack == computed.end() || sizes[sizes.size() - 2] < kMinInterleavedLanes) return false;
+  if (Bytes((*stack)->shape().type()) == 1) return true;
+  std::vector<const Instruction*> parts;
+  for (const Instruction* i : computed)
+    if (IsElementwise(i->op()) && i->shape().num_elements() == (*stack)->operand(0)->shape().num_elements())
+      parts.push_back(i);
+  return CodeOf(parts) >= 2 * last;
+}
+
+// Of `last` elements side by side: what has fewer elements is computed for as many of them only.
+int64_t InterleavedCode(const KernelBody& body, int64_t last) {
+  const int64_t elements = std::max<int64_t>(body.ElementsOf(0), 1);
+  int64_t code = 0;
+  for (const Instruction* i : body.Computed()) {
+    int64_t times = last;
+    if (HasStack(body, last) && i->shape().IsArray())
+      times = std::clamp<int64_t>(SaturatingMultiply(i->shape().num_elements(), last) / elements, 1, last);
+    int64_t own = CodeOf(*i);
+    if ((i->op() == Op::Concatenate || i->op() == Op::Pad) && !IsStack(*i, last))
+      own += kConditionCode * i->operand_count();
+    code = SaturatingAdd(code, SaturatingMultiply(own, times));
+  }
+  return code;
+}
+
+// Takes a last factor that is shorter than a vector, or stacked, out of the walk, if the one before fills vectors, be
+// they short ones.
 void Interleave(const KernelBody& body, LoopSpace& space, Int64Vector& sizes) {
   if (sizes.size() < 2 || space.lanes < 4) return;
   const int64_t last = sizes.back(), before = sizes[sizes.size() - 2];
-  if (last > kMaxInterleaved || last >= space.lanes || before < kMinInterleavedLanes) return;
-  int64_t code = CodeOf(body);
-  for (const Instruction* i : body.Computed())
-    if (i->op() == Op::Concatenate || i->op() == Op::Pad) code += kConditionCode * i->operand_count();
-  if (SaturatingMultiply(code, last) > kMaxInterleavedCode) return;
+  const bool stack = HasStack(body, last) && before >= space.lanes;
+  if (last > (stack ? kMaxStacked : kMaxInterleaved) || (last >= space.lanes && !stack)) return;
+  // An odd number of parts takes as many shuffles as its square, each of them several instructions where lanes are
+  // short.
+  constexpr int64_t kOddParts = 9;
+  if (last % 2 == 1 && last >= kOddParts && space.lanes == 16 && !StacksComputed(body, sizes)) return;
+  if (before < kMinInterleavedLanes || InterleavedCode(body, last) > (stack ? kMaxStackedCode : kMaxInterleavedCode))
+    return;
   int64_t elements = body.roots[0]->op() == Op::Reduce ? body.roots[0]->operand(0)->shape().num_elements() : 1;
   for (int64_t size : sizes) elements = SaturatingMultiply(elements, size);
   if (elements < kMinInterleavedElements) return;
@@ -285,24 +331,6 @@ bool ReadsAtDistances(const KernelBody& body, int64_t last, bool* conditions) {
     if (i->op() == Op::Transpose) return last % PermutedTogether(*i) == 0;
     return IsAtKnownDistances(i->op()) || i->op() == Op::Pad || i->op() == Op::Concatenate;
   });
-}
-
-// Is the last factor made of parts of one element each, which are computed rather than moved? In a period all lanes
-// would compute every part.
-bool StacksComputed(const KernelBody& body, const Int64Vector& sizes) {
-  const int64_t last = sizes.back();
-  const std::vector<const Instruction*> computed = body.Computed();
-  const auto stacks = [&](const Instruction* i) {
-    return i->op() == Op::Concatenate && i->operand_count() == last && i->dimensions()[0] == i->shape().rank() - 1 &&
-           i->shape().dim(i->dimensions()[0]) == last;
-  };
-  const auto stack = std::find_if(computed.begin(), computed.end(), stacks);
-  if (stack == computed.end() || sizes[sizes.size() - 2] < kMinInterleavedLanes) return false;
-  std::vector<const Instruction*> parts;
-  for (const Instruction* i : computed)
-    if (IsElementwise(i->op()) && i->shape().num_elements() == (*stack)->operand(0)->shape().num_elements())
-      parts.push_back(i);
-  return CodeOf(parts) >= 2 * last;
 }
 
 // Padding between the elements of rows: vectors whose lanes are at known places between them.

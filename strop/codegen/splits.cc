@@ -5,9 +5,11 @@
 namespace strop {
 namespace {
 
-constexpr size_t kMaxSegments = 12;        // of a row
-constexpr size_t kMaxRegions = 32;         // of rows, times the segments of each
+constexpr size_t kMaxSegments = 64;        // of a row
+constexpr size_t kMaxRegions = 64;         // of rows, times the segments of each
 constexpr size_t kMaxInstructions = 3000;  // of LLVM, in all regions
+// What is tried in vain: most regions need one part of many, and are far shorter than the whole.
+constexpr size_t kMaxTried = 6000, kMaxRegionsTried = 64;
 
 bool HasConditions(const KernelBody& body) {
   for (const Instruction* i : body.Computed()) {
@@ -75,8 +77,14 @@ bool ChooseSplits(VectorBuilder& b, const KernelBody& body, std::span<const int>
     for (int64_t s : at->second)
       if (s > 0 && s < size) inside.push_back(s);
     const size_t parts = inside.size() + 1;
-    if (parts > kMaxSegments || regions * parts > kMaxRegions ||
-        regions * parts * trial.instructions > kMaxInstructions) {
+    bool fits = parts <= kMaxSegments && regions * parts <= kMaxRegions;
+    if (fits && regions * parts * trial.instructions > kMaxInstructions) {
+      LoopSpace cut_here = space;
+      cut_here.splits[d] = inside;
+      fits = regions * parts <= kMaxRegionsTried && trial.instructions <= kMaxTried &&
+             EmitInVain(b, body, in_place, cut, cut_here).instructions <= kMaxInstructions;
+    }
+    if (!fits) {
       all &= d + 1 != digits;
       continue;
     }
