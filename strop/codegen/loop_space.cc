@@ -233,42 +233,49 @@ constexpr int64_t kConditionCode = 16;           // of an operand that not all e
 constexpr int64_t kMinInterleavedElements = 32;  // fewer are not worth the code
 constexpr int64_t kMinInterleavedLanes = 4;      // shorter vectors save nothing over reads of every so manieth element
 
-// A stack of parts along the last factor: each of a row's `last` elements is a part's own.
-bool IsStack(const Instruction& i, int64_t last) {
-  return i.op() == Op::Concatenate && i.operand_count() == last && i.dimensions()[0] == i.shape().rank() - 1 &&
-         i.shape().dim(i.dimensions()[0]) == last;
+// Parts side by side within the last factor, each shorter than a vector: which part has one of the `last` elements of a
+// row is known.
+bool IsStack(const Instruction& i, int64_t last, int lanes) {
+  if (i.op() != Op::Concatenate) return false;
+  const int64_t dimension = i.dimensions()[0];
+  int64_t inner = 1;
+  for (int64_t d = dimension + 1; d < i.shape().rank(); ++d) inner *= i.shape().dim(d);
+  if (i.shape().dim(dimension) * inner != last) return false;
+  for (int64_t k = 0; k < i.operand_count(); ++k)
+    if (i.operand(k)->shape().dim(dimension) * inner >= lanes) return false;
+  return true;
 }
-bool HasStack(const KernelBody& body, int64_t last) {
+bool HasStack(const KernelBody& body, int64_t last, int lanes) {
   const std::vector<const Instruction*> computed = body.Computed();
-  return std::any_of(computed.begin(), computed.end(), [&](const Instruction* i) { return IsStack(*i, last); });
+  return std::any_of(computed.begin(), computed.end(), [&](const Instruction* i) { return IsStack(*i, last, lanes); });
 }
 
-// Is the last factor made of parts of one element each, which are computed rather than moved? In a period all lanes
-// would compute every part. Bytes are moved so as well: there are many lanes to pick for.
-bool StacksComputed(const KernelBody& body, const Int64Vector& sizes) {
+// Is the last factor made of short parts that are computed rather than moved? In a period all lanes would compute every
+// part. Bytes are moved so as well: there are many lanes to pick for.
+bool StacksComputed(const KernelBody& body, const Int64Vector& sizes, int lanes) {
   const int64_t last = sizes.back();
   const std::vector<const Instruction*> computed = body.Computed();
   const auto stack =
-      std::find_if(computed.begin(), computed.end(), [&](const Instruction* i) { return IsStack(*i, last); });
+      std::find_if(computed.begin(), computed.end(), [&](const Instruction* i) { return IsStack(*i, last, lanes); });
   if (stack == computed.end() || sizes[sizes.size() - 2] < kMinInterleavedLanes) return false;
   if (Bytes((*stack)->shape().type()) == 1) return true;
   std::vector<const Instruction*> parts;
   for (const Instruction* i : computed)
-    if (IsElementwise(i->op()) && i->shape().num_elements() == (*stack)->operand(0)->shape().num_elements())
-      parts.push_back(i);
+    if (IsElementwise(i->op()) && i->shape().num_elements() < (*stack)->shape().num_elements()) parts.push_back(i);
   return CodeOf(parts) >= 2 * last;
 }
 
 // Of `last` elements side by side: what has fewer elements is computed for as many of them only.
-int64_t InterleavedCode(const KernelBody& body, int64_t last) {
+int64_t InterleavedCode(const KernelBody& body, int64_t last, int lanes) {
+  const bool stack = HasStack(body, last, lanes);
   const int64_t elements = std::max<int64_t>(body.ElementsOf(0), 1);
   int64_t code = 0;
   for (const Instruction* i : body.Computed()) {
     int64_t times = last;
-    if (HasStack(body, last) && i->shape().IsArray())
+    if (stack && i->shape().IsArray())
       times = std::clamp<int64_t>(SaturatingMultiply(i->shape().num_elements(), last) / elements, 1, last);
     int64_t own = CodeOf(*i);
-    if ((i->op() == Op::Concatenate || i->op() == Op::Pad) && !IsStack(*i, last))
+    if ((i->op() == Op::Concatenate || i->op() == Op::Pad) && !IsStack(*i, last, lanes))
       own += kConditionCode * i->operand_count();
     code = SaturatingAdd(code, SaturatingMultiply(own, times));
   }
@@ -279,14 +286,22 @@ int64_t InterleavedCode(const KernelBody& body, int64_t last) {
 // they short ones.
 void Interleave(const KernelBody& body, LoopSpace& space, Int64Vector& sizes) {
   if (sizes.size() < 2 || space.lanes < 4) return;
+  while (sizes.size() > 2 && sizes[sizes.size() - 2] < space.lanes &&
+         sizes[sizes.size() - 2] * sizes.back() <= kMaxStacked &&
+         HasStack(body, sizes[sizes.size() - 2] * sizes.back(), space.lanes)) {
+    const int64_t inner = sizes.back();
+    sizes.pop_back();
+    sizes.back() *= inner;
+  }
   const int64_t last = sizes.back(), before = sizes[sizes.size() - 2];
-  const bool stack = HasStack(body, last) && before >= space.lanes;
+  const bool stack = HasStack(body, last, space.lanes) && before >= space.lanes;
   if (last > (stack ? kMaxStacked : kMaxInterleaved) || (last >= space.lanes && !stack)) return;
   // An odd number of parts takes as many shuffles as its square, each of them several instructions where lanes are
   // short.
   constexpr int64_t kOddParts = 9;
-  if (last % 2 == 1 && last >= kOddParts && space.lanes == 16 && !StacksComputed(body, sizes)) return;
-  if (before < kMinInterleavedLanes || InterleavedCode(body, last) > (stack ? kMaxStackedCode : kMaxInterleavedCode))
+  if (last % 2 == 1 && last >= kOddParts && space.lanes == 16 && !StacksComputed(body, sizes, space.lanes)) return;
+  if (before < kMinInterleavedLanes ||
+      InterleavedCode(body, last, space.lanes) > (stack ? kMaxStackedCode : kMaxInterleavedCode))
     return;
   int64_t elements = body.roots[0]->op() == Op::Reduce ? body.roots[0]->operand(0)->shape().num_elements() : 1;
   for (int64_t size : sizes) elements = SaturatingMultiply(elements, size);
@@ -392,7 +407,7 @@ void SetPeriod(const KernelBody& body, int vector_bytes, LoopSpace& space, Int64
     sizes.pop_back();
     sizes.back() *= inner;
   }
-  if (!ReadsAtDistances(body, sizes.back(), &conditions) || StacksComputed(body, sizes)) return;
+  if (!ReadsAtDistances(body, sizes.back(), &conditions) || StacksComputed(body, sizes, space.lanes)) return;
   const int64_t last = sizes.back(), period = std::lcm<int64_t>(last, space.lanes), vectors = period / space.lanes;
   const int64_t at_a_time = VectorsAtATime(body, vector_bytes);
   int64_t rows = 1;
@@ -547,7 +562,14 @@ LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes, bool by_peri
     const bool neighbours =
         std::any_of(body.roots.begin(), body.roots.end(), [](const Instruction* r) { return ReducesNeighbours(*r); });
     const int register_lanes = space.lanes;
-    const bool in_strips = columns && space.interleaved == 1 && !neighbours;
+    // What sums up a few sums of a few elements has all of them in registers at once, and reads them far apart.
+    const bool short_sums = std::any_of(computed.begin(), computed.end(), [&](const Instruction* i) {
+      return i->op() == Op::Reduce && IsShortReduce(*i) &&
+             std::find(body.roots.begin(), body.roots.end(), i) == body.roots.end();
+    });
+    const bool all_short = short_sums && std::all_of(body.roots.begin(), body.roots.end(),
+                                                     [](const Instruction* r) { return IsShortReduce(*r); });
+    const bool in_strips = columns && space.interleaved == 1 && !neighbours && !all_short;
     VectorizeRows(space, sizes, in_strips || trips);
     if (in_strips && by_period) CutIntoStrips(body, register_lanes, space);
   }

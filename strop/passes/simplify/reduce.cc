@@ -34,13 +34,17 @@ bool IsIdentity(Op op, const Instruction* init) {
   }
 }
 
-// Over dimensions of one element: what is left is the operand.
+// Over dimensions of one element: what is left is the operand, combined with the initial value.
 Instruction* ReduceOfOne(Instruction* i, Builder& b) {
   if (i->operand_count() != 2 || Type(i) != Type(i->operand(0))) return nullptr;
   for (int64_t d : i->dimensions())
     if (i->operand(0)->shape().dim(d) != 1) return nullptr;
-  if (!IsIdentity(ReducerOp(*i->to_apply()), i->operand(1))) return nullptr;
-  return b.Reshape(i->operand(0), i->shape().dims());
+  const Op op = ReducerOp(*i->to_apply());
+  if (op == Op::kEnd) return nullptr;
+  Instruction* one = b.Reshape(i->operand(0), i->shape().dims());
+  if (IsIdentity(op, i->operand(1))) return one;
+  Instruction* init = i->operand(1);
+  return b.Make(op, {one, i->shape().IsScalar() ? init : b.Broadcast(init, i->shape().dims(), {})});
 }
 
 // Some of the dimensions have one element: a reduction of fewer dimensions.
@@ -172,6 +176,27 @@ Instruction* ReduceReshape(Instruction* i, Builder& b) {
   return b.Reshape(b.Reduce(x->operand(0), i->operand(1), dimensions, i->to_apply()), i->shape().dims());
 }
 
+// Over equal parts one behind the other, as of a stack: the parts are combined element by element, each where it is
+// computed, and what has no other place to go is not. Sums of halves would be rounded each time.
+constexpr int64_t kMostParts = 64;
+
+Instruction* ReduceOfParts(Instruction* i, Builder& b) {
+  const Instruction* parts = i->operand(0);
+  if (i->operand_count() != 2 || parts->op() != Op::Concatenate || parts->use_count() != 1 ||
+      parts->operand_count() > kMostParts || Type(parts) != Type(i) || i->shape().num_elements() == 0 ||
+      i->frontend_attributes().contains(kPartialReduction))
+    return nullptr;
+  const Op op = ReducerOp(*i->to_apply());
+  const bool rounds = IsFloat(Type(i)) && Bits(Type(i)) < 32 && op != Op::Maximum && op != Op::Minimum;
+  if (op == Op::kEnd || rounds || !Contains(i->dimensions(), parts->dimensions()[0])) return nullptr;
+  Instruction* combined = parts->operand(0);
+  for (int64_t k = 1; k < parts->operand_count(); ++k) {
+    if (parts->operand(k)->shape().dims() != combined->shape().dims()) return nullptr;
+    combined = b.Make(op, {combined, parts->operand(k)});
+  }
+  return b.Reduce(combined, i->operand(1), i->dimensions(), i->to_apply());
+}
+
 // Sums of products of what is spread to the same dimensions: a dot (matrices multiplied by hand). Where one side has
 // all dimensions, or few numbers are summed, nothing is won.
 constexpr int64_t kWorthADot = 16;
@@ -241,6 +266,7 @@ constexpr Rule kRules[] = {
     {"reduce-of-empty", Op::Reduce, &ReduceOfEmpty}, {"reduce-transpose", Op::Reduce, &ReduceTranspose},
     {"reduce-reduce", Op::Reduce, &ReduceReduce},    {"reduce-broadcast", Op::Reduce, &ReduceBroadcast},
     {"reduce-reshape", Op::Reduce, &ReduceReshape},  {"reduce-is-dot", Op::Reduce, &ReduceIsDot},
+    {"reduce-of-parts", Op::Reduce, &ReduceOfParts},
 };
 
 }  // namespace
