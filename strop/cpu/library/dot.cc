@@ -128,11 +128,17 @@ constexpr int64_t kFewComplexProducts = 1024;
 // those of more terms and rows or columns than kVeryThin, which fill half of a tile.
 constexpr int64_t kThin = 8, kVeryThin = 4;
 bool IsThin(const GemmProblem& p) {
-  const bool plain =
-      p.a.type == p.c.type && p.b.type == p.c.type && (p.c.type == ElementType::F32 || p.c.type == ElementType::F64);
+  // What is converted on the way: halves and bytes.
+  const auto plain_type = [](ElementType type) {
+    return type == ElementType::F32 || type == ElementType::F64 || type == ElementType::BF16 ||
+           type == ElementType::F16 || type == ElementType::S8 || type == ElementType::U8;
+  };
+  const bool plain = plain_type(p.a.type) && plain_type(p.b.type) &&
+                     (p.c.type == ElementType::S32 || (IsFloat(p.c.type) && plain_type(p.c.type)));
+  const bool converted = p.a.type != p.c.type || p.b.type != p.c.type || Bits(p.c.type) < 32;
   const int64_t side = std::min(p.m, p.n);
-  return plain && p.batch == 1 && p.k <= kThin && side <= kThin && std::min(p.k, side) <= kVeryThin &&
-         std::max(p.m, p.n) > 1;
+  return plain && p.batch == 1 && p.k <= kThin && side <= kThin &&
+         std::min(p.k, side) <= (converted ? kThin : kVeryThin) && std::max(p.m, p.n) > 1;
 }
 
 Decision SupportsDot(const Instruction& dot) {
