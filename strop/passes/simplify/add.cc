@@ -1,4 +1,5 @@
 // Rules of add. x + -0 is x, but x + 0 is not: -0 + 0 = 0.
+#include "strop/analysis/combiner.h"
 #include "strop/passes/simplify/constants.h"
 #include "strop/passes/simplify/simplify.h"
 #include "strop/rewrite/match.h"
@@ -30,10 +31,37 @@ Instruction* AddWhatWasSubtracted(Instruction* i, Builder&) {
   return nullptr;
 }
 
+// Is it a sum that began at zero, and so is no -0, to which 0 is added?
+bool BeganAtZero(const Instruction* i) {
+  if (IsInt(i) || i->op() == Op::Dot || i->op() == Op::Convolution) return true;
+  while (i->op() == Op::Scatter && i->operand_count() == 3 && RecognizeCombiner(*i->to_apply()).op == Op::Add)
+    i = i->operand(0);
+  return IsPositiveZero(i);
+}
+
+// x + what is added up in an array of zeros: it is added up in x. (The gradient of an array that is read by several
+// gathers is a sum of scatters.)
+Instruction* AddScattered(Instruction* i, Builder& b) {
+  if (!IsIntOrFloat(i)) return nullptr;
+  for (int64_t k = 0; k < 2; ++k) {
+    Instruction *x = i->operand(k), *scatter = i->operand(1 - k);
+    if (scatter->op() != Op::Scatter || scatter->operand_count() != 3 || scatter->use_count() != 1 ||
+        x->use_count() != 1 || x == scatter || RecognizeCombiner(*scatter->to_apply()).op != Op::Add)
+      continue;
+    const Instruction* zeros = scatter->operand(0);
+    if (!(IsZeroInteger(zeros) || IsPositiveZero(zeros) || IsNegativeZero(zeros)) || !BeganAtZero(x)) continue;
+    Computation* const add = scatter->to_apply();
+    Instruction* const operands[] = {x, scatter->operand(1), scatter->operand(2)};
+    return b.Make(Op::Scatter, operands, scatter->any_attrs(), {&add, 1}, &i->shape());
+  }
+  return nullptr;
+}
+
 constexpr Rule kRules[] = {
     {"add-zero", Op::Add, &AddZero},
     {"add-negate", Op::Add, &AddNegate},
     {"add-subtracted", Op::Add, &AddWhatWasSubtracted},
+    {"add-scattered", Op::Add, &AddScattered},
 };
 
 }  // namespace
