@@ -172,11 +172,11 @@ template <class T>
 typename Panels<T>::Memory Panels<T>::Carve(void* scratch) const {
   Carver carver(scratch);
   Memory memory;
-  memory.notes = carver.Take<PanelNote>(CeilDiv(per_task_, own_width_));
   memory.own = carver.Take<T>(OwnUnits());
   memory.tile = carver.Take<T>(micro_.mr * micro_.nr);
   memory.sums = carver.Take<T>(keeps_sums_ ? RoundUp(per_task_, micro_.nr) * RoundUp(chunk_, micro_.nr) : 0);
   memory.seeds = carver.Take<T>(p_.bias != 0 ? RoundUp(per_task_, micro_.nr) : 0);
+  memory.notes = carver.Take<PanelNote>(CeilDiv(per_task_, own_width_));
   memory.target = carver.Take<uint8_t>(0);
   return memory;
 }
@@ -317,6 +317,7 @@ void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, T* pan
   const int64_t nr = micro_.nr, group = micro_.group;
   const int64_t own_first = shares_a_ ? part.n0 : part.m0, own_count = shares_a_ ? part.cols : part.rows;
   const Cut own(own_count, own_width_, even_rows_);
+  const int64_t theirs = CeilDiv(shares_a_ ? part.rows : part.cols, shared_width_);  // panels
   const StoreTarget c = operands.Target(part.product, part.m0, part.rows, memory.target);
   for (int64_t k0 = 0; k0 < p_.k; k0 += kb_) {
     const int64_t kc = std::min(kb_, p_.k - k0);
@@ -330,7 +331,10 @@ void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, T* pan
             ExtentOfPanel(memory.own + OwnAt(own.First(panel), panel, units), units, shares_a_ ? nr : own.Size(panel))};
       const T* seeds = shares_a_ ? memory.seeds : shared_seeds + k0 / kb_ * RoundUp(chunk_, nr);
       if (p_.bias != 0 && shares_a_) Seed(units, memory.own, OwnAt(nr, 1, units), part.cols, memory.seeds);
-      Tiles(operands, part, c, {k0, p / group, units}, shared, SharedNotes(panels, batch, k0), seeds, memory);
+      PanelNote* const notes = SharedNotes(panels, batch, k0);
+      const bool zeros = finds_zeros_ && (AnyShort({memory.notes, static_cast<size_t>(own.count)}, units) ||
+                                          AnyShort({notes, static_cast<size_t>(theirs)}, CeilDiv(kc, group)));
+      Tiles(operands, part, c, {k0, p / group, units, zeros}, shared, notes, seeds, memory);
     }
   }
   if (keeps_sums_) StoreTile<T>(c, part.m0, part.n0, part.rows, part.cols, memory.sums, RoundUp(part.cols, nr), false);
@@ -389,19 +393,24 @@ void Panels<T>::Tiles(const PanelOperands<T>& operands, const Part& part, const 
         lines[r] = a_rows + (m0 + i + r) * a_stride + steps.k0 / group + steps.from + done;
       indirect(1, std::min(kSumUnits, steps.units - done), lines, b + done * nr, nr, to, stride, accumulate);
     }
-    const Extent some = finds_zeros_ ? needed(row, column, a, b) : Extent{0, static_cast<int32_t>(steps.units)};
+    if (steps.zeros) {
+      const Extent some = needed(row, column, a, b);
+      for (; done < steps.units; done += kSumUnits, accumulate = true) {
+        int64_t from = std::max<int64_t>(done, some.first);
+        int64_t units = std::min<int64_t>({done + kSumUnits, steps.units, some.end}) - from;
+        if (units <= 0 && accumulate) continue;
+        if (units <= 0) from = done, units = 1;  // zeros, which have to be written
+        kernel(units, a + from * height, b + from * nr, nr, to, stride, accumulate);
+      }
+    }
     // The first tiles ask for what the next column's will read, a part each.
     constexpr int64_t kAheadOfUnit = kLineBytes / kUnitsALine / static_cast<int64_t>(sizeof(T));
     const int64_t ahead = row * steps.units * kAheadOfUnit;
-    const bool fetches =
-        fetching_ && column + 1 < across.count && ahead < steps.units * nr && some.size() == steps.units;
+    const bool fetches = fetching_ && column + 1 < across.count && ahead < steps.units * nr;
     const T* const next = fetches ? b + SharedAt(nr, 0) + ahead : nullptr;
     for (; done < steps.units; done += kSumUnits, accumulate = true) {
-      int64_t from = std::max<int64_t>(done, some.first);
-      int64_t units = std::min<int64_t>({done + kSumUnits, steps.units, some.end}) - from;
-      if (units <= 0 && accumulate) continue;
-      if (units <= 0) from = done, units = 1;  // zeros, which have to be written
-      const T *a_at = a + from * height, *b_at = b + from * nr;
+      const int64_t units = std::min(kSumUnits, steps.units - done);
+      const T *a_at = a + done * height, *b_at = b + done * nr;
       if (fetches)
         fetching_[height - 1](units, a_at, b_at, nr, to, stride, accumulate, next + done * kAheadOfUnit);
       else

@@ -124,9 +124,11 @@ class Panels {
   void Pack(const PanelOperands<T>& operands, bool a, int64_t product, int64_t first, const Cut& cut, int64_t k0,
             int64_t kc, T* dst, const At& at) const;
   void Block(const PanelOperands<T>& operands, const Part& part, T* panels, int64_t batch, const Memory& memory) const;
-  // Of the block along k from k0 on, `units` from the unit `from` on: what the own panels hold.
+  // Of the block along k from k0 on, `units` from the unit `from` on: what the own panels hold. `zeros`: there are
+  // panels of which few are needed.
   struct Steps {
     int64_t k0, from, units;
+    bool zeros;
   };
   void Tiles(const PanelOperands<T>& operands, const Part& part, const StoreTarget& c, const Steps& steps,
              const T* shared, PanelNote* notes, const T* seeds, const Memory& memory) const;

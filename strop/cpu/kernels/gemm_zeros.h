@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <type_traits>
 
 #include "strop/cpu/kernels/gemm_micro.h"
@@ -35,6 +36,10 @@ struct NotedPanel {
 
 // Is leaving out worth asking about the other operand, if so many units are not zeros?
 inline bool IsShort(const Extent& extent, int64_t units) { return 4 * extent.size() <= 3 * units; }
+
+inline bool AnyShort(std::span<const PanelNote> notes, int64_t units) {
+  return std::any_of(notes.begin(), notes.end(), [&](const PanelNote& note) { return IsShort(note.extent, units); });
+}
 
 // Can it be known what is finite? Biased bytes are no zeros.
 template <class T>

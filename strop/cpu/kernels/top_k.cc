@@ -155,6 +155,62 @@ bool SelectRows(const RankKey<K>& make_key, int64_t begin, int64_t end, int64_t 
   return true;
 }
 
+// ---- short rows, of which few are wanted: a row a lane, the best of each kept in order while its elements pass by
+
+typedef int64_t Lanes __attribute__((vector_size(32)));
+constexpr int64_t kLanes = 4, kMostKept = 8, kMostShort = 256;
+constexpr uint64_t kItemSign = uint64_t{1} << 63;  // items are compared as signed numbers
+
+// Of items[j][lane] for j < n, the kKept smallest of each lane in ascending order, to best[.][lane].
+template <int kKept>
+__attribute__((always_inline)) inline void KeepBest(const int64_t* items, int64_t n, int64_t* best) {
+  Lanes kept[kKept];
+  for (Lanes& k : kept) k = Lanes{} + INT64_MAX;
+  for (int64_t j = 0; j < n; ++j) {
+    Lanes item;
+    std::memcpy(&item, items + j * kLanes, sizeof(item));
+    for (Lanes& k : kept) {
+      const Lanes low = item < k ? item : k;
+      item = item < k ? k : item;
+      k = low;
+    }
+  }
+  std::memcpy(best, kept, sizeof(kept));
+}
+
+template <class K>
+void SelectShortRows(const RankKey<K>& make_key, int64_t begin, int64_t end, int64_t n, int64_t k, const K* input,
+                     K* values, int32_t* indices) {
+  static_assert(sizeof(K) <= 4);
+  alignas(32) int64_t items[kMostShort * kLanes], best[kMostKept * kLanes];
+  for (int64_t row = begin; row < end; row += kLanes) {
+    WithVectors([&] {
+      const RankKey<K> key = make_key;
+      for (int64_t l = 0; l < kLanes; ++l) {
+        const K* from = input + std::min(row + l, end - 1) * n;
+        for (int64_t j = 0; j < n; ++j)
+          items[j * kLanes + l] = static_cast<int64_t>(ItemTraits<K>::Pack(key(from[j]), j) ^ kItemSign);
+      }
+      switch (k) {
+        case 1: return KeepBest<1>(items, n, best);
+        case 2: return KeepBest<2>(items, n, best);
+        case 3: return KeepBest<3>(items, n, best);
+        case 4: return KeepBest<4>(items, n, best);
+        case 5: return KeepBest<5>(items, n, best);
+        case 6: return KeepBest<6>(items, n, best);
+        case 7: return KeepBest<7>(items, n, best);
+        default: return KeepBest<8>(items, n, best);
+      }
+    });
+    for (int64_t l = 0; l < std::min(kLanes, end - row); ++l)
+      for (int64_t j = 0; j < k; ++j) {
+        const int64_t at = ItemTraits<K>::Position(static_cast<uint64_t>(best[j * kLanes + l]) ^ kItemSign);
+        values[(row + l) * k + j] = input[(row + l) * n + at];
+        indices[(row + l) * k + j] = static_cast<int32_t>(at);
+      }
+  }
+}
+
 // One row, its pieces in parallel: what is among the best of all is among the best of its piece.
 template <class K>
 bool SelectLongRow(const RankKey<K>& make_key, int64_t n, int64_t k, const K* row, K* values, int32_t* indices,
@@ -197,6 +253,10 @@ Status TopK(ElementType type, bool largest, int64_t outer, int64_t n, int64_t k,
       return 0;
     }
     ForEachPiece(pool, outer, std::max<int64_t>(1, kTaskElements / n), [&](int64_t begin, int64_t end) {
+      if constexpr (sizeof(K) <= 4) {
+        if (k <= kMostKept && n <= kMostShort)
+          return SelectShortRows(make_key, begin, end, n, k, elements, static_cast<K*>(values), indices);
+      }
       if (!SelectRows(make_key, begin, end, n, k, elements, static_cast<K*>(values), indices))
         out_of_memory.store(true, std::memory_order_relaxed);
     });

@@ -57,6 +57,76 @@ Instruction* GatherEverything(Instruction* i, Builder& b) {
   return b.Transpose(operand, permutation);
 }
 
+// Is component `k` of a list of starts the number of its place along a dimension of the batch: 0, 1, 2, ... up to
+// `size`? Then that dimension of the list, else -1.
+int64_t CountedAlong(const Instruction& indices, int64_t vector_dim, int64_t k, int64_t size) {
+  const Instruction* part = &indices;
+  if (part->op() == Op::Concatenate && part->dimensions()[0] == vector_dim) {
+    if (part->operand_count() != part->shape().dim(vector_dim)) return -1;
+    part = part->operand(k);
+  }
+  if (part->shape().rank() <= vector_dim || part->shape().dim(vector_dim) != 1) return -1;
+  Dims at;  // of the list's dimensions, those of `part`
+  for (int64_t d = 0; d < part->shape().rank(); ++d) at.push_back(d);
+  while (part->op() != Op::Iota) {
+    if (part->op() == Op::Broadcast) {
+      Dims below;
+      for (int64_t d : part->dimensions()) below.push_back(at[d]);
+      at = below;
+    } else if (part->op() == Op::Reshape) {
+      // Dimensions of one element come and go.
+      const Shape &from = part->operand(0)->shape(), &to = part->shape();
+      Dims below(from.rank(), -1);
+      int64_t d = 0, e = 0;
+      for (; d < from.rank() && e < to.rank();) {
+        if (from.dim(d) == to.dim(e))
+          below[d++] = at[e++];
+        else if (from.dim(d) == 1)
+          ++d;
+        else if (to.dim(e) == 1)
+          ++e;
+        else
+          return -1;
+      }
+      at = below;
+    } else {
+      return -1;
+    }
+    part = part->operand(0);
+  }
+  const int64_t along = part->attrs<IotaAttrs>().dimension;
+  const bool wraps = Bits(Type(part)) < 32 && size > 127;
+  return part->shape().dim(along) == size && !wraps ? at[along] : -1;
+}
+
+// One of the starts counts the members of the batch (x[arange(n), chosen]): the operand has a member for each.
+Instruction* GatherCounted(Instruction* i, Builder& b) {
+  GatherAttrs a = i->attrs<GatherAttrs>();
+  Instruction *operand = i->operand(0), *indices = i->operand(1);
+  const int64_t components = static_cast<int64_t>(a.start_index_map.size()), rank = indices->shape().rank();
+  if (!a.operand_batching_dims.empty() || components < 2 || a.index_vector_dim != rank - 1 ||
+      indices->op() != Op::Concatenate || indices->dimensions()[0] != rank - 1)
+    return nullptr;
+  for (int64_t k = 0; k < components; ++k) {
+    const int64_t d = a.start_index_map[k];
+    if (a.slice_sizes[d] != 1 || !Contains(a.collapsed_slice_dims, d)) continue;
+    const int64_t along = CountedAlong(*indices, rank - 1, k, operand->shape().dim(d));
+    if (along < 0 || along >= rank - 1 || indices->shape().dim(along) != operand->shape().dim(d)) continue;
+    a.operand_batching_dims = {d};
+    a.start_indices_batching_dims = {along};
+    a.collapsed_slice_dims.erase(std::find(a.collapsed_slice_dims.begin(), a.collapsed_slice_dims.end(), d));
+    a.start_index_map.erase(a.start_index_map.begin() + k);
+    std::vector<Instruction*> rest;
+    for (int64_t n = 0; n < components; ++n)
+      if (n != k) rest.push_back(indices->operand(n));
+    Instruction* list =
+        rest.size() == 1 ? rest[0] : b.Make(Op::Concatenate, rest, DimensionsAttrs{{rank - 1}}, {}, nullptr);
+    Instruction* const operands[] = {operand, list};
+    return b.Make(Op::Gather, operands, a, {}, nullptr);
+  }
+  return nullptr;
+}
+
 // Each member of a batch picks one of a few: selected, which vectors do for many members at a time.
 Instruction* GatherOneOfFew(Instruction* i, Builder& b) {
   const GatherAttrs& a = i->attrs<GatherAttrs>();
@@ -113,6 +183,7 @@ Instruction* GatherOneOfFew(Instruction* i, Builder& b) {
 constexpr Rule kRules[] = {
     {"gather-one-window", Op::Gather, &GatherOneWindow},
     {"gather-everything", Op::Gather, &GatherEverything},
+    {"gather-counted", Op::Gather, &GatherCounted},
     {"gather-one-of-few", Op::Gather, &GatherOneOfFew},
 };
 
