@@ -11,6 +11,7 @@ import model_cases  # noqa: F401
 import movement_cases  # noqa: F401
 import op_cases  # noqa: F401
 import order_cases  # noqa: F401
+import part_cases  # noqa: F401
 import product_cases  # noqa: F401
 import program_cases  # noqa: F401
 import scalar_loop_cases  # noqa: F401

@@ -9,7 +9,7 @@ constexpr size_t kMaxSegments = 64;        // of a row
 constexpr size_t kMaxRegions = 64;         // of rows, times the segments of each
 constexpr size_t kMaxInstructions = 3000;  // of LLVM, in all regions
 // What is tried in vain: most regions need one part of many, and are far shorter than the whole.
-constexpr size_t kMaxTried = 6000, kMaxRegionsTried = 64;
+constexpr size_t kMaxTried = 6000;
 
 bool HasConditions(const KernelBody& body) {
   for (const Instruction* i : body.Computed()) {
@@ -81,7 +81,7 @@ bool ChooseSplits(VectorBuilder& b, const KernelBody& body, std::span<const int>
     if (fits && regions * parts * trial.instructions > kMaxInstructions) {
       LoopSpace cut_here = space;
       cut_here.splits[d] = inside;
-      fits = regions * parts <= kMaxRegionsTried && trial.instructions <= kMaxTried &&
+      fits = trial.instructions <= kMaxTried &&
              EmitInVain(b, body, in_place, cut, cut_here).instructions <= kMaxInstructions;
     }
     if (!fits) {

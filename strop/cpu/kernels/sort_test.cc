@@ -379,6 +379,10 @@ TEST(TopK, AgreesWithAStableSort) {
                                  {1, 2 * 65536 + 700, 200},  // the last piece is sorted whole
                                  {3, 4096, 1},
                                  {3, 1031, 8},
+                                 {38, 16, 2},  // a row a lane
+                                 {5, 200, 8},
+                                 {3, 256, 1},
+                                 {6, 5, 5},
                                  {4, 9, 0},
                                  {0, 4, 2},
                                  {1, 1, 1}}) {

@@ -125,7 +125,8 @@ constexpr int64_t kFewComplexProducts = 1024;
 
 // A product by so small a matrix or vector (coordinates, states of a filter) fills tiles with nothing; along its long
 // side it is a loop over full vectors. Batches of them stay with the library, whose small products are one call; so do
-// those of more terms and rows or columns than kVeryThin, which fill half of a tile.
+// those of more terms and rows or columns than kVeryThin, which fill half of a tile, unless they have to be converted
+// for that and rows of eight are vectors (others take LLVM as long as they save).
 constexpr int64_t kThin = 8, kVeryThin = 4;
 bool IsThin(const GemmProblem& p) {
   // What is converted on the way: halves and bytes.
@@ -138,7 +139,7 @@ bool IsThin(const GemmProblem& p) {
   const bool converted = p.a.type != p.c.type || p.b.type != p.c.type || Bits(p.c.type) < 32;
   const int64_t side = std::min(p.m, p.n);
   return plain && p.batch == 1 && p.k <= kThin && side <= kThin &&
-         std::min(p.k, side) <= (converted ? kThin : kVeryThin) && std::max(p.m, p.n) > 1;
+         (std::min(p.k, side) <= kVeryThin || (converted && side == kThin)) && std::max(p.m, p.n) > 1;
 }
 
 Decision SupportsDot(const Instruction& dot) {

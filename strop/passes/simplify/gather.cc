@@ -5,8 +5,8 @@
 namespace strop::simplify {
 namespace {
 
-constexpr int64_t kFew = 4;                 // more are found sooner than compared with
-constexpr int64_t kMostSelected = 1 << 15;  // elements; of larger arrays only what is picked is read
+constexpr int64_t kFew = 4, kFewOfStack = 12;  // more are found sooner than compared with
+constexpr int64_t kMostSelected = 1 << 15;     // elements; of larger arrays only what is picked is read
 
 // A gather of one window: gathers keep their windows inside the operand as dynamic slices do.
 Instruction* GatherOneWindow(Instruction* i, Builder& b) {
@@ -133,8 +133,12 @@ Instruction* GatherOneOfFew(Instruction* i, Builder& b) {
   Instruction *operand = i->operand(0), *indices = i->operand(1);
   if (a.operand_batching_dims.empty() || a.start_index_map.size() != 1 || !i->shape().IsStatic()) return nullptr;
   const int64_t along = a.start_index_map[0], choices = operand->shape().dim(along), rank = operand->shape().rank();
-  if (choices > kFew || choices < 1 || operand->shape().num_elements() > kMostSelected ||
-      i->shape().num_elements() > kMostSelected || a.slice_sizes[along] != 1 || Bits(Type(indices)) < 8)
+  // Of a stack of what is computed, no part has to go through memory.
+  const bool stack = operand->op() == Op::Concatenate && operand->dimensions()[0] == along &&
+                     operand->operand_count() == choices && operand->use_count() == 1;
+  const bool large = operand->shape().num_elements() > kMostSelected || i->shape().num_elements() > kMostSelected;
+  if (choices > (stack ? kFewOfStack : kFew) || choices < 1 || (large && !stack) || a.slice_sizes[along] != 1 ||
+      Bits(Type(indices)) < 8)
     return nullptr;
   // Where the dimensions of the indices, and those of the operand, stand in the result.
   Dims of_indices, to(rank, -1);
