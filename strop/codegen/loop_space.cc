@@ -233,36 +233,47 @@ constexpr int64_t kConditionCode = 16;           // of an operand that not all e
 constexpr int64_t kMinInterleavedElements = 32;  // fewer are not worth the code
 constexpr int64_t kMinInterleavedLanes = 4;      // shorter vectors save nothing over reads of every so manieth element
 
-// Parts side by side within the last factor, each shorter than a vector: which part has one of the `last` elements of a
-// row is known.
-bool IsStack(const Instruction& i, int64_t last, int lanes) {
-  if (i.op() != Op::Concatenate) return false;
+// The elements of a row that a part has, at most, where parts lie side by side within the last factor: which part has
+// one of its `last` elements is known. 0: no such concatenation.
+int64_t WidthOfParts(const Instruction& i, int64_t last) {
+  if (i.op() != Op::Concatenate) return 0;
   const int64_t dimension = i.dimensions()[0];
-  int64_t inner = 1;
+  int64_t inner = 1, width = 0;
   for (int64_t d = dimension + 1; d < i.shape().rank(); ++d) inner *= i.shape().dim(d);
-  if (i.shape().dim(dimension) * inner != last) return false;
-  for (int64_t k = 0; k < i.operand_count(); ++k)
-    if (i.operand(k)->shape().dim(dimension) * inner >= lanes) return false;
-  return true;
+  if (i.shape().dim(dimension) * inner != last) return 0;
+  for (int64_t k = 0; k < i.operand_count(); ++k) width = std::max(width, i.operand(k)->shape().dim(dimension) * inner);
+  return width;
+}
+
+// Are the parts computed, rather than moved?
+bool ComputesParts(const KernelBody& body, const Instruction& stack, int64_t last) {
+  std::vector<const Instruction*> parts;
+  for (const Instruction* i : body.Computed())
+    if (IsElementwise(i->op()) && i->shape().num_elements() < stack.shape().num_elements()) parts.push_back(i);
+  return CodeOf(parts) >= 2 * last;
+}
+
+// A stack: parts of one element each, or computed ones that are shorter than a vector. (What is moved from places that
+// lie at distances of several elements is moved faster as it lies.)
+bool IsStack(const KernelBody& body, const Instruction& i, int64_t last, int lanes) {
+  const int64_t width = WidthOfParts(i, last);
+  return width == 1 || (width > 0 && width < lanes && ComputesParts(body, i, last));
 }
 bool HasStack(const KernelBody& body, int64_t last, int lanes) {
   const std::vector<const Instruction*> computed = body.Computed();
-  return std::any_of(computed.begin(), computed.end(), [&](const Instruction* i) { return IsStack(*i, last, lanes); });
+  return std::any_of(computed.begin(), computed.end(),
+                     [&](const Instruction* i) { return IsStack(body, *i, last, lanes); });
 }
 
 // Is the last factor made of short parts that are computed rather than moved? In a period all lanes would compute every
 // part. Bytes are moved so as well: there are many lanes to pick for.
 bool StacksComputed(const KernelBody& body, const Int64Vector& sizes, int lanes) {
   const int64_t last = sizes.back();
+  if (sizes[sizes.size() - 2] < kMinInterleavedLanes) return false;
   const std::vector<const Instruction*> computed = body.Computed();
-  const auto stack =
-      std::find_if(computed.begin(), computed.end(), [&](const Instruction* i) { return IsStack(*i, last, lanes); });
-  if (stack == computed.end() || sizes[sizes.size() - 2] < kMinInterleavedLanes) return false;
-  if (Bytes((*stack)->shape().type()) == 1) return true;
-  std::vector<const Instruction*> parts;
-  for (const Instruction* i : computed)
-    if (IsElementwise(i->op()) && i->shape().num_elements() < (*stack)->shape().num_elements()) parts.push_back(i);
-  return CodeOf(parts) >= 2 * last;
+  return std::any_of(computed.begin(), computed.end(), [&](const Instruction* i) {
+    return IsStack(body, *i, last, lanes) && (Bytes(i->shape().type()) == 1 || ComputesParts(body, *i, last));
+  });
 }
 
 // Of `last` elements side by side: what has fewer elements is computed for as many of them only.
@@ -275,7 +286,7 @@ int64_t InterleavedCode(const KernelBody& body, int64_t last, int lanes) {
     if (stack && i->shape().IsArray())
       times = std::clamp<int64_t>(SaturatingMultiply(i->shape().num_elements(), last) / elements, 1, last);
     int64_t own = CodeOf(*i);
-    if ((i->op() == Op::Concatenate || i->op() == Op::Pad) && !IsStack(*i, last, lanes))
+    if ((i->op() == Op::Concatenate || i->op() == Op::Pad) && !IsStack(body, *i, last, lanes))
       own += kConditionCode * i->operand_count();
     code = SaturatingAdd(code, SaturatingMultiply(own, times));
   }
