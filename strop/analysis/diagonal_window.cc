@@ -10,7 +10,8 @@
 namespace strop {
 namespace {
 
-constexpr int kMostSteps = 256;  // of a search; masks are a few instructions away
+constexpr int kMostSteps = 256;                   // of a search; masks are a few instructions away
+constexpr int64_t kMostShift = int64_t{1} << 31;  // of indices; sums of as many steps stay below kFar
 
 // row * row index + column * column index + constant.
 struct Line {
@@ -74,9 +75,9 @@ std::optional<Axes> AxesOfOperand(const Instruction& i, Axes axes) {
 
 bool ChangesShape(Op op) { return op == Op::Broadcast || op == Op::Reshape; }
 
-// What an array of integers is, if no operation on the way may leave its type.
-std::optional<Line> LineOf(const Instruction& i, Axes axes) {
-  if (!RangeOf(i)) return std::nullopt;
+// What an array of integers is, if no operation on the way may leave its type. Takes from `steps` what it looks at.
+std::optional<Line> LineOf(const Instruction& i, Axes axes, int& steps) {
+  if (--steps < 0 || !RangeOf(i)) return std::nullopt;
   switch (i.op()) {
     case Op::Iota: {
       const int64_t d = i.attrs<IotaAttrs>().dimension;
@@ -84,18 +85,22 @@ std::optional<Line> LineOf(const Instruction& i, Axes axes) {
       if (d == axes.column) return Line{0, 1, 0};
       return std::nullopt;
     }
-    case Op::Constant:
+    case Op::Constant: {
       if (i.shape().num_elements() != 1) return std::nullopt;
-      return Line{0, 0, i.literal().GetInt(0)};
+      const int64_t value = i.literal().GetInt(0);
+      if (value < -kMostShift || value > kMostShift) return std::nullopt;
+      return Line{0, 0, value};
+    }
     case Op::Broadcast:
     case Op::Reshape: {
       const std::optional<Axes> operand_axes = AxesOfOperand(i, axes);
-      return operand_axes ? LineOf(*i.operand(0), *operand_axes) : std::nullopt;
+      return operand_axes ? LineOf(*i.operand(0), *operand_axes, steps) : std::nullopt;
     }
-    case Op::Convert: return IsInteger(i.operand(0)->shape().type()) ? LineOf(*i.operand(0), axes) : std::nullopt;
+    case Op::Convert:
+      return IsInteger(i.operand(0)->shape().type()) ? LineOf(*i.operand(0), axes, steps) : std::nullopt;
     case Op::Add:
     case Op::Subtract: {
-      const std::optional<Line> a = LineOf(*i.operand(0), axes), b = LineOf(*i.operand(1), axes);
+      const std::optional<Line> a = LineOf(*i.operand(0), axes, steps), b = LineOf(*i.operand(1), axes, steps);
       if (!a || !b) return std::nullopt;
       return Plus(*a, *b, i.op() == Op::Add ? 1 : -1);
     }
@@ -104,8 +109,9 @@ std::optional<Line> LineOf(const Instruction& i, Axes axes) {
 }
 
 // Where column - row + constant, or its negative, compares so with zero.
-DiagonalWindow WindowOf(const Instruction& compare, bool value, Axes axes) {
-  const std::optional<Line> a = LineOf(*compare.operand(0), axes), b = LineOf(*compare.operand(1), axes);
+DiagonalWindow WindowOf(const Instruction& compare, bool value, Axes axes, int& steps) {
+  const std::optional<Line> a = LineOf(*compare.operand(0), axes, steps);
+  const std::optional<Line> b = LineOf(*compare.operand(1), axes, steps);
   if (!a || !b) return {};
   Line line = Plus(*a, *b, -1);
   CompareDirection direction = compare.attrs<CompareAttrs>().direction;
@@ -132,23 +138,24 @@ DiagonalWindow WindowOf(const Instruction& compare, bool value, Axes axes) {
 }
 
 // Where the predicate may be `value`.
-DiagonalWindow WindowOfPredicate(const Instruction& predicate, bool value, Axes axes) {
+DiagonalWindow WindowOfPredicate(const Instruction& predicate, bool value, Axes axes, int& steps) {
+  if (--steps < 0) return {};
   switch (predicate.op()) {
     case Op::Compare:
       if (!IsInteger(predicate.operand(0)->shape().type())) return {};
-      return WindowOf(predicate, value, axes);
-    case Op::Not: return WindowOfPredicate(*predicate.operand(0), !value, axes);
+      return WindowOf(predicate, value, axes, steps);
+    case Op::Not: return WindowOfPredicate(*predicate.operand(0), !value, axes, steps);
     case Op::And:
     case Op::Or: {
-      const DiagonalWindow a = WindowOfPredicate(*predicate.operand(0), value, axes);
-      const DiagonalWindow b = WindowOfPredicate(*predicate.operand(1), value, axes);
+      const DiagonalWindow a = WindowOfPredicate(*predicate.operand(0), value, axes, steps);
+      const DiagonalWindow b = WindowOfPredicate(*predicate.operand(1), value, axes, steps);
       return (predicate.op() == Op::And) == value ? Intersection(a, b) : Hull(a, b);
     }
     default: break;
   }
   if (!ChangesShape(predicate.op())) return {};
   const std::optional<Axes> axes_of_operand = AxesOfOperand(predicate, axes);
-  return axes_of_operand ? WindowOfPredicate(*predicate.operand(0), value, *axes_of_operand) : DiagonalWindow();
+  return axes_of_operand ? WindowOfPredicate(*predicate.operand(0), value, *axes_of_operand, steps) : DiagonalWindow();
 }
 
 class Readers {
@@ -156,7 +163,7 @@ class Readers {
   explicit Readers(Axes axes) : axes_(axes) {}
 
   DiagonalWindow Of(const Instruction& array) {
-    if (++steps_ > kMostSteps) return {};
+    if (--steps_ < 0) return {};
     DiagonalWindow window = kNothing;
     for (const Instruction* user : array.users()) window = Hull(window, OfUser(array, *user));
     if (!array.IsRoot()) return window;
@@ -177,12 +184,12 @@ class Readers {
     if (!user.shape().IsArray() || user.shape().dims() != array.shape().dims() || !IsElementwise(user.op())) return {};
     if (user.op() != Op::Select) return Of(user);
     if (user.operand(0) == &array || user.operand(1) == user.operand(2)) return {};
-    return WindowOfPredicate(*user.operand(0), user.operand(1) == &array, axes_);
+    return WindowOfPredicate(*user.operand(0), user.operand(1) == &array, axes_, steps_);
   }
 
   const Axes axes_;
   std::unordered_map<const Computation*, const Instruction*> callers_;  // of fusions on the way
-  int steps_ = 0;
+  int steps_ = kMostSteps;
 };
 
 }  // namespace

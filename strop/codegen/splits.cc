@@ -5,7 +5,6 @@
 namespace strop {
 namespace {
 
-constexpr size_t kMaxSegments = 64;        // of a row
 constexpr size_t kMaxRegions = 64;         // of rows, times the segments of each
 constexpr size_t kMaxInstructions = 3000;  // of LLVM, in all regions
 // What is tried in vain: most regions need one part of many, and are far shorter than the whole.
@@ -77,7 +76,7 @@ bool ChooseSplits(VectorBuilder& b, const KernelBody& body, std::span<const int>
     for (int64_t s : at->second)
       if (s > 0 && s < size) inside.push_back(s);
     const size_t parts = inside.size() + 1;
-    bool fits = parts <= kMaxSegments && regions * parts <= kMaxRegions;
+    bool fits = regions * parts <= kMaxRegions;
     if (fits && regions * parts * trial.instructions > kMaxInstructions) {
       LoopSpace cut_here = space;
       cut_here.splits[d] = inside;

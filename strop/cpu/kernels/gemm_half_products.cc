@@ -31,7 +31,7 @@ class HalfGemm final : public Gemm {
       };
       const RowGemm& gemm = row + height_ <= p_.m ? *rows_ : *rest_;
       const uint8_t* const b = at(call.b, p_.b, 0);
-      if (gemm.packed_bytes() > 0) gemm.Pack(b, scratch);
+      gemm.Pack(b, scratch);
       gemm.Run(at(call.a, p_.a, row), b, scratch, const_cast<uint8_t*>(at(call.c, p_.c, row)), own);
     }
   }

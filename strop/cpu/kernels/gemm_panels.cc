@@ -133,9 +133,14 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
 template <class T>
 int64_t Panels<T>::shared_bytes() const {
   if (!packs_shared()) return kCarverSlack;
-  const int64_t seeds = p_.bias != 0 && !shares_a_ ? k_blocks_ * RoundUp(chunk_, micro_.nr) : 0;
   const int64_t notes = batches_ * k_blocks_ * CeilDiv(chunk_, shared_width_) * static_cast<int64_t>(sizeof(PanelNote));
-  return batches_ * (SharedAt(chunk_, 0) + seeds) * static_cast<int64_t>(sizeof(T)) + notes + 2 * kCarverSlack;
+  return SharedUnits() * static_cast<int64_t>(sizeof(T)) + notes + 2 * kCarverSlack;
+}
+
+template <class T>
+int64_t Panels<T>::SharedUnits() const {
+  const int64_t seeds = p_.bias != 0 && !shares_a_ ? k_blocks_ * RoundUp(chunk_, micro_.nr) : 0;
+  return batches_ * (SharedAt(chunk_, 0) + seeds);
 }
 
 template <class T>
@@ -202,8 +207,7 @@ T* Panels<T>::SharedSeeds(T* panels, int64_t batch, int64_t k0) const {
 
 template <class T>
 PanelNote* Panels<T>::SharedNotes(T* panels, int64_t batch, int64_t k0) const {
-  const int64_t seeds = p_.bias != 0 && !shares_a_ ? k_blocks_ * RoundUp(chunk_, micro_.nr) : 0;
-  PanelNote* notes = Carver(panels + batches_ * (SharedAt(chunk_, 0) + seeds)).Take<PanelNote>(0);
+  PanelNote* notes = Carver(panels + SharedUnits()).Take<PanelNote>(0);
   return notes + (batch * k_blocks_ + k0 / kb_) * CeilDiv(chunk_, shared_width_);
 }
 

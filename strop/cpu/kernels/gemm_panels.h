@@ -109,7 +109,8 @@ class Panels {
   // operand does at k0.
   int64_t OwnAt(int64_t vector, int64_t panel, int64_t units) const { return vector * units + panel * micro_.lanes; }
   int64_t SharedAt(int64_t vector, int64_t k0) const;
-  int64_t OwnUnits() const;  // of a task's panels
+  int64_t OwnUnits() const;     // of a task's panels
+  int64_t SharedUnits() const;  // of panels for all, and of their seeds
   // Vectors in panels of up to `most`: as even as they can be, or full ones and a last one.
   struct Cut {
     Cut(int64_t vectors, int64_t most, bool even);

@@ -212,7 +212,7 @@ class Bf16RowGemm final : public RowGemm {
       return;
     }
     void* const singles = At(packed, singles_at_);
-    if (!head.has_singles && singles_.packed_bytes() > 0) singles_.Pack(b, singles);
+    if (!head.has_singles) singles_.Pack(b, singles);
     head.has_singles = true;
     singles_.Run(a, b, singles, c, scratch, first);
   }

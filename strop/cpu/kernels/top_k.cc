@@ -182,10 +182,10 @@ template <class K>
 void SelectShortRows(const RankKey<K>& make_key, int64_t begin, int64_t end, int64_t n, int64_t k, const K* input,
                      K* values, int32_t* indices) {
   static_assert(sizeof(K) <= 4);
+  const RankKey<K> key = make_key;  // nobody else's, so that what is stored cannot change it
   alignas(32) int64_t items[kMostShort * kLanes], best[kMostKept * kLanes];
   for (int64_t row = begin; row < end; row += kLanes) {
     WithVectors([&] {
-      const RankKey<K> key = make_key;
       for (int64_t l = 0; l < kLanes; ++l) {
         const K* from = input + std::min(row + l, end - 1) * n;
         for (int64_t j = 0; j < n; ++j)

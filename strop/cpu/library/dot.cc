@@ -134,8 +134,12 @@ bool IsThin(const GemmProblem& p) {
     return type == ElementType::F32 || type == ElementType::F64 || type == ElementType::BF16 ||
            type == ElementType::F16 || type == ElementType::S8 || type == ElementType::U8;
   };
-  const bool plain = plain_type(p.a.type) && plain_type(p.b.type) &&
-                     (p.c.type == ElementType::S32 || (IsFloat(p.c.type) && plain_type(p.c.type)));
+  const auto fits = [&](ElementType type) {
+    if (p.c.type == ElementType::S32) return type == ElementType::S8 || type == ElementType::U8;
+    return plain_type(type) && Bits(type) <= std::max(Bits(p.c.type), 32);  // what it is summed in
+  };
+  const bool plain =
+      fits(p.a.type) && fits(p.b.type) && (p.c.type == ElementType::S32 || (IsFloat(p.c.type) && plain_type(p.c.type)));
   const bool converted = p.a.type != p.c.type || p.b.type != p.c.type || Bits(p.c.type) < 32;
   const int64_t side = std::min(p.m, p.n);
   return plain && p.batch == 1 && p.k <= kThin && side <= kThin &&

@@ -59,7 +59,7 @@ class BandTasks final : public TaskKernel {
     };
     const void* b = at(p.b, args[1], 0);
     char* packed = memory + product.packed;
-    if (product.gemm->packed_bytes() > 0 && packed_of != p.Offset(p.b, batch)) {
+    if (packed_of != p.Offset(p.b, batch)) {
       product.gemm->Pack(b, packed);
       packed_of = p.Offset(p.b, batch);
     }

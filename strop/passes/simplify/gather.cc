@@ -57,15 +57,11 @@ Instruction* GatherEverything(Instruction* i, Builder& b) {
   return b.Transpose(operand, permutation);
 }
 
-// Is component `k` of a list of starts the number of its place along a dimension of the batch: 0, 1, 2, ... up to
-// `size`? Then that dimension of the list, else -1.
+// Is component `k` of a list of starts, concatenated of them, the number of its place along a dimension of the batch:
+// 0, 1, 2, ... up to `size`? Then that dimension of the list, else -1.
 int64_t CountedAlong(const Instruction& indices, int64_t vector_dim, int64_t k, int64_t size) {
-  const Instruction* part = &indices;
-  if (part->op() == Op::Concatenate && part->dimensions()[0] == vector_dim) {
-    if (part->operand_count() != part->shape().dim(vector_dim)) return -1;
-    part = part->operand(k);
-  }
-  if (part->shape().rank() <= vector_dim || part->shape().dim(vector_dim) != 1) return -1;
+  if (indices.operand_count() != indices.shape().dim(vector_dim)) return -1;
+  const Instruction* part = indices.operand(k);
   Dims at;  // of the list's dimensions, those of `part`
   for (int64_t d = 0; d < part->shape().rank(); ++d) at.push_back(d);
   while (part->op() != Op::Iota) {
