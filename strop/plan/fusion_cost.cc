@@ -9,6 +9,7 @@ namespace {
 
 constexpr int64_t kMinRow = 64, kMaxRow = 16384;  // elements of a row whose reduction is part of a kernel over it
 constexpr int64_t kTurned = 2;                    // times that it takes to read what is transposed
+constexpr int64_t kFewParts = 4;                  // of a concatenation that several kernels compute
 constexpr size_t kMostOperands = 512;             // that are looked at
 
 }  // namespace
@@ -27,12 +28,12 @@ Cost CostOf(const Instruction& i) {
     case Op::Divide:
     case Op::Remainder:
     case Op::Gather:
-    case Op::Concatenate:
     case Op::Clz:
     case Op::Mulhi:
     case Op::Reduce:
     case Op::Dot:
     case Op::StochasticConvert: return Cost::Expensive;
+    case Op::Concatenate: return i.operand_count() <= kFewParts ? Cost::Cheap : Cost::Expensive;
     case Op::Multiply: return IsComplex(i.shape().type()) ? Cost::Expensive : Cost::Cheap;
     default: return Is(i.op(), kFloatMath) ? Cost::Expensive : Cost::Cheap;
   }
