@@ -520,6 +520,15 @@ int64_t CodeOf(const Instruction& i) {
 
 int64_t CodeOf(const KernelBody& body) { return CodeOf(body.Computed()); }
 
+bool IsRoot(const KernelBody& body, const Instruction* i) { return std::ranges::find(body.roots, i) != body.roots.end(); }
+
+// The size of the rows that the kernel reduces on its way (a softmax); 0: none.
+int64_t RowThatIsReduced(const KernelBody& body) {
+  for (const Instruction* i : body.Computed())
+    if (i->op() == Op::Reduce && !IsShortReduce(*i) && !IsRoot(body, i)) return ReducedRowSize(*i);
+  return 0;
+}
+
 Int64Vector DigitsOf(const KernelBody& body) {
   const Shape& shape = body.roots[0]->shape();
   const int64_t total = (shape.IsTuple() ? shape.element(0) : shape).num_elements();
@@ -527,6 +536,12 @@ Int64Vector DigitsOf(const KernelBody& body) {
   Cuts wanted;
   for (const Instruction* root : body.roots)
     if (const auto c = cuts.find(root); c != cuts.end()) wanted.insert(c->second.begin(), c->second.end());
+  // What is reduced once a row is so only if a row of the walk is one.
+  const bool reduces = std::ranges::any_of(body.roots, [](const Instruction* r) { return r->op() == Op::Reduce; });
+  if (const int64_t row = RowThatIsReduced(body); row > 0 && !reduces) {
+    std::erase_if(wanted, [row](int64_t cut) { return cut % row != 0; });
+    wanted.insert(row);
+  }
   return Factors(total, wanted);
 }
 
@@ -534,9 +549,7 @@ LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes, bool by_peri
   LoopSpace space;
   space.lanes = PreferredLanes(body, vector_bytes);
   const std::vector<const Instruction*> computed = body.Computed();
-  for (const Instruction* i : computed)
-    space.whole_rows |= i->op() == Op::Reduce && !IsShortReduce(*i) &&
-                        std::find(body.roots.begin(), body.roots.end(), i) == body.roots.end();
+  space.whole_rows = RowThatIsReduced(body) > 0;
   Int64Vector sizes = DigitsOf(body);
   const auto reduce = std::find_if(body.roots.begin(), body.roots.end(), ReducesRows);
   // A lane a point chooses the nearest without a look at other lanes.

@@ -261,8 +261,24 @@ class Fuser {
     return at.inlined && passes && user.shape().num_elements() == i.shape().num_elements() ? at.row : 0;
   }
 
+  bool IsReducedInRows(const Node& node) const {
+    return std::ranges::any_of(node.places,
+                               [&](int32_t p) { return places_[p].made_by && IsRowReduce(*places_[p].made_by); });
+  }
+
+  // Is it cut into other rows where rows are reduced? Each pass over them would tell place by place what it reads.
+  bool IsCutIntoOtherRows(const Instruction& i, const Node& node) const {
+    if (i.shape().rank() == 0 || IsMadeFromNothing(i) || !IsReducedInRows(node)) return false;
+    return std::ranges::any_of(i.uses(), [&](const Use& use) {
+      return use.user->op() == Op::Reshape && use.user->shape().rank() > 0 &&
+             use.user->shape().dims().back() != i.shape().dims().back();
+    });
+  }
+
   // Computed at more places of one kernel than its cost allows?
-  Decision FewPlaces(const Node& node, Cost cost) const {
+  Decision FewPlaces(const Instruction& i, const Node& node, Cost cost) const {
+    // Parts that are chosen for each of several passes over a row cost more than to write it.
+    if (i.op() == Op::Concatenate && IsReducedInRows(node)) cost = Cost::Expensive;
     for (int32_t k : node.kernels) {
       const size_t n = static_cast<size_t>(
           std::count_if(node.places.begin(), node.places.end(), [&](int32_t p) { return places_[p].kernel == k; }));
@@ -339,8 +355,9 @@ class Fuser {
     if (target_.supports && !target_.supports(*i)) return Decision::No("it is not compiled");
     if (reduces && (node.row != i->operand(0)->shape().dims().back() || node.kernels.size() > 1))
       return Decision::No("not only the row that it reduces uses it");
+    if (IsCutIntoOtherRows(*i, node)) return Decision::No("it is cut into other rows, which are reduced");
     if (!scalar)
-      if (Decision d = FewPlaces(node, cost); !d) return d;
+      if (Decision d = FewPlaces(*i, node, cost); !d) return d;
     if (node.kernels.size() > 1 && !OnlyCheapOperands(*i, 0)) return Decision::No("several kernels would compute it");
     if (Decision d = RepeatsLessThanItSaves(*i, node, cost); !d) return d;
     if (node.padded > kMaxPadding && cost != Cost::Free && !scalar)

@@ -40,7 +40,7 @@ bool BeganAtZero(const Instruction* i) {
 }
 
 // x + what is added up in an array of zeros: it is added up in x. (The gradient of an array that is read by several
-// gathers is a sum of scatters.)
+// gathers is a sum of scatters.) What a loop carries may hold -0, and keeps it where nothing is added.
 Instruction* AddScattered(Instruction* i, Builder& b) {
   if (!IsIntOrFloat(i)) return nullptr;
   for (int64_t k = 0; k < 2; ++k) {
@@ -49,7 +49,8 @@ Instruction* AddScattered(Instruction* i, Builder& b) {
         x->use_count() != 1 || x == scatter || RecognizeCombiner(*scatter->to_apply()).op != Op::Add)
       continue;
     const Instruction* zeros = scatter->operand(0);
-    if (!(IsZeroInteger(zeros) || IsPositiveZero(zeros) || IsNegativeZero(zeros)) || !BeganAtZero(x)) continue;
+    if (!(IsZeroInteger(zeros) || IsPositiveZero(zeros) || IsNegativeZero(zeros)) || !(BeganAtZero(x) || IsCarried(x)))
+      continue;
     Computation* const add = scatter->to_apply();
     Instruction* const operands[] = {x, scatter->operand(1), scatter->operand(2)};
     return b.Make(Op::Scatter, operands, scatter->any_attrs(), {&add, 1}, &i->shape());

@@ -90,6 +90,12 @@ inline Instruction* Like(Builder& b, const Instruction* i, double value) {
   return b.Splat(Type(i), value, i->shape().dims());
 }
 
+// Is it what a loop carries, perhaps updated or with something added up in it?
+inline bool IsCarried(const Instruction* i) {
+  while (i->op() == Op::DynamicUpdateSlice || (i->op() == Op::Scatter && i->operand_count() == 3)) i = i->operand(0);
+  return i->op() == Op::GetTupleElement && i->operand(0)->IsParameter();
+}
+
 // The operand beside one that fits, or null.
 template <class Predicate>
 Instruction* Other(Instruction* i, Predicate fits) {

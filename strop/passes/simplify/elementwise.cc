@@ -167,7 +167,56 @@ Instruction* WithItsComplement(Instruction* i, Builder& b) {
   return nullptr;
 }
 
+bool IsSplatOfNeutral(const Instruction* i, Op op) { return IsSplatOf(i, op == Op::Multiply ? 1 : 0); }
+
+// Is it updates of an array of neutral elements that nothing else reads?
+bool UpdatesNeutral(const Instruction* i, Op op) {
+  bool updates = false;
+  for (; i->op() == Op::DynamicUpdateSlice && i->use_count() == 1; i = i->operand(0)) updates = true;
+  return updates && IsSplatOfNeutral(i, op);
+}
+
+// What pads a small part of an array: an update of it at a known place
+bool PadsNeutral(const Instruction* i, Op op) {
+  constexpr int64_t kSmall = 4;
+  if (i->op() != Op::Pad || i->use_count() != 1 || !IsSplatOfNeutral(i->operand(1), op)) return false;
+  if (i->operand(0)->shape().num_elements() > i->shape().num_elements() / kSmall) return false;
+  return std::ranges::all_of(i->attrs<PadAttrs>().padding,
+                             [](const PaddingDim& p) { return p.low >= 0 && p.high >= 0 && p.interior == 0; });
+}
+
+// x + an update of zeros: the sum of the update and what it meets is written into x (gradients of what dynamic slices
+// read, above all in loops: of the window instead of the array). Where x is -0 outside of the window it stays -0, as
+// under XLA. So for x - an update of zeros, and for x * one of ones; and for padding, where a loop carries x.
+Instruction* WithUpdateOfNeutral(Instruction* i, Builder& b) {
+  if (!IsIntOrFloat(i)) return nullptr;
+  for (int64_t k = i->op() == Op::Subtract ? 1 : 0; k < 2; ++k) {
+    Instruction *updated = i->operand(k), *x = i->operand(1 - k);
+    const bool pads = PadsNeutral(updated, i->op()) && IsCarried(x);
+    if ((!pads && !UpdatesNeutral(updated, i->op())) || SpreadScalar(x)) continue;
+    Instruction *update = updated->operand(pads ? 0 : 1), *rest = x;
+    if (!pads && !IsSplatOfNeutral(updated->operand(0), i->op()))
+      rest = b.Make(i->op(), {k == 0 ? updated->operand(0) : x, k == 0 ? x : updated->operand(0)});
+    std::vector<Instruction*> starts;
+    for (int64_t d = 0; pads && d < i->shape().rank(); ++d)
+      starts.push_back(b.Constant(Literal::Scalar<int64_t>(updated->attrs<PadAttrs>().padding[d].low)));
+    for (int64_t d = 2; !pads && d < updated->operand_count(); ++d) starts.push_back(updated->operand(d));
+    const auto& window = update->shape().dims();
+    std::vector<Instruction*> operands{x};
+    operands.insert(operands.end(), starts.begin(), starts.end());
+    Instruction* met =
+        b.Make(Op::DynamicSlice, operands, DynamicSliceAttrs{Dims(window.begin(), window.end())}, {}, nullptr);
+    operands[0] = rest;
+    operands.insert(operands.begin() + 1, b.Make(i->op(), {k == 0 ? update : met, k == 0 ? met : update}));
+    return b.Make(Op::DynamicUpdateSlice, operands, NoAttrs{}, {}, nullptr);
+  }
+  return nullptr;
+}
+
 constexpr Rule kRules[] = {
+    {"add-updated", Op::Add, &WithUpdateOfNeutral},
+    {"subtract-updated", Op::Subtract, &WithUpdateOfNeutral},
+    {"multiply-updated", Op::Multiply, &WithUpdateOfNeutral},
     {"add-constants", Op::Add, &ConstantsMeet},
     {"negates-cancel", Op::Multiply, &NegatesCancel},
     {"negates-cancel", Op::Divide, &NegatesCancel},
