@@ -261,24 +261,30 @@ class Fuser {
     return at.inlined && passes && user.shape().num_elements() == i.shape().num_elements() ? at.row : 0;
   }
 
-  bool IsReducedInRows(const Node& node) const {
-    return std::ranges::any_of(node.places,
-                               [&](int32_t p) { return places_[p].made_by && IsRowReduce(*places_[p].made_by); });
+  // Does a kernel that computes it reduce it, or a reshape of it, by one of these?
+  bool IsReduced(const Node& node, bool (*by)(const Instruction&)) const {
+    return std::ranges::any_of(node.places, [&](int32_t p) {
+      const Instruction* user = places_[p].made_by;
+      if (user && user->op() == Op::Reshape) return IsReduced(nodes_[number_.at(user)], by);
+      return user && by(*user);
+    });
   }
 
-  // Is it cut into other rows where rows are reduced? Each pass over them would tell place by place what it reads.
+  // Is it cut into other rows before it is reduced? Each pass over those would tell place by place what it reads.
   bool IsCutIntoOtherRows(const Instruction& i, const Node& node) const {
-    if (i.shape().rank() == 0 || IsMadeFromNothing(i) || !IsReducedInRows(node)) return false;
-    return std::ranges::any_of(i.uses(), [&](const Use& use) {
+    if (i.shape().rank() == 0 || IsMadeFromNothing(i)) return false;
+    const auto cuts = [&](const Use& use) {
       return use.user->op() == Op::Reshape && use.user->shape().rank() > 0 &&
              use.user->shape().dims().back() != i.shape().dims().back();
-    });
+    };
+    const auto reduces = [](const Instruction& r) { return r.op() == Op::Reduce && !IsShortReduce(r); };
+    return std::ranges::any_of(i.uses(), cuts) && IsReduced(node, reduces);
   }
 
   // Computed at more places of one kernel than its cost allows?
   Decision FewPlaces(const Instruction& i, const Node& node, Cost cost) const {
     // Parts that are chosen for each of several passes over a row cost more than to write it.
-    if (i.op() == Op::Concatenate && IsReducedInRows(node)) cost = Cost::Expensive;
+    if (i.op() == Op::Concatenate && IsReduced(node, IsRowReduce)) cost = Cost::Expensive;
     for (int32_t k : node.kernels) {
       const size_t n = static_cast<size_t>(
           std::count_if(node.places.begin(), node.places.end(), [&](int32_t p) { return places_[p].kernel == k; }));
