@@ -146,8 +146,17 @@ Instruction* MakeDynamicUpdateSlice(Scope& scope, Op op) {
   for (int64_t d : x->shape().dims())
     sizes.push_back(scope.random().Chance(30) ? d : scope.random().Between(int64_t{0}, d));
   std::vector<Instruction*> operands = Starts(scope, x->shape());
-  operands.insert(operands.begin(), {x, scope.Value(x->shape().type(), sizes)});
-  return scope.Try(op, operands);
+  Instruction* part = scope.Value(x->shape().type(), sizes);
+  operands.insert(operands.begin(), {x, part});
+  if (IsPred(x->shape().type()) || !scope.random().Chance(30)) return scope.Try(op, operands);
+  // Gradients of dynamic slices: an update of zeros meets what it is added to.
+  static const std::vector<Op> kMeet = {Op::Add, Op::Add, Op::Subtract, Op::Multiply};
+  const Op meet = scope.random().Pick(kMeet);
+  Builder b(scope.computation());
+  operands[0] = b.Splat(x->shape().type(), meet == Op::Multiply ? 1 : 0, x->shape().dims());
+  Instruction* updated = scope.Try(op, operands);
+  if (!updated) return nullptr;
+  return scope.random().Chance(50) ? scope.Try(meet, {x, updated}) : scope.Try(meet, {updated, x});
 }
 
 namespace {
