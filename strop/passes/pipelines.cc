@@ -59,6 +59,8 @@ void AddSimplification(PassPipeline& p, int optimization_level) {
     p.Add(PassId::TupleSimplifier);
     p.Add(PassId::LapackFuser);  // permutations of few elements soon are no gathers any more
   }
+  p.Add(PassId::Cse);
+  p.Add(PassId::LoopConditions);  // what was written twice is still the same twice
   p.AddRepeated(kSimplify, rounds);
   if (optimization_level > 0) p.Add(PassId::LapackFuser);  // masks are in one form now
   // What expands comes once the program is small, so that dead code is not expanded; then its own algebra is
