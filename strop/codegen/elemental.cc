@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "strop/analysis/positionwise_loop.h"
 #include "strop/ir/contraction.h"
+#include "strop/runtime/cancelled_scope.h"
 
 namespace strop {
 
@@ -148,7 +150,7 @@ Vals ElementalEmitter::Fail(Status status, const Shape& shape) {
 }
 
 int ElementalEmitter::LevelOf(const ArrayIndex& index) const {
-  if (index.sizes.empty()) return 0;  // a scalar can be read anywhere
+  if (index.sizes.empty() && loops_.empty()) return 0;  // a scalar can be read anywhere
   int level = std::max(index.level(), scopes_.innermost_conditional());
   if (mask_.value && !index.uniform()) level = std::max(level, mask_.level);
   return level;
@@ -164,6 +166,7 @@ LoopScopes::Key ElementalEmitter::KeyOf(const Instruction* i, const ArrayIndex& 
     key.push_back(static_cast<uint64_t>(digit.stride));
     key.push_back(static_cast<uint64_t>(index.sizes[d]));
   }
+  if (trip_ > 0) key.push_back(trip_);
   return key;
 }
 
@@ -440,28 +443,120 @@ Vals ElementalEmitter::While(const Instruction& i, const ArrayIndex& index) {
   const std::optional<PositionwiseLoop> loop = FindPositionwiseLoop(i);
   if (!loop || index.num_elements() != loop->elements) return Unsupported(i, index);
   const Instruction *init = i.operand(0), *next = i.body()->root();
-  LoopState state{init, index, std::vector<std::optional<Val>>(loop->roles.size())};
+  LoopState state{init, index, std::vector<std::optional<Val>>(loop->roles.size()), loop->roles};
+  std::vector<size_t> places;  // of what changes, in the state
   Vals start;
-  for (size_t k = 0; k < loop->roles.size(); ++k)
-    if (loop->roles[k] == Role::kCarried)
-      start.push_back(elements_.Splat(Emit(init->operand(static_cast<int64_t>(k)), index), lanes()));
-  const auto trip = [&](V, const Vals& carried) {
-    Vals results;
-    for (size_t k = 0, c = 0; k < loop->roles.size(); ++k)
-      if (loop->roles[k] == Role::kCarried) state.carried[k] = carried[c++];
-    loops_[i.body()->parameter(0)] = state;
-    for (size_t k = 0; k < loop->roles.size(); ++k)
-      if (loop->roles[k] == Role::kCarried) results.push_back(Emit(next->operand(static_cast<int64_t>(k)), index));
-    loops_.erase(i.body()->parameter(0));
-    return results;
+  for (size_t k = 0; k < loop->roles.size(); ++k) {
+    if (loop->roles[k] == Role::kInvariant) continue;
+    const Instruction* first = init->operand(static_cast<int64_t>(k));
+    start.push_back(loop->roles[k] == Role::kCarried ? elements_.Splat(Emit(first, index), lanes())
+                                                     : Emit(first, ArrayIndex{}));
+    places.push_back(k);
+  }
+  // Calls `emit` with the state that is carried.
+  const auto with = [&](const Vals& carried, const auto& emit) {
+    for (size_t c = 0; c < places.size(); ++c) state.carried[places[c]] = carried[c];
+    for (const Computation* c : {i.body(), i.condition()}) loops_[c->parameter(0)] = state;
+    const uint64_t around = std::exchange(trip_, scopes_.NewOwner());
+    auto emitted = emit();
+    trip_ = around;
+    for (const Computation* c : {i.body(), i.condition()}) loops_.erase(c->parameter(0));
+    return emitted;
   };
-  const Vals ends = LoopOver("trips", b_.I64(0), b_.I64(loop->trips), 1, start, trip, /*pinned=*/true);
-  Vals results;
-  for (size_t k = 0, c = 0; k < loop->roles.size(); ++k)
-    results.push_back(loop->roles[k] == Role::kCarried
-                          ? ends[c++]
-                          : elements_.Poison(i.shape().element(static_cast<int64_t>(k)).type(), 1));
+  const auto trip = [&](V, const Vals& carried) {
+    return with(carried, [&] {
+      Vals results;
+      for (const size_t k : places)
+        results.push_back(
+            Emit(next->operand(static_cast<int64_t>(k)), loop->roles[k] == Role::kCarried ? index : ArrayIndex{}));
+      return results;
+    });
+  };
+  Vals ends;
+  if (loop->going_on >= 0) {
+    const auto going_on = std::find(places.begin(), places.end(), static_cast<size_t>(loop->going_on));
+    const auto goes_on = [&](const Vals& carried) {
+      V any = AnyLane(carried[static_cast<size_t>(going_on - places.begin())]);
+      for (const Instruction* limit : loop->limits)
+        any = b_.ir().CreateAnd(any, with(carried, [&] { return Emit(limit, ArrayIndex{}); }).re);
+      return any;
+    };
+    ends = LoopUntilEnded(start, goes_on, trip);
+  } else {
+    ends = LoopOver("trips", b_.I64(0), b_.I64(loop->trips), 1, start, trip, /*pinned=*/true);
+  }
+  Vals results(loop->roles.size());
+  for (size_t k = 0; k < results.size(); ++k)
+    results[k] = elements_.Poison(i.shape().element(static_cast<int64_t>(k)).type(), 1);
+  for (size_t c = 0; c < places.size(); ++c) results[places[c]] = ends[c];
   return results;
+}
+
+V ElementalEmitter::AnyLane(const Val& pred) {
+  V on = pred.re;
+  if (mask_.value) on = b_.ir().CreateAnd(elements_.Splat(pred, lanes()).re, mask_.value);
+  return VectorBuilder::Lanes(on) > 1 ? b_.ir().CreateOrReduce(on) : on;
+}
+
+// In pieces of so many trips, between which it is asked whether the run was cancelled: the loop may be endless.
+Vals ElementalEmitter::LoopUntilEnded(const Vals& init, const std::function<V(const Vals&)>& goes_on,
+                                      const std::function<Vals(V, const Vals&)>& trip) {
+  constexpr int64_t kPiece = 4096;
+  IrBuilder& ir = b_.ir();
+  // Predicates go from trip to trip as masks as wide as other values, which is what vectors of them are compared to.
+  int width = 8;
+  for (const Val& v : init)
+    if (v.type != ElementType::Pred) width = std::max(width, static_cast<int>(v.re->getType()->getScalarSizeInBits()));
+  const auto is_mask = [](const Val& v) { return v.type == ElementType::Pred && v.lanes() > 1; };
+  const auto flatten = [&](const Vals& values) {
+    std::vector<V> parts;
+    for (size_t k = 0; k < values.size(); ++k) {
+      const Val all = elements_.Splat(values[k], init[k].lanes());
+      parts.push_back(is_mask(all) ? ir.CreateSExt(all.re, llvm::FixedVectorType::get(
+                                                               b_.Int(width), static_cast<unsigned>(all.lanes())))
+                                   : all.re);
+      if (all.im) parts.push_back(all.im);
+    }
+    return parts;
+  };
+  const auto values = [&](std::span<const V> parts) {
+    Vals made = init;
+    size_t n = 0;
+    for (Val& v : made) {
+      V part = parts[n++];
+      v.re = is_mask(v) ? ir.CreateICmpSLT(part, b_.Zero(part)) : part;
+      if (v.im) v.im = parts[n++];
+    }
+    return made;
+  };
+  const auto not_cancelled = [&]() -> std::vector<V> {
+    llvm::FunctionCallee asked =
+        b_.module().getOrInsertFunction(kCancelledSymbol, llvm::FunctionType::get(b_.Int(1), false));
+    auto* function = llvm::cast<llvm::Function>(asked.getCallee());
+    function->setDoesNotThrow();
+    function->addRetAttr(llvm::Attribute::ZExt);
+    return {ir.CreateNot(ir.CreateCall(asked))};
+  };
+  // The count of the piece's trips comes last.
+  const auto in_piece = [&](std::span<const V> at) {
+    return ir.CreateAnd(goes_on(values(at)), ir.CreateICmpSLT(at.back(), b_.I64(kPiece)));
+  };
+  const auto counted_trip = [&](std::span<const V> at) {
+    std::vector<V> next = flatten(trip(nullptr, values(at)));
+    next.push_back(ir.CreateAdd(at.back(), b_.I64(1)));
+    return next;
+  };
+  const auto piece = [&](std::span<const V> carried) {
+    std::vector<V> counted(carried.begin(), carried.end());
+    counted.push_back(b_.I64(0));
+    std::vector<V> ends = scopes_.While("trips", counted, in_piece, counted_trip);
+    ends.pop_back();
+    return ends;
+  };
+  const auto another_piece = [&](std::span<const V> at) {
+    return scopes_.If(goes_on(values(at)), not_cancelled, [&] { return std::vector<V>{ir.getFalse()}; })[0];
+  };
+  return values(scopes_.While("pieces", flatten(init), another_piece, piece));
 }
 
 // The same elements, perhaps counted by other digits: a walk in one digit reaches [n,1] by division, which is emitted
@@ -476,6 +571,7 @@ Vals ElementalEmitter::StateOfLoop(const Instruction& i, const ArrayIndex& index
   const LoopState& state = loops_.at(i.operand(0));
   const size_t k = static_cast<size_t>(i.tuple_index());
   if (!state.carried[k]) return {Emit(state.init->operand(i.tuple_index()), index)};
+  if (state.roles[k] == PositionwiseLoop::Role::kUniform) return {*state.carried[k]};
   if (!IsAt(index, state.position))
     return Fail(Unimplemented("%", i.name(), " is read at another position of its loop"), i.shape());
   return {*state.carried[k]};

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "strop/analysis/combiner.h"
+#include "strop/analysis/positionwise_loop.h"
 #include "strop/base/status.h"
 #include "strop/codegen/dim_groups.h"
 #include "strop/codegen/element.h"
@@ -242,6 +243,10 @@ class ElementalEmitter {
   const Instruction* ComparisonOfPositions(const Instruction& i, int64_t inputs, int64_t position) const;
   Vals LoopOver(const char* name, V begin, V end, int64_t step, const Vals& init,
                 const std::function<Vals(V i, const Vals& carried)>& body, bool pinned = false);
+  // Trips of the lanes of a positionwise loop as long as it goes on.
+  Vals LoopUntilEnded(const Vals& init, const std::function<V(const Vals& carried)>& goes_on,
+                      const std::function<Vals(V, const Vals& carried)>& trip);
+  V AnyLane(const Val& pred);  // is it true in any lane that is on?
 
   VectorBuilder& b_;
   LoopScopes& scopes_;
@@ -256,8 +261,10 @@ class ElementalEmitter {
     const Instruction* init = nullptr;
     ArrayIndex position;
     std::vector<std::optional<Val>> carried;  // by element; others are those of init
+    std::vector<PositionwiseLoop::Role> roles;
   };
   std::unordered_map<const Instruction*, LoopState> loops_;  // looked up only
+  uint64_t trip_ = 0;                                        // whose state they hold, as a part of keys
   Condition mask_;                                           // lanes that are on
   Splits* splits_ = nullptr;
   const KeptValues* kept_ = nullptr;

@@ -128,6 +128,40 @@ void LoopScopes::Loop(const char* name, V begin, V end, int64_t step, const std:
   });
 }
 
+std::vector<V> LoopScopes::While(const char* name, Carried init, const std::function<V(Carried)>& goes_on,
+                                 const std::function<std::vector<V>(Carried)>& body) {
+  IrBuilder& ir = b_.ir();
+  V first = goes_on(init);
+  llvm::BasicBlock* exit = b_.SplitBlock("after");
+  llvm::BasicBlock* entry = ir.GetInsertBlock();
+  llvm::BasicBlock* loop = llvm::BasicBlock::Create(b_.context(), name, entry->getParent(), exit);
+  llvm::Instruction* enter = ir.CreateCondBr(first, loop, exit);
+
+  ir.SetInsertPoint(loop);
+  llvm::SmallVector<llvm::PHINode*, 8> phis;
+  std::vector<V> carried;
+  for (V v : init) carried.push_back(phis.emplace_back(ir.CreatePHI(v->getType(), 2)));
+  Enter(enter, /*conditional=*/true);
+  const std::vector<V> next = body(carried);
+  V again = goes_on(next);
+  Leave();
+  llvm::BasicBlock* latch = ir.GetInsertBlock();
+  ir.CreateCondBr(again, loop, exit);
+
+  ir.SetInsertPoint(exit, exit->begin());
+  std::vector<V> results;
+  for (size_t k = 0; k < init.size(); ++k) {
+    phis[k]->addIncoming(init[k], enter->getParent());
+    phis[k]->addIncoming(next[k], latch);
+    llvm::PHINode* phi = ir.CreatePHI(init[k]->getType(), 2);
+    phi->addIncoming(init[k], enter->getParent());
+    phi->addIncoming(next[k], latch);
+    results.push_back(phi);
+  }
+  b_.ContinueAt(exit);
+  return results;
+}
+
 std::vector<V> LoopScopes::If(V condition, const std::function<std::vector<V>()>& then,
                               const std::function<std::vector<V>()>& otherwise) {
   IrBuilder& ir = b_.ir();

@@ -41,6 +41,10 @@ class LoopScopes {
   std::vector<V> Loop(const char* name, V begin, V end, int64_t step, std::span<const V> init, const LoopBody& body,
                       bool pinned = false);
   void Loop(const char* name, V begin, V end, int64_t step, const std::function<void(V i)>& body);
+  // while (goes_on(carried)) carried = body(carried), one level deeper, pinned. Values at the end are returned.
+  using Carried = std::span<const V>;
+  std::vector<V> While(const char* name, Carried init, const std::function<V(Carried)>& goes_on,
+                       const std::function<std::vector<V>(Carried)>& body);
   // Loops of known trips are emitted trip by trip, so that every position in them is a constant, as long as no code is
   // repeated more often than this.
   void RepeatUpTo(int64_t copies) { copies_ = copies; }

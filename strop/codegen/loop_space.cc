@@ -520,7 +520,9 @@ int64_t CodeOf(const Instruction& i) {
 
 int64_t CodeOf(const KernelBody& body) { return CodeOf(body.Computed()); }
 
-bool IsRoot(const KernelBody& body, const Instruction* i) { return std::ranges::find(body.roots, i) != body.roots.end(); }
+bool IsRoot(const KernelBody& body, const Instruction* i) {
+  return std::ranges::find(body.roots, i) != body.roots.end();
+}
 
 // The size of the rows that the kernel reduces on its way (a softmax); 0: none.
 int64_t RowThatIsReduced(const KernelBody& body) {

@@ -155,7 +155,8 @@ class Carrier {
     for (Instruction*& n : next)
       if (n == in_body) n = carried;
     Instruction* again = Ask(asked, next, root);
-    if (EndsForGood(asked, *carried, next)) again = body_->Add(Op::And, asked.shape(), {carried, again}, NoAttrs{}, "going_on", root);
+    if (EndsForGood(asked, *carried, next))
+      again = body_->Add(Op::And, asked.shape(), {carried, again}, NoAttrs{}, "going_on", root);
     next.push_back(again);
     Instruction* new_root = body_->Add(Op::Tuple, state, next, NoAttrs{}, root->name(), root);
     body_->set_root(new_root);

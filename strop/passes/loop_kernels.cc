@@ -26,7 +26,7 @@ class KernelMaker {
   bool Run() {
     std::map<int64_t, std::vector<Instruction*>> results;
     for (Instruction* user : loop_->users()) {
-      if (user->op() != Op::GetTupleElement || what_.roles[user->tuple_index()] == Role::kCounter) return false;
+      if (user->op() != Op::GetTupleElement || what_.roles[user->tuple_index()] == Role::kUniform) return false;
       results[user->tuple_index()].push_back(user);
     }
     if (loop_ == c_.root() || results.empty()) return false;

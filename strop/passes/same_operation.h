@@ -4,8 +4,8 @@
 
 namespace strop {
 
-// The same op, shape, attributes, callees, configuration and sharding; operands are the caller's to compare. Collectives
-// may use different channels.
+// The same op, shape, attributes, callees, configuration and sharding; operands are the caller's to compare.
+// Collectives may use different channels.
 bool SameOperation(const Instruction& a, const Instruction& b);
 // Equal for what SameOperation finds equal.
 uint64_t HashOperation(const Instruction& i);

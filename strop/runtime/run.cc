@@ -7,6 +7,7 @@
 
 #include "strop/base/claims.h"
 #include "strop/base/lookout.h"
+#include "strop/runtime/cancelled_scope.h"
 #include "strop/runtime/executable.h"
 #include "strop/runtime/launch_queue.h"
 #include "strop/runtime/rng_state.h"
@@ -176,9 +177,11 @@ class Runner {
     }
   }
 
+  Status CancelledError() const { return MakeError(StatusCode::kCancelled, e_.name(), " was cancelled"); }
   bool Cancelled() const { return a_.cancelled && a_.cancelled->load(std::memory_order_relaxed); }
 
   Status RunEntry() {
+    const CancelledScope cancelled(a_.cancelled);
     if (!a_.early || e_.early_results_.groups.empty()) return RunProgram(e_.spec_.entry);
     const Executable::FlatProgram range = e_.programs_[e_.spec_.entry];
     const Executable::FlatStep* const first = e_.flat_.data() + range.first;
@@ -201,7 +204,7 @@ class Runner {
   Status RunSteps(const Executable::FlatStep* step, const Executable::FlatStep* end) {
     for (; step != end; ++step) {
       if (Cancelled()) [[unlikely]]
-        return MakeError(StatusCode::kCancelled, e_.name(), " was cancelled");
+        return CancelledError();
       if (a_.observer) [[unlikely]]
         a_.observer->OnBegin(*step->step);
       if (a_.stats) ++a_.stats->steps;
@@ -215,7 +218,7 @@ class Runner {
       if (a_.observer) [[unlikely]]
         a_.observer->OnEnd(*step->step);
     }
-    return OkStatus();
+    return Cancelled() ? CancelledError() : OkStatus();  // what a kernel wrote that saw it is nothing
   }
 
   static Status Explain(Status status, const Step& step) {
@@ -236,6 +239,7 @@ class Runner {
       return;
     }
     a_.pool->ParallelForRuns(step.num_tasks, [&](int64_t begin, int64_t end, int participant) {
+      const CancelledScope cancelled(a_.cancelled);
       RunTasks(step, args, begin, end, ScratchOf(step, participant));
     });
   }
@@ -343,7 +347,7 @@ class Runner {
         if (!*static_cast<const uint8_t*>(args[0])) break;
       }
       if (Cancelled()) [[unlikely]]
-        return MakeError(StatusCode::kCancelled, e_.name(), " was cancelled");
+        return CancelledError();
       STROP_TRY(RunProgram(step.body));
       ForEachRing(step, [&](size_t first, int32_t ring) { TurnRing(flat, first, ring, 1); });
       if (a_.stats) ++a_.stats->trips;
@@ -401,7 +405,7 @@ class Runner {
       ended = step.fn(args.data(), &context);
     }
     if (a_.stats) a_.stats->trips += context.trips;
-    return ended ? OkStatus() : MakeError(StatusCode::kCancelled, e_.name(), " was cancelled");
+    return ended ? OkStatus() : CancelledError();
   }
 
   // `all` gets the trips of all tasks.
@@ -409,6 +413,7 @@ class Runner {
     std::atomic<bool> ended{true};
     std::atomic<int64_t> trips{0};
     const auto run = [&](int64_t begin, int64_t end, int participant) {
+      const CancelledScope cancelled(a_.cancelled);
       RegionContext context = all;
       char* own = ScratchOf(flat, participant);
       context.locals = own;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "strop/runtime/cancelled_scope.h"
 #include "strop/runtime/executable.h"
 
 #if defined(__x86_64__)
@@ -105,6 +106,7 @@ const Symbol* SymbolTable(size_t* size) {
       {"memcpy", Address<void*, void*, const void*, size_t>(memcpy)},
       {"memmove", Address<void*, void*, const void*, size_t>(memmove)},
       {kRegionCallSymbol, Address<void, const RegionContext*, int64_t, void* const*>(CallFromRegion)},
+      {kCancelledSymbol, Address<bool>(CancelledScope::Asked)},
       {"memset", Address<void*, void*, int, size_t>(memset)},
   };
   *size = std::size(kSymbols);
