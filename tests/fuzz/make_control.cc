@@ -182,9 +182,57 @@ Instruction* MakeConditional(Scope& scope, Op op) {
 }
 
 // A counter that ends the loop after a few trips, now and then with a second condition on the data.
+// A loop over a batch, as vmap writes a while_loop: it goes on while any member is asked for more, and a member's state
+// changes as long as it is.
+static Instruction* MakeLoopOverMembers(Scope& scope) {
+  Random& random = scope.random();
+  const Int64Vector dims = scope.AnyArray()->shape().dims();
+  if (dims.empty()) return nullptr;
+  const ElementType s32 = ElementType::S32;
+  Builder outside(scope.computation());
+  Instruction* places = outside.Make(Op::And, {scope.Value(s32, dims), outside.Splat(s32, 3, dims)});
+  std::vector<Instruction*> carried = {places};
+  for (int64_t n = random.Between(int64_t{1}, int64_t{3}); n > 0; --n)
+    carried.push_back(scope.Value(scope.AnyType(), dims));
+  Instruction* state = PackedTuple(scope, carried);
+  if (!outside.status().ok()) return nullptr;
+  const double bound = static_cast<double>(random.Between(int64_t{2}, int64_t{6}));
+  const auto asked = [&](Builder& b, Instruction* place) {
+    Instruction* scaled = b.Convert(b.Make(Op::Multiply, {place, b.Splat(s32, 2, dims)}), ElementType::F32);
+    return b.Compare(b.Make(Op::Subtract, {scaled, b.Splat(ElementType::F32, 0.25, dims)}),
+                     b.Splat(ElementType::F32, 2 * bound, dims), CompareDirection::Lt);
+  };
+  Body condition(scope, "any_goes_on");
+  condition.TakeTuple(state->shape());
+  Builder c(condition.computation);
+  Dims all;
+  for (size_t d = 0; d < dims.size(); ++d) all.push_back(static_cast<int64_t>(d));
+  Computation* const combiner[] = {Combiner(scope, Op::Or, ElementType::Pred)};
+  Instruction* const reduced[] = {asked(c, condition.scope.values()[0]), c.Scalar(ElementType::Pred, 0)};
+  condition.computation->set_root(c.Make(Op::Reduce, reduced, DimensionsAttrs{all}, combiner, nullptr));
+
+  Body body(scope, "member_step");
+  body.TakeTuple(state->shape());
+  const std::vector<Instruction*> old = body.scope.values();
+  Builder b(body.computation);
+  Instruction* on = asked(b, old[0]);
+  std::vector<Instruction*> next = {b.Make(Op::Select, {on, b.Make(Op::Add, {old[0], b.Splat(s32, 1, dims)}), old[0]})};
+  for (int64_t n = random.Between(int64_t{1}, int64_t{4}); n > 0; --n) {
+    static const std::vector<Op> kOps = {Op::Add, Op::Multiply, Op::Maximum, Op::Negate, Op::Subtract, Op::Tanh};
+    const Op inner = random.Pick(kOps);
+    MakeFunction(inner)(body.scope, inner);
+  }
+  for (size_t k = 1; k < old.size(); ++k)
+    next.push_back(b.Make(Op::Select, {on, body.scope.Value(old[k]->shape()), old[k]}));
+  if (!c.status().ok() || !b.status().ok()) return nullptr;
+  body.computation->set_root(b.Tuple(next));
+  return scope.Try(Op::While, {state}, NoAttrs{}, {condition.computation, body.computation});
+}
+
 Instruction* MakeWhile(Scope& scope, Op op) {
   if (TooDeep(scope)) return nullptr;
   Random& random = scope.random();
+  if (random.Chance(25)) return MakeLoopOverMembers(scope);
   const ElementType counter = random.Chance(80) ? ElementType::S32 : ElementType::U8;
   std::vector<Instruction*> carried = SomeValues(scope, 1, 4);
   carried.insert(carried.begin(), random.Chance(80) ? scope.Constant(counter, 0) : scope.ScalarValue(counter));
