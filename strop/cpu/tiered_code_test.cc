@@ -11,6 +11,7 @@
 
 #include "strop/cpu/kernel_compiler.h"
 #include "strop/ir/builder.h"
+#include "strop/runtime/cancelled_scope.h"
 
 namespace strop::cpu {
 namespace {
@@ -102,6 +103,47 @@ TEST_F(TieredKernel, ProgramsThatAreGoneAreLeftOut) {
 }
 
 // A child has no thread that makes code, until it needs one.
+// A loop that goes on as long as any element is asked to, here for ever.
+TEST_F(TieredKernel, EndlessLoopsAreCancelled) {
+  const Shape shape = Shape::Array(ElementType::Pred, {kElements}), state = Shape::Tuple({shape});
+  Builder condition(m_.AddComputation("any"));
+  Builder either(m_.AddComputation("or"));
+  const Shape scalar = Shape::Array(ElementType::Pred, {});
+  Instruction* one = either.Parameter(0, scalar);
+  Instruction* other = either.Parameter(1, scalar);
+  either.Make(Op::Or, {one, other});
+  Instruction* on = condition.GetTupleElement(condition.Parameter(0, state), 0);
+  Instruction* const reduced[] = {on, condition.Scalar(ElementType::Pred, 0)};
+  Computation* const combiner[] = {either.computation()};
+  ASSERT_TRUE(either.Finish().ok()) << either.status().ToString();
+  condition.Make(Op::Reduce, reduced, DimensionsAttrs{{0}}, combiner, nullptr);
+  Builder body(m_.AddComputation("trip"));
+  Instruction* p = body.GetTupleElement(body.Parameter(0, state), 0);
+  Instruction* const next[] = {body.Make(Op::And, {p, p})};
+  body.Tuple(next);
+  Builder fused(m_.AddComputation("fused"));
+  Instruction* const first[] = {fused.Parameter(0, shape)};
+  Instruction* init = fused.Tuple(first);
+  for (Builder* b : {&condition, &body}) ASSERT_TRUE(b->Finish().ok()) << b->status().ToString();
+  Computation* const called[] = {condition.computation(), body.computation()};
+  fused.GetTupleElement(fused.Make(Op::While, std::span<Instruction* const>(&init, 1), NoAttrs{}, called, nullptr), 0);
+  ASSERT_TRUE(fused.Finish().ok()) << fused.status().ToString();
+  Computation* entry = m_.AddComputation("main");
+  Instruction* fusion = entry->Add(Op::Fusion, shape, {entry->AddParameter(0, shape)}, FusionAttrs{});
+  fusion->set_called({fused.computation()});
+  const KernelSpec spec{fusion, {-1}};
+  Result<GeneratedKernels> compiled = compiler_.Compile({&spec, 1}, {});
+  ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
+  std::vector<uint8_t> in(kElements, 1), out(kElements);
+  void* args[] = {in.data(), out.data()};
+  std::atomic<bool> cancelled{false};
+  std::thread later([&] { cancelled = true; });
+  const CancelledScope scope(&cancelled);
+  const KernelStep& step = StepOf(*compiled);
+  step.fn(args, 0, step.num_tasks, nullptr);
+  later.join();
+}
+
 TEST_F(TieredKernel, AfterAFork) {
   const GeneratedKernels kernels = Compile(4, Tier::kAuto);
   const std::vector<float> first = Run(StepOf(kernels));
