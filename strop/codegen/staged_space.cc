@@ -19,7 +19,9 @@ constexpr int64_t kPiece = 16;                     // bytes, within which proces
 constexpr int64_t kTileBytes = int64_t{16} << 10;  // of runs: half of the nearest cache
 constexpr int64_t kTileRow = 1024;                 // bytes of a row of a tile of runs
 constexpr int64_t kStreamedTile = int64_t{64} << 10, kStreamedRow = 2048;  // the same past the caches
-constexpr int64_t kBlockAcross = 256;                // bytes of a tile of blocks along the rows that are read
+constexpr int64_t kBlockAcross = 256;         // bytes of a tile of blocks along the rows that are read
+constexpr int64_t kLeastPartOfStream = 1024;  // bytes of rows of parts of lines that go past the caches one by one
+constexpr int64_t kLongestPutTogether = 8 << 10, kMostPutTogether = 128 << 10;  // rows, and tiles of them
 constexpr int64_t kStreamedAlong = 512;              // the same along the rows that are written past the caches
 constexpr int64_t kStreamedTask = int64_t{1} << 20;  // bytes: each begins with a tile that nobody asked for
 constexpr int64_t kLeastOfBytes = int64_t{4} << 20;  // of kernels; in less, lines are written in parts as fast
@@ -108,20 +110,24 @@ void SetBlocks(const KernelCost& cost, int vector_bytes, StagedSpace& space) {
   const int64_t lanes =
       std::min<int64_t>(space.lanes, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(across))));
   const int64_t piece = kPiece / bytes;
-  space.contiguous =
-      space.flat && tiles.across + 1 == tiles.along && along < 2 * space.lanes && along % space.lanes != 0;
+  const bool adjacent = space.flat && tiles.across + 1 == tiles.along;
+  space.contiguous = adjacent && along < 2 * space.lanes && along % space.lanes != 0;
   const bool large = bytes == 1 && lanes >= 2 * piece && cost.bytes >= kLeastOfBytes;
   const bool narrow = space.contiguous && along > kMostInterleaved;
   // Vectors of less than a line write lines in parts, each of which is fetched before, and evicted in between where
   // rows are multiples of a page apart. Whole lines go past the caches. (2048x2048 floats: 0.9 ms by 32-byte vectors,
   // 1.6 in blocks of 8x8, where a copy takes 0.8.)
   const bool parts = vector_bytes < kLine && cost.bytes >= kStreamedBytes;
+  space.contiguous |= parts && adjacent && along * bytes % kLine != 0 && along * bytes <= kLongestPutTogether;
   if (!alike || lanes < piece || along < piece || (!large && !narrow && !parts)) return;
   space.way = Way::kBlocks;
   space.staged = space.moved;
   space.block_lanes = static_cast<int>(lanes);
   space.block_rows = static_cast<int>(piece);
-  tiles.tile_across = EvenSide(across, std::max<int64_t>(lanes, kBlockAcross / bytes), lanes);
+  int64_t wanted = kBlockAcross / bytes;
+  if (space.contiguous)
+    while (wanted * bytes > kLine && wanted * along * bytes > kMostPutTogether) wanted /= 2;
+  tiles.tile_across = EvenSide(across, std::max<int64_t>(lanes, wanted), lanes);
   tiles.tile_along = space.contiguous ? along
                      : parts          ? EvenSide(along, kStreamedAlong / bytes, kLine / bytes)
                                       : kLine / bytes;
@@ -270,7 +276,8 @@ StagedSpace ChooseStagedSpace(const KernelBody& body, std::span<const int> in_pl
   const bool large = space.staged.empty()
                          ? KernelFrame::PaysToStream(cost, KernelFrame::WritesLargeResult(*body.kernel))
                          : cost.bytes >= kStreamedBytes;
-  space.streams = large && (lines || (space.flat && !space.staged.empty()));
+  // A line that is written in part is fetched, and by whom writes the rest of it again.
+  space.streams = large && (lines || (space.flat && !space.staged.empty() && space.contiguous));
   if (space.way == Way::kTurns)
     space.streams &= space.block_rows * space.run * bytes == kLine && tiles.sizes[tiles.along] % space.block_rows == 0;
   if (space.way == Way::kStreams) space.streams = false;  // whose lines are written in parts

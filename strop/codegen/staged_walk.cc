@@ -279,7 +279,11 @@ class TileWalk {
         element(e, e.indices().Counter(first_of, scopes().current(), 1, 1));
       });
     }
-    V even = b().And(b().Add(begin, b().I64(lanes - 1)), b().I64(-static_cast<int64_t>(lanes)));
+    // Past the caches go whole lines: one that is stored so in part, and in part not, is written and fetched in turns.
+    int64_t bytes = kLine;
+    for (const Instruction* staged : space_.staged) bytes = std::min<int64_t>(bytes, Bytes(staged->shape().type()));
+    const int64_t step = space_.streams ? std::max<int64_t>(lanes, kLine / bytes) : lanes;
+    V even = b().And(b().Add(begin, b().I64(step - 1)), b().I64(-step));
     even = b().Binary(llvm::Intrinsic::smin, even, end);
     if (b().target().masked_memory && lanes > 1) {
       scopes().Loop("head", begin, even, lanes, [&](V i) {

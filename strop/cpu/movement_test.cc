@@ -107,6 +107,11 @@ TEST(Movement, LargeResults) {
     t.b.Transpose(t.Input(dims), {1, 0});
     t.Check();
   }
+  for (const int64_t row : {20, 45, 99, 333}) {  // rows of tiles are parts of lines, tiles a run of memory
+    Case t;
+    t.b.Transpose(t.Input({2500000 / (row * 301), row, 301}), {0, 2, 1});
+    t.Check();
+  }
   for (ElementType type : {ElementType::BF16, ElementType::C64, ElementType::F64}) {
     Case t;
     t.b.Transpose(t.Input(type, {type == ElementType::BF16 ? 2112 : 544, 1003}), {1, 0});
