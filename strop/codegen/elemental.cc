@@ -498,37 +498,39 @@ V ElementalEmitter::AnyLane(const Val& pred) {
   return VectorBuilder::Lanes(on) > 1 ? b_.ir().CreateOrReduce(on) : on;
 }
 
+// Predicates go from trip to trip as masks of `bits` a lane: vectors of single bits would be taken apart.
+std::vector<llvm::Value*> ElementalEmitter::CarriedParts(const Vals& values, int bits, const Vals& like) {
+  std::vector<V> parts;
+  for (size_t k = 0; k < values.size(); ++k) {
+    const Val v = elements_.Splat(values[k], like[k].lanes());
+    parts.push_back(IsMask(v) ? b_.ir().CreateSExt(v.re, MaskType(v, bits)) : v.re);
+    if (v.im) parts.push_back(v.im);
+  }
+  return parts;
+}
+
+Vals ElementalEmitter::FromParts(std::span<const V> parts, int bits, const Vals& like) {
+  Vals values = like;
+  size_t k = 0;
+  for (Val& v : values) {
+    const bool mask = IsMask(v);
+    v.re = parts[k++];
+    if (mask) v.re = b_.ir().CreateICmpSLT(v.re, llvm::Constant::getNullValue(v.re->getType()));
+    if (v.im) v.im = parts[k++];
+  }
+  return values;
+}
+
 // In pieces of so many trips, between which it is asked whether the run was cancelled: the loop may be endless.
 Vals ElementalEmitter::LoopUntilEnded(const Vals& init, const std::function<V(const Vals&)>& goes_on,
                                       const std::function<Vals(V, const Vals&)>& trip) {
   constexpr int64_t kPiece = 4096;
   IrBuilder& ir = b_.ir();
-  // Predicates go from trip to trip as masks as wide as other values, which is what vectors of them are compared to.
-  int width = 8;
+  // Masks as wide as other values, which is what vectors of them are compared to.
+  int bits = 8;
   for (const Val& v : init)
-    if (v.type != ElementType::Pred) width = std::max(width, static_cast<int>(v.re->getType()->getScalarSizeInBits()));
-  const auto is_mask = [](const Val& v) { return v.type == ElementType::Pred && v.lanes() > 1; };
-  const auto flatten = [&](const Vals& values) {
-    std::vector<V> parts;
-    for (size_t k = 0; k < values.size(); ++k) {
-      const Val all = elements_.Splat(values[k], init[k].lanes());
-      parts.push_back(is_mask(all) ? ir.CreateSExt(all.re, llvm::FixedVectorType::get(
-                                                               b_.Int(width), static_cast<unsigned>(all.lanes())))
-                                   : all.re);
-      if (all.im) parts.push_back(all.im);
-    }
-    return parts;
-  };
-  const auto values = [&](std::span<const V> parts) {
-    Vals made = init;
-    size_t n = 0;
-    for (Val& v : made) {
-      V part = parts[n++];
-      v.re = is_mask(v) ? ir.CreateICmpSLT(part, b_.Zero(part)) : part;
-      if (v.im) v.im = parts[n++];
-    }
-    return made;
-  };
+    if (v.type != ElementType::Pred) bits = std::max(bits, static_cast<int>(v.re->getType()->getScalarSizeInBits()));
+  const auto values = [&](std::span<const V> parts) { return FromParts(parts, bits, init); };
   const auto not_cancelled = [&]() -> std::vector<V> {
     llvm::FunctionCallee asked =
         b_.module().getOrInsertFunction(kCancelledSymbol, llvm::FunctionType::get(b_.Int(1), false));
@@ -542,7 +544,7 @@ Vals ElementalEmitter::LoopUntilEnded(const Vals& init, const std::function<V(co
     return ir.CreateAnd(goes_on(values(at)), ir.CreateICmpSLT(at.back(), b_.I64(kPiece)));
   };
   const auto counted_trip = [&](std::span<const V> at) {
-    std::vector<V> next = flatten(trip(nullptr, values(at)));
+    std::vector<V> next = CarriedParts(trip(nullptr, values(at)), bits, init);
     next.push_back(ir.CreateAdd(at.back(), b_.I64(1)));
     return next;
   };
@@ -556,7 +558,7 @@ Vals ElementalEmitter::LoopUntilEnded(const Vals& init, const std::function<V(co
   const auto another_piece = [&](std::span<const V> at) {
     return scopes_.If(goes_on(values(at)), not_cancelled, [&] { return std::vector<V>{ir.getFalse()}; })[0];
   };
-  return values(scopes_.While("pieces", flatten(init), another_piece, piece));
+  return values(scopes_.While("pieces", CarriedParts(init, bits, init), another_piece, piece));
 }
 
 // The same elements, perhaps counted by other digits: a walk in one digit reaches [n,1] by division, which is emitted

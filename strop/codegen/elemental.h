@@ -243,6 +243,13 @@ class ElementalEmitter {
   const Instruction* ComparisonOfPositions(const Instruction& i, int64_t inputs, int64_t position) const;
   Vals LoopOver(const char* name, V begin, V end, int64_t step, const Vals& init,
                 const std::function<Vals(V i, const Vals& carried)>& body, bool pinned = false);
+  std::vector<V> CarriedParts(const Vals& values, int bits, const Vals& like);
+  Vals FromParts(std::span<const V> parts, int bits, const Vals& like);
+  static bool IsMask(const Val& v) { return v.type == ElementType::Pred && v.lanes() > 1; }
+  static llvm::Type* MaskType(const Val& v, int bits) {
+    return llvm::FixedVectorType::get(llvm::Type::getIntNTy(v.re->getContext(), static_cast<unsigned>(bits)),
+                                      static_cast<unsigned>(v.lanes()));
+  }
   // Trips of the lanes of a positionwise loop as long as it goes on.
   Vals LoopUntilEnded(const Vals& init, const std::function<V(const Vals& carried)>& goes_on,
                       const std::function<Vals(V, const Vals& carried)>& trip);

@@ -562,7 +562,10 @@ LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes, bool by_peri
   if (reduce != body.roots.end() && ReducedRowSize(**reduce) >= space.lanes && !by_point(**reduce)) {
     space.uniform = true;
     const int register_lanes = space.lanes;
-    space.lanes = RoundDownToPowerOfTwo(std::min<int64_t>(kStrips * space.lanes, ReducedRowSize(**reduce)));
+    // (Vectors of more single bits than a register has bytes are taken apart where they live longer than a block.)
+    const bool bits = IsPred((*reduce)->operand(0)->shape().type());
+    const int64_t strips = bits ? std::clamp<int64_t>(vector_bytes / space.lanes, 1, kStrips) : kStrips;
+    space.lanes = RoundDownToPowerOfTwo(std::min<int64_t>(strips * space.lanes, ReducedRowSize(**reduce)));
     if (by_period) CutIntoStrips(body, register_lanes, space);
   } else {
     // A reduction of columns: more sums at a time, and longer reads.
