@@ -98,6 +98,20 @@ Instruction* ReduceTranspose(Instruction* i, Builder& b) {
   return b.Make(Op::Reduce, operands, DimensionsAttrs{dimensions}, {&reducer, 1}, &i->shape());
 }
 
+// Elements are reduced in another order than the reverse has them.
+Instruction* ReduceReverse(Instruction* i, Builder& b) {
+  Instruction* reverse = i->operand(0);
+  if (i->operand_count() != 2 || reverse->op() != Op::Reverse || ReducerOp(*i->to_apply()) == Op::kEnd) return nullptr;
+  Dims left;
+  for (int64_t d : reverse->dimensions())
+    if (!Contains(i->dimensions(), d)) left.push_back(d);
+  if (left.size() == reverse->dimensions().size()) return nullptr;
+  Instruction* x = reverse->operand(0);
+  Instruction* operands[] = {left.empty() ? x : b.Make(Op::Reverse, {x}, DimensionsAttrs{left}), i->operand(1)};
+  Computation* reducer = i->to_apply();
+  return b.Make(Op::Reduce, operands, i->any_attrs(), {&reducer, 1}, &i->shape());
+}
+
 // Sums of sums
 Instruction* ReduceReduce(Instruction* i, Builder& b) {
   const Instruction* inner = i->operand(0);
@@ -266,7 +280,7 @@ constexpr Rule kRules[] = {
     {"reduce-of-empty", Op::Reduce, &ReduceOfEmpty}, {"reduce-transpose", Op::Reduce, &ReduceTranspose},
     {"reduce-reduce", Op::Reduce, &ReduceReduce},    {"reduce-broadcast", Op::Reduce, &ReduceBroadcast},
     {"reduce-reshape", Op::Reduce, &ReduceReshape},  {"reduce-is-dot", Op::Reduce, &ReduceIsDot},
-    {"reduce-of-parts", Op::Reduce, &ReduceOfParts},
+    {"reduce-of-parts", Op::Reduce, &ReduceOfParts}, {"reduce-reverse", Op::Reduce, &ReduceReverse},
 };
 
 }  // namespace
