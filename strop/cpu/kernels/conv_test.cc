@@ -40,7 +40,8 @@ enum class Order {
   KernelGradient,
   KernelGradientFirst,
   InputGradient,
-  InputGradientFirst
+  InputGradientFirst,
+  RowsApart,  // the first spatial dimension, N C, the others
 };
 
 void Check(const Case& t, Order order) {
@@ -91,6 +92,11 @@ void Check(const Case& t, Order order) {
     p.input_batch_stride = input_n, p.input_feature_stride = t.batch * input_n;
     p.kernel_in_stride = t.out * kernel_n, p.kernel_out_stride = kernel_n;
     p.output_batch_stride = output_n, p.output_feature_stride = t.batch * output_n;
+  }
+  if (order == Order::RowsApart) {
+    const int64_t row = input_n / p.spatial[0].input;
+    p.input_feature_stride = row, p.input_batch_stride = row * t.in;
+    p.spatial[0].input_stride = row * t.in * t.batch;
   }
   if (order == Order::InputGradient) p.kernel_in_stride = 1, p.kernel_out_stride = p.in_features;
   if (order == Order::InputGradientFirst) p.kernel_in_stride = kernel_n * t.out, p.kernel_out_stride = kernel_n;
@@ -445,7 +451,7 @@ TEST(Conv, CopiesFeaturesTogether) {
                                   {1, 16, 520, 1, 1, {{9, 3, 1, 1, 1}, {8, 3, 1, 1, 1}}},
                                   {4, 32, 64, 1, 1, {{22, 3, 1, 1, 1}, {20, 3, 1, 1, 1}}},
                                   {6, 32, 33, 1, 1, {{28, 3, 1, 1, 1}, {28, 3, 1, 1, 1}}}})
-    for (Order order : {Order::ChannelsFirst, Order::InputGradientFirst}) Check(c, order);
+    for (Order order : {Order::ChannelsFirst, Order::InputGradientFirst, Order::RowsApart}) Check(c, order);
 }
 
 // One element a window: a product of matrices.
