@@ -261,12 +261,13 @@ class Fuser {
     return at.inlined && passes && user.shape().num_elements() == i.shape().num_elements() ? at.row : 0;
   }
 
-  // Does a kernel that computes it reduce it, or a reshape of it, by one of these?
+  // Does a kernel that computes it reduce it, or what it moves of it, by one of these?
   bool IsReduced(const Node& node, bool (*by)(const Instruction&)) const {
     return std::ranges::any_of(node.places, [&](int32_t p) {
       const Instruction* user = places_[p].made_by;
-      if (user && user->op() == Op::Reshape) return IsReduced(nodes_[number_.at(user)], by);
-      return user && by(*user);
+      if (!user || by(*user)) return user != nullptr;
+      const Node& moved = nodes_[number_.at(user)];
+      return moved.inlined && (user->op() == Op::Reshape || user->op() == Op::Slice) && IsReduced(moved, by);
     });
   }
 
