@@ -19,3 +19,4 @@ import segment_cases  # noqa: F401
 import short_side_cases  # noqa: F401
 import simulation_cases  # noqa: F401
 import type_cases  # noqa: F401
+import window_cases  # noqa: F401
