@@ -24,6 +24,7 @@ constexpr int64_t kPieceBytes = 128;                   // of a window: two lines
 constexpr int64_t kMaxPieces = 16;                     // of a window: each walks all indices, and other pages for each
 constexpr int64_t kFetchedOperand = int64_t{1} << 20;  // bytes that the near caches do not hold
 constexpr int64_t kTargetsAhead = 16, kUpdatesAhead = 8;  // memory answers within that many
+constexpr int64_t kFetchedBytes = 4096;                   // of a window; the processor finds out what is behind
 
 constexpr int64_t kTurns = 4;      // an addition to memory takes about as long as so many that do not wait
 constexpr int64_t kShortRow = 64;  // elements of a window
@@ -42,21 +43,52 @@ Decision Matches(const Instruction& kernel) {
   return CanInline(*kernel.called(0));
 }
 
+// Dimensions of the window that follow each other in memory, in the operand and in the updates, are one.
 struct Geometry {
   int64_t inputs = 1;
-  Int64Vector batch_dims, window_dims;  // sizes of the updates' dimensions of either kind, in order
-  int64_t updates = 1, window = 1;      // how many
+  Int64Vector batch_dims, window_dims;         // sizes of the updates' dimensions of either kind, in order
+  int64_t updates = 1, window = 1;             // how many
+  Int64Vector operand_dims, updates_dims;      // sizes
+  Int64Vector operand_window, updates_window;  // of each of them, which one of window_dims it is, or -1
+  Int64Vector joined, unit;  // of each dimension of the operand: of operand_dims, and how many of its elements
 };
 
 Geometry GeometryOf(const Instruction& scatter) {
   const ScatterAttrs& a = scatter.attrs<ScatterAttrs>();
   Geometry g;
   g.inputs = (scatter.operand_count() - 1) / 2;
-  const Shape& updates = scatter.operand(g.inputs + 1)->shape();
+  const Shape &operand = scatter.operand(0)->shape(), &updates = scatter.operand(g.inputs + 1)->shape();
+  std::vector<bool> joins(static_cast<size_t>(updates.rank()));  // the dimension before
+  size_t next_window = 0;
+  for (int64_t d = 0, before = -1; d < operand.rank(); ++d) {
+    const bool in_window = !Contains(a.inserted_window_dims, d) && !Contains(a.input_batching_dims, d);
+    const int64_t u = in_window ? a.update_window_dims[next_window++] : -1;
+    const bool join = in_window && before >= 0 && u == before + 1 && updates.dim(u) == operand.dim(d);
+    before = u;
+    if (join) {
+      joins[static_cast<size_t>(u)] = true;
+      g.operand_dims.back() *= operand.dim(d);
+      g.window_dims.back() *= operand.dim(d);
+      for (int64_t e = d; e-- > 0 && g.joined[e] == g.joined.back();) g.unit[e] *= operand.dim(d);
+    } else {
+      g.operand_dims.push_back(operand.dim(d));
+      g.operand_window.push_back(in_window ? static_cast<int64_t>(g.window_dims.size()) : -1);
+      if (in_window) g.window_dims.push_back(updates.dim(u));
+    }
+    g.joined.push_back(static_cast<int64_t>(g.operand_dims.size()) - 1);
+    g.unit.push_back(1);
+  }
+  int64_t window = 0;
   for (int64_t d = 0; d < updates.rank(); ++d) {
     const bool in_window = Contains(a.update_window_dims, d);
-    (in_window ? g.window_dims : g.batch_dims).push_back(updates.dim(d));
     (in_window ? g.window : g.updates) *= updates.dim(d);
+    if (!in_window) g.batch_dims.push_back(updates.dim(d));
+    if (joins[static_cast<size_t>(d)]) {
+      g.updates_dims.back() *= updates.dim(d);
+    } else {
+      g.updates_dims.push_back(updates.dim(d));
+      g.updates_window.push_back(in_window ? window++ : -1);
+    }
   }
   return g;
 }
@@ -79,9 +111,10 @@ Target EmitTarget(ElementalEmitter& e, const Instruction& scatter, const Geometr
   const Shape& operand = scatter.operand(0)->shape();
   const ArrayIndex batch = e.indices().Refactor(ArrayIndex{{update}, {g.updates}}, g.batch_dims);
   Target target;
+  target.starts.assign(g.operand_dims.size(), e.indices().Constant(0));
   size_t next_window = 0;
   for (int64_t d = 0; d < operand.rank(); ++d) {
-    LaneIndex start = e.indices().Constant(0);
+    LaneIndex& start = target.starts[static_cast<size_t>(g.joined[d])];
     int64_t size = 1;
     if (Contains(a.input_batching_dims, d)) {
       const size_t k =
@@ -89,32 +122,28 @@ Target EmitTarget(ElementalEmitter& e, const Instruction& scatter, const Geometr
       const int64_t dim = a.scatter_indices_batching_dims[k];
       start = batch.digits[static_cast<size_t>(dim > a.index_vector_dim ? dim - 1 : dim)];
     } else if (!Contains(a.inserted_window_dims, d)) {
-      size = g.window_dims[next_window++];
+      size = scatter.operand(g.inputs + 1)->shape().dim(a.update_window_dims[next_window++]);
     }
     const auto& map = a.scatter_dims_to_operand_dims;
     if (const auto mapped = std::find(map.begin(), map.end(), d); mapped != map.end()) {
-      start = e.EmitIndexComponent(scatter.operand(g.inputs), a.index_vector_dim, batch, mapped - map.begin());
-      target.fits = e.Both(target.fits, e.InRange(start, std::max<int64_t>(operand.dim(d) - size + 1, 0)));
+      const LaneIndex index =
+          e.EmitIndexComponent(scatter.operand(g.inputs), a.index_vector_dim, batch, mapped - map.begin());
+      target.fits = e.Both(target.fits, e.InRange(index, std::max<int64_t>(operand.dim(d) - size + 1, 0)));
+      // What joins the dimension before is whole: only 0 fits.
+      if (d == 0 || g.joined[d - 1] != g.joined[d]) start = e.indices().Mul(index, g.unit[d]);
     }
-    target.starts.push_back(start);
   }
   return target;
 }
 
 // The element `at` of the window at a target.
-ArrayIndex PlaceOf(ElementalEmitter& e, const Instruction& scatter, const Geometry& g, const Target& target,
-                   const LaneIndex& at) {
-  const ScatterAttrs& a = scatter.attrs<ScatterAttrs>();
-  const Shape& operand = scatter.operand(0)->shape();
+ArrayIndex PlaceOf(ElementalEmitter& e, const Geometry& g, const Target& target, const LaneIndex& at) {
   const ArrayIndex window = e.indices().Refactor(ArrayIndex{{at}, {g.window}}, g.window_dims);
-  ArrayIndex place;
-  size_t next_window = 0;
-  for (int64_t d = 0; d < operand.rank(); ++d) {
-    LaneIndex digit = target.starts[static_cast<size_t>(d)];
-    if (!Contains(a.inserted_window_dims, d) && !Contains(a.input_batching_dims, d))
-      digit = e.indices().Add(digit, window.digits[next_window++]);
-    place.digits.push_back(digit);
-    place.sizes.push_back(operand.dim(d));
+  ArrayIndex place{{}, g.operand_dims};
+  for (size_t d = 0; d < target.starts.size(); ++d) {
+    const LaneIndex& start = target.starts[d];
+    const int64_t k = g.operand_window[d];
+    place.digits.push_back(k < 0 ? start : e.indices().Add(start, window.digits[static_cast<size_t>(k)]));
   }
   return place;
 }
@@ -123,27 +152,17 @@ ArrayIndex PlaceOf(ElementalEmitter& e, const Instruction& scatter, const Geomet
 bool PaysToFetch(const Instruction& scatter, const Geometry& g) {
   const Shape& operand = scatter.operand(0)->shape();
   if (g.updates <= kTargetsAhead || operand.byte_size() <= kFetchedOperand || operand.rank() == 0) return false;
-  const ScatterAttrs& a = scatter.attrs<ScatterAttrs>();
-  const int64_t last = operand.rank() - 1;
-  const bool along_rows = !Contains(a.inserted_window_dims, last) && !Contains(a.input_batching_dims, last) &&
-                          g.window_dims.back() == g.window;
-  return g.window == 1 || along_rows;
+  return g.window == 1 || (g.operand_window.back() >= 0 && g.window_dims.back() == g.window);
 }
 
 // The element `at` of the window of `update`, in the updates.
-ArrayIndex SourceOf(ElementalEmitter& e, const Instruction& scatter, const Geometry& g, const LaneIndex& update,
-                    const LaneIndex& at) {
-  const ScatterAttrs& a = scatter.attrs<ScatterAttrs>();
-  const Shape& updates = scatter.operand(g.inputs + 1)->shape();
+ArrayIndex SourceOf(ElementalEmitter& e, const Geometry& g, const LaneIndex& update, const LaneIndex& at) {
   const ArrayIndex batch = e.indices().Refactor(ArrayIndex{{update}, {g.updates}}, g.batch_dims);
   const ArrayIndex window = e.indices().Refactor(ArrayIndex{{at}, {g.window}}, g.window_dims);
-  ArrayIndex from;
-  size_t next_batch = 0, next_window = 0;
-  for (int64_t d = 0; d < updates.rank(); ++d) {
-    from.digits.push_back(Contains(a.update_window_dims, d) ? window.digits[next_window++]
-                                                            : batch.digits[next_batch++]);
-    from.sizes.push_back(updates.dim(d));
-  }
+  ArrayIndex from{{}, g.updates_dims};
+  size_t next_batch = 0;
+  for (int64_t k : g.updates_window)
+    from.digits.push_back(k < 0 ? batch.digits[next_batch++] : window.digits[static_cast<size_t>(k)]);
   return from;
 }
 
@@ -158,12 +177,13 @@ void FetchAhead(ElementalEmitter& e, const KernelFrame& frame, const Instruction
                                0, 1);
   };
   const Target target = EmitTarget(e, scatter, g, later(kTargetsAhead));
-  const LaneIndex to = e.indices().Linear(PlaceOf(e, scatter, g, target, at));
-  const LaneIndex from = e.indices().Linear(SourceOf(e, scatter, g, later(kUpdatesAhead), at));
+  const LaneIndex to = e.indices().Linear(PlaceOf(e, g, target, at));
+  const LaneIndex from = e.indices().Linear(SourceOf(e, g, later(kUpdatesAhead), at));
   for (int64_t k = 0; k < g.inputs; ++k) {
     const ElementType type = scatter.operand(k)->shape().type();
-    e.elements().Fetch(frame.output(static_cast<size_t>(k)), type, to.base, static_cast<int>(count));
-    e.elements().Fetch(frame.input(static_cast<size_t>(g.inputs + 1 + k)), type, from.base, static_cast<int>(count));
+    const int some = static_cast<int>(std::min(count, kFetchedBytes / std::max(1, Bytes(type))));
+    e.elements().Fetch(frame.output(static_cast<size_t>(k)), type, to.base, some);
+    e.elements().Fetch(frame.input(static_cast<size_t>(g.inputs + 1 + k)), type, from.base, some);
   }
 }
 
@@ -172,7 +192,7 @@ using Memories = std::vector<ElementBuilder::Memory>;  // of the results, by num
 // Combines the elements `at` of the window of `update`.
 void EmitUpdate(ElementalEmitter& e, const Memories& results, const Instruction& scatter, const Geometry& g,
                 const Target& target, const LaneIndex& update, const LaneIndex& at) {
-  const ArrayIndex to = PlaceOf(e, scatter, g, target, at), from = SourceOf(e, scatter, g, update, at);
+  const ArrayIndex to = PlaceOf(e, g, target, at), from = SourceOf(e, g, update, at);
   Vals args;
   for (int64_t k = 0; k < g.inputs; ++k)
     args.push_back(e.Load(results[static_cast<size_t>(k)], scatter.operand(k)->shape().type(), to));
