@@ -362,6 +362,8 @@ class Fuser {
     if (target_.supports && !target_.supports(*i)) return Decision::No("it is not compiled");
     if (reduces && (node.row != i->operand(0)->shape().dims().back() || node.kernels.size() > 1))
       return Decision::No("not only the row that it reduces uses it");
+    if (std::ranges::any_of(i->uses(), [&](const Use& use) { return CrossesParts(*use.user, *i); }))
+      return Decision::No("it is sliced across its parts");
     if (IsCutIntoOtherRows(*i, node)) return Decision::No("it is cut into other rows, which are reduced");
     if (!scalar)
       if (Decision d = FewPlaces(*i, node, cost); !d) return d;

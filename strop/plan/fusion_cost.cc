@@ -10,7 +10,10 @@ namespace {
 constexpr int64_t kMinRow = 64, kMaxRow = 16384;  // elements of a row whose reduction is part of a kernel over it
 constexpr int64_t kTurned = 2;                    // times that it takes to read what is transposed
 constexpr int64_t kFewParts = 4;                  // of a concatenation that several kernels compute
-constexpr size_t kMostOperands = 512;             // that are looked at
+constexpr int64_t kMostWritten = 4;               // elements for one that is sliced, and so many at least
+constexpr int64_t kLeastWritten = 1024;
+constexpr int64_t kShortRun = 64, kShortRunOfMany = 1024;  // bytes that come from one of two parts, or of more
+constexpr size_t kMostOperands = 512;                      // that are looked at
 
 }  // namespace
 
@@ -104,6 +107,28 @@ bool ReadsPart(Op op) {
     case Op::DynamicUpdateSlice: return true;
     default: return false;
   }
+}
+
+bool CrossesParts(const Instruction& slice, const Instruction& joined) {
+  const bool dynamic = slice.op() == Op::DynamicSlice, concatenates = joined.op() == Op::Concatenate;
+  if ((!dynamic && slice.op() != Op::Gather) || (!concatenates && joined.op() != Op::Pad)) return false;
+  const Shape& from = joined.shape();
+  if (slice.operand(0) != &joined || from.num_elements() < kLeastWritten ||
+      SaturatingMultiply(slice.shape().num_elements(), kMostWritten) < from.num_elements())
+    return false;
+  const Dims& sizes = dynamic ? slice.attrs<DynamicSliceAttrs>().sizes : slice.attrs<GatherAttrs>().slice_sizes;
+  const int64_t element = Bytes(from.type());
+  // Each run chooses between two parts, or by several conditions.
+  const int64_t short_run = concatenates && joined.operand_count() > 2 ? kShortRunOfMany : kShortRun;
+  int64_t run = 1;
+  for (int64_t d = from.rank(); d-- > 0; run = SaturatingMultiply(run, sizes[d])) {
+    const bool joins = concatenates ? joined.dimensions()[0] == d
+                                    : joined.attrs<PadAttrs>().padding[static_cast<size_t>(d)] != PaddingDim{};
+    if (!joins || sizes[d] == 1 || sizes[d] == from.dim(d)) continue;
+    // Single elements are vectors under a mask, which short ones may not have.
+    if (run == 1 ? element < 4 : SaturatingMultiply(run, element) < short_run) return true;
+  }
+  return false;
 }
 
 int64_t RepeatFactor(const Instruction& user, int64_t k) {

@@ -23,6 +23,9 @@ bool SpreadsAlongRows(const Instruction& i);
 int64_t PaddingFactor(const Instruction& user, int64_t k);
 // Does it read some of its operand's elements only, or places where there is none?
 bool ReadsPart(Op op);
+// Does it slice what is joined of parts, or padded, at a start that is not known, so that short runs of each row come
+// from one part? Then it is written first: whole rows are copied, and of each part it is known where it lies.
+bool CrossesParts(const Instruction& slice, const Instruction& joined);
 // Reads of each element of operand k per element of the result, as a factor on how often the operand is computed.
 int64_t RepeatFactor(const Instruction& user, int64_t k);
 
