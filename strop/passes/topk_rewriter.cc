@@ -16,8 +16,10 @@
 namespace strop {
 namespace {
 
-// Most of a row is as well sorted, keys alone sooner than with their positions.
+// Most of a row is as well sorted, keys alone sooner than with their positions. Short rows are sorted either way, and
+// topk makes the positions.
 constexpr int64_t kFew = 4, kFewOfKeys = 16;  // of so many elements one
+constexpr int64_t kShortRow = 64;
 
 // Of values along the last dimension, with their positions or alone.
 std::optional<SortOrder> OrderOfValues(const Instruction& sort) {
@@ -89,7 +91,11 @@ struct TopkRewriter final : Pass {
     const std::vector<Instruction*> slices = LeadingSlices(sort, k);
     const Shape& whole = sort.operand(0)->shape();
     const int64_t last = whole.rank() - 1;
-    if (slices.empty() || k == 0 || k > whole.dim(last) / (sort.operand_count() == 1 ? kFewOfKeys : kFew)) return false;
+    if (slices.empty() || k == 0) return false;
+    const bool positions = std::ranges::any_of(
+        slices, [&](const Instruction* s) { return s->operand(0) != &sort && s->operand(0)->tuple_index() == 1; });
+    const int64_t few = whole.dim(last) / (sort.operand_count() == 1 ? kFewOfKeys : kFew);
+    if (k > few && !(positions && whole.dim(last) <= kShortRow)) return false;
     Shape values = whole.WithoutLayout();
     values.set_dim(last, k);
     const Shape result = Shape::Tuple({values, values.WithType(ElementType::S32)});

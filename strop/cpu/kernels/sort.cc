@@ -8,6 +8,7 @@
 #include "strop/cpu/kernels/parallel.h"
 #include "strop/cpu/kernels/radix_sort.h"
 #include "strop/cpu/kernels/scratch.h"
+#include "strop/cpu/kernels/short_sort.h"
 #include "strop/cpu/kernels/sort_key.h"
 
 namespace strop::cpu {
@@ -89,7 +90,7 @@ void Permute(const SortShape& shape, const SortOperand& operand, const Block& bl
 
 // ---- by key ---------------------------------------------------------------------------------------------------------
 
-template <class K>
+template <class K, class Maker>
 class KeySorter {
  public:
   using Traits = ItemTraits<K>;
@@ -262,10 +263,86 @@ class KeySorter {
   std::span<const SortOperand> operands_;
   SortOperand key_;
   SortOperand other_;  // of two
-  KeyMaker<K> make_key_;
+  Maker make_key_;
   ThreadPool* pool_;
   ThreadPool* within_ = nullptr;
   std::atomic<bool> out_of_memory_{false};
+};
+
+// ---- short lines by key ---------------------------------------------------------------------------------------------
+
+template <class K, class Maker>
+class ShortLineSorter {
+ public:
+  ShortLineSorter(const SortShape& shape, std::span<const SortOperand> operands, const SortKey& key)
+      : n_(shape.n), inner_(shape.inner), operands_(operands), key_(operands[key.operand]), make_key_(key) {}
+
+  void Run(int64_t outer, ThreadPool* pool) const {
+    const int64_t grain = std::max(kShortLines, kTaskElements / n_ / kShortLines * kShortLines);
+    ForEachPiece(pool, outer * inner_, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t line = begin; line < end; line += kShortLines) {
+        if (end - line > kFewLines<K>)
+          Sort<kShortLines>(line, std::min(kShortLines, end - line));
+        else
+          Sort<kFewLines<K>>(line, end - line);
+      }
+    });
+  }
+
+ private:
+  template <int64_t kLines>
+  void Sort(int64_t line, int64_t count) const {
+    int64_t first[kLines];  // elements of the lines
+    for (int64_t l = 0, outer = line / inner_, inner = line % inner_; l < count; ++l) {
+      first[l] = outer * n_ * inner_ + inner;
+      if (++inner == inner_) inner = 0, ++outer;
+    }
+    K elements[kShortLine][kLines];
+    K* const keys = static_cast<K*>(key_.data);
+    ForEach<kLines>(first, count, [keys, to = elements](int64_t i, int64_t r, int64_t l) { to[r][l] = keys[i]; });
+    if (count < kLines)
+      for (int64_t r = 0; r < n_; ++r) std::fill(elements[r] + count, elements[r] + kLines, K{0});
+    if (operands_.size() == 1 && SortShortAlone<kLines>(make_key_, elements, n_)) {
+      ForEach<kLines>(first, count, [keys, from = elements](int64_t i, int64_t r, int64_t l) { keys[i] = from[r][l]; });
+      return;
+    }
+    uint8_t positions[kShortLine][kLines];
+    ShortOrder<kLines>(make_key_, elements, n_, positions);
+    for (const SortOperand& operand : operands_) {
+      const auto permute = [&](auto element) {
+        using T = decltype(element);
+        T* const data = static_cast<T*>(operand.data);
+        T old[kShortLine][kLines];
+        ForEach<kLines>(first, count, [data, to = old](int64_t i, int64_t r, int64_t l) { to[r][l] = data[i]; });
+        ForEach<kLines>(first, count, [data, from = old, at = positions](int64_t i, int64_t r, int64_t l) {
+          data[i] = from[at[r][l]][l];
+        });
+      };
+      if (operand.element_bytes == 16)
+        permute(WideItem{});
+      else
+        WithKeyType(static_cast<int>(operand.element_bytes), permute);
+    }
+  }
+
+  // fn(i, r, l): element r of line l of `count` is at i. (Each call has a copy of fn: what it holds is known not to
+  // change as elements are written.)
+  template <int64_t kLines, class Fn>
+  void ForEach(const int64_t* first, int64_t count, const Fn fn) const {
+    const int64_t n = n_, inner = inner_;
+    if (count == kLines) {
+      for (int64_t r = 0; r < n; ++r)
+        for (int64_t l = 0; l < kLines; ++l) fn(first[l] + r * inner, r, l);
+    } else {
+      for (int64_t r = 0; r < n; ++r)
+        for (int64_t l = 0; l < count; ++l) fn(first[l] + r * inner, r, l);
+    }
+  }
+
+  int64_t n_, inner_;
+  std::span<const SortOperand> operands_;
+  SortOperand key_;
+  Maker make_key_;
 };
 
 // ---- by function ----------------------------------------------------------------------------------------------------
@@ -383,6 +460,15 @@ class FunctionSorter {
   std::atomic<bool> out_of_memory_{false};
 };
 
+template <class K, class Maker, class ShortMaker>
+Status Sort(const SortShape& shape, std::span<const SortOperand> operands, const SortKey& key, ThreadPool* pool) {
+  constexpr int64_t kLeastLines = 4;  // fewer leave lanes empty
+  if (shape.n > kShortLine || shape.outer * shape.inner < kLeastLines)
+    return KeySorter<K, Maker>(shape, operands, key, pool).Run();
+  ShortLineSorter<K, ShortMaker>(shape, operands, key).Run(shape.outer, pool);
+  return OkStatus();
+}
+
 }  // namespace
 
 Status SortByKey(const SortShape& shape, std::span<const SortOperand> operands, const SortKey& key, ThreadPool* pool) {
@@ -396,7 +482,14 @@ Status SortByKey(const SortShape& shape, std::span<const SortOperand> operands, 
     return Unimplemented("sort: a dimension of ", shape.n, " elements; the limit is 2^32");
   }
   if (shape.n < 2 || shape.outer == 0 || shape.inner == 0) return OkStatus();
-  return WithKeyType(Bytes(key.type), [&](auto k) { return KeySorter<decltype(k)>(shape, operands, key, pool).Run(); });
+  return WithKeyType(Bytes(key.type), [&](auto k) {
+    using K = decltype(k);
+    if (!IsFloat(key.type)) return Sort<K, KeyMaker<K>, IntegerKeyMaker<K>>(shape, operands, key, pool);
+    if constexpr (sizeof(K) == 1)
+      return Sort<K, TableKeyMaker, TableKeyMaker>(shape, operands, key, pool);
+    else
+      return Sort<K, KeyMaker<K>, KeyMaker<K>>(shape, operands, key, pool);
+  });
 }
 
 Status SortByFunction(const SortShape& shape, std::span<const SortOperand> operands, SortLess less, void* context,

@@ -20,46 +20,37 @@ namespace strop::cpu {
 // Whether elements of the type have an order that sorting can use.
 inline bool HasOrder(ElementType type) { return IsArrayType(type) && !IsComplex(type); }
 
-// Turns elements of one type into keys of their own width. K: uint8_t, uint16_t, uint32_t or uint64_t.
+// Turns elements of one type into keys of their own width. K: uint8_t (of no floats), uint16_t, uint32_t or uint64_t.
 template <class K>
 class KeyMaker {
  public:
-  explicit KeyMaker(const SortKey& key) : descending_(key.descending), order_(key.order), type_(key.type) {
-    if constexpr (sizeof(K) == 1) {
-      FillTable();
-      return;
-    }
-    const bool is_float = IsFloat(type_), total = order_ == KeyOrder::kTotal;
+  explicit KeyMaker(const SortKey& key) {
+    const bool is_float = IsFloat(key.type), total = key.order == KeyOrder::kTotal;
     fill_ = is_float ? kOnes : K{0};
-    flip_ = is_float || IsSigned(type_) ? kSign : K{0};
-    turn_ = descending_ ? kOnes : K{0};
+    flip_ = is_float || IsSigned(key.type) ? kSign : K{0};
+    turn_ = key.descending ? kOnes : K{0};
     if (!is_float || total) return;
     merge_ = kSign;
-    nan_ = order_ == KeyOrder::kIeee ? kOnes : static_cast<K>(~turn_);
-    const int mantissa = FormatOf(type_).mantissa_bits;
-    infinity_ = static_cast<K>(((K{1} << (Bits(type_) - 1 - mantissa)) - 1) << mantissa);
+    nan_ = key.order == KeyOrder::kIeee ? kOnes : static_cast<K>(~turn_);
+    const int mantissa = FormatOf(key.type).mantissa_bits;
+    infinity_ = static_cast<K>(((K{1} << (Bits(key.type) - 1 - mantissa)) - 1) << mantissa);
   }
 
   // Without branches: signs are as good as random.
   K operator()(K bits) const {
-    if constexpr (sizeof(K) == 1) return table_[bits];
     const K value = static_cast<K>(bits ^ (bits == kSign ? merge_ : K{0}));
     const K key = static_cast<K>(value ^ ((SignOf(value) & fill_) | flip_) ^ turn_);
     return IsNan(bits) ? nan_ : key;
   }
   // May there be such as the next function tells?
-  bool SharesAny() const { return sizeof(K) == 1 || merge_ != 0; }
+  bool SharesAny() const { return merge_ != 0; }
   // Are keys the elements with the bits of Turned() turned?
-  bool OnlyTurns() const { return sizeof(K) > 1 && fill_ == 0; }
+  bool OnlyTurns() const { return fill_ == 0; }
   K Turned() const { return flip_ ^ turn_; }
   // Several different elements share this key: it cannot be turned back.
-  bool IsShared(K bits) const {
-    if constexpr (sizeof(K) == 1) return shared_[bits];
-    return IsNan(bits) | ((bits == kSign) & (merge_ != 0));
-  }
+  bool IsShared(K bits) const { return IsNan(bits) | ((bits == kSign) & (merge_ != 0)); }
   // The element of a key that is not shared.
   K Invert(K key) const {
-    if constexpr (sizeof(K) == 1) return inverse_[key];
     key ^= turn_;
     return static_cast<K>(key ^ ((~SignOf(key) & fill_) | flip_));
   }
@@ -71,58 +62,52 @@ class KeyMaker {
   static K SignOf(K bits) { return static_cast<K>(K{0} - static_cast<K>(bits >> (8 * sizeof(K) - 1))); }
   bool IsNan(K bits) const { return static_cast<K>(bits & ~kSign) > infinity_; }
 
-  // One-byte types: the key is the rank among all 256 codes, whatever the format (bits that a type does not use are
-  // ignored for unsigned types and extend the sign of signed ones, as everywhere).
-  void FillTable() {
-    std::array<std::pair<double, double>, 256> place;  // order, then total order among equals
-    std::array<bool, 256> last = {};
-    constexpr double kInf = std::numeric_limits<double>::infinity();
-    for (int code = 0; code < 256; ++code) {
-      if (IsFloat(type_)) {
-        uint64_t bits = static_cast<uint64_t>(code) & ((uint64_t{1} << Bits(type_)) - 1);
-        double value = DecodeFloat(type_, bits);
-        bool negative = FormatOf(type_).has_sign && (bits >> (Bits(type_) - 1));
-        if (std::isnan(value) && !FormatOf(type_).has_negative_zero) negative = false;  // the code of -0 is the NaN
-        if (order_ == KeyOrder::kTotal) {
-          double sign = negative ? -1 : 1;
-          place[code] = std::isnan(value) ? std::pair{sign * kInf, sign * static_cast<double>(1 + (bits & 0x7f))}
-                                          : std::pair{value, std::signbit(value) && value == 0 ? -0.5 : 0.0};
-        } else {
-          place[code] = std::isnan(value) ? std::pair{kInf, 1.0} : std::pair{value + 0.0, 0.0};
-          last[code] = std::isnan(value) && order_ == KeyOrder::kIeee;
-        }
-      } else {
-        place[code] = {IsSigned(type_) ? static_cast<int8_t>(code) : code, 0.0};
-      }
-    }
-    auto before = [&](int a, int b) {
-      if (last[a] || last[b]) return !last[a] && last[b];
-      return descending_ ? place[b] < place[a] : place[a] < place[b];
-    };
-    std::array<int, 256> codes;
-    for (int i = 0; i < 256; ++i) codes[i] = i;
-    std::stable_sort(codes.begin(), codes.end(), before);
-    int rank = -1;
-    for (int i = 0; i < 256; ++i) {
-      if (i == 0 || before(codes[i - 1], codes[i]))
-        inverse_[++rank] = static_cast<K>(codes[i]);
-      else
-        shared_[codes[i]] = shared_[inverse_[rank]] = true;
-      table_[codes[i]] = static_cast<K>(rank);
-    }
-  }
-
-  bool descending_;
-  KeyOrder order_;
-  ElementType type_;
   K fill_ = 0;          // what the sign turns of a key, beside itself
   K flip_ = 0;          // what is turned of every key
   K turn_ = 0;          // all ones if descending
   K merge_ = 0;         // turns -0 into 0 where these are equal
   K nan_ = 0;           // the key of what is beyond infinity
   K infinity_ = kOnes;  // all ones if NaN has a place of its own, or there is none
-  std::array<K, sizeof(K) == 1 ? 256 : 1> table_ = {}, inverse_ = {};
-  std::array<bool, sizeof(K) == 1 ? 256 : 1> shared_ = {};
+};
+
+// The same of integers.
+template <class K>
+class IntegerKeyMaker {
+ public:
+  explicit IntegerKeyMaker(const SortKey& key) : turned_(KeyMaker<K>(key).Turned()) {}
+  K operator()(K bits) const { return static_cast<K>(bits ^ turned_); }
+  bool SharesAny() const { return false; }
+  bool OnlyTurns() const { return true; }
+  K Turned() const { return turned_; }
+  bool IsShared(K) const { return false; }
+  K Invert(K key) const { return static_cast<K>(key ^ turned_); }
+
+ private:
+  K turned_;
+};
+
+// Formats of one byte are many: the key of a code is its rank among all 256 (bits that a type does not use are
+// ignored).
+class TableKeyMaker {
+ public:
+  explicit TableKeyMaker(const SortKey& key) : table_(&TableOf(key)) {}
+  uint8_t operator()(uint8_t bits) const { return table_->keys[bits]; }
+  bool SharesAny() const { return table_->shares_any; }
+  bool OnlyTurns() const { return false; }
+  uint8_t Turned() const { return 0; }
+  bool IsShared(uint8_t bits) const { return table_->shared[bits]; }
+  uint8_t Invert(uint8_t key) const { return table_->codes[key]; }
+
+ private:
+  struct Table {
+    explicit Table(const SortKey& key);
+    std::array<uint8_t, 256> keys = {}, codes = {};  // a code of each key
+    std::array<bool, 256> shared = {};               // codes that are not the only one of their key
+    bool shares_any = false;
+  };
+  static const Table& TableOf(const SortKey& key);  // made once
+
+  const Table* table_;
 };
 
 // ---- items ----------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "strop/cpu/kernels/merge_sort.h"
+#include "strop/cpu/kernels/short_sort.h"
 #include "strop/cpu/kernels/top_k.h"
 
 namespace strop::cpu {
@@ -157,6 +158,74 @@ TEST(SortByKey, ShapesAndThreads) {
       CheckSort(ElementType::BF16, KeyOrder::kTotal, false, shape, threads);
     }
   }
+}
+
+// A line a lane: blocks of all lines, of some and of few, whose lines may belong to several outer indices.
+TEST(SortByKey, ShortLines) {
+  for (ElementType type : kKeyTypes)
+    for (KeyOrder order : {KeyOrder::kIeee, KeyOrder::kTotal, KeyOrder::kNumpy})
+      for (SortShape shape :
+           {SortShape{3, 4, 1}, {4, 2, 1}, {9, 3, 1}, {75, 5, 1}, {13, 7, 3}, {1, 16, 70}, {2, 64, 33}}) {
+        CheckSort(type, order, false, shape, nullptr);
+        CheckSort(type, order, true, shape, nullptr);
+      }
+  ThreadPool pool(3);
+  CheckSort(ElementType::F32, KeyOrder::kNumpy, false, {20000, 3, 1}, &pool);
+  CheckSort(ElementType::U8, KeyOrder::kIeee, true, {3000, 31, 1}, &pool);
+}
+
+TEST(SortByKey, ShortLinesOfManyOperands) {
+  constexpr int64_t kLines = 45, kLength = 6, kTotal = kLines * kLength;
+  std::mt19937 random(3);
+  std::vector<uint8_t> bytes(kTotal);
+  std::vector<uint16_t> keys(kTotal), halves(kTotal);
+  std::vector<int32_t> words(kTotal);
+  std::vector<WideItem> pairs(kTotal);
+  for (int64_t i = 0; i < kTotal; ++i) {
+    keys[i] = random() % 4;
+    bytes[i] = static_cast<uint8_t>(i * 3), halves[i] = static_cast<uint16_t>(i * 5),
+    words[i] = static_cast<int32_t>(-i);
+    pairs[i] = {static_cast<uint64_t>(i), ~static_cast<uint64_t>(i)};
+  }
+  const std::vector<uint16_t> old = keys;
+  SortOperand operands[] = {
+      {bytes.data(), 1}, {halves.data(), 2}, {keys.data(), 2}, {words.data(), 4}, {pairs.data(), 16}};
+  ASSERT_TRUE(SortByKey({kLines, kLength, 1}, operands, {.operand = 2, .type = ElementType::S16}, nullptr).ok());
+  for (int64_t line = 0; line < kLines; ++line) {
+    std::vector<int64_t> order(kLength);
+    std::iota(order.begin(), order.end(), line * kLength);
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return old[a] < old[b]; });
+    for (int64_t r = 0; r < kLength; ++r) {
+      const int64_t from = order[r], to = line * kLength + r;
+      ASSERT_EQ(keys[to], old[from]);
+      ASSERT_EQ(bytes[to], static_cast<uint8_t>(from * 3));
+      ASSERT_EQ(halves[to], static_cast<uint16_t>(from * 5));
+      ASSERT_EQ(words[to], -from);
+      ASSERT_EQ(pairs[to].key, static_cast<uint64_t>(from));
+      ASSERT_EQ(pairs[to].position, ~static_cast<uint64_t>(from));
+    }
+  }
+}
+
+TEST(ShortSort, Network) {
+  uint8_t rows[kShortLine][kShortLines] = {};
+  for (int64_t n = 0; n <= 14; ++n)
+    for (int code = 0; code < 1 << n; code += kShortLines) {
+      for (int64_t r = 0; r < n; ++r)
+        for (int l = 0; l < kShortLines; ++l) rows[r][l] = (code + l) >> r & 1;
+      SortRows<kShortLines>(rows, n);
+      for (int64_t r = 1; r < n; ++r)
+        for (int l = 0; l < kShortLines; ++l) ASSERT_LE(rows[r - 1][l], rows[r][l]) << n << " " << code + l;
+    }
+  std::mt19937 random(4);
+  for (int64_t n = 2; n <= kShortLine; ++n)
+    for (int trial = 0; trial < 20; ++trial) {
+      for (int64_t r = 0; r < n; ++r)
+        for (int l = 0; l < kShortLines; ++l) rows[r][l] = static_cast<uint8_t>(random());
+      SortRows<kShortLines>(rows, n);
+      for (int64_t r = 1; r < n; ++r)
+        for (int l = 0; l < kShortLines; ++l) ASSERT_LE(rows[r - 1][l], rows[r][l]) << n;
+    }
 }
 
 // Zeros and ones in every order tell whether a network of minima and maxima sorts anything.
@@ -383,6 +452,10 @@ TEST(TopK, AgreesWithAStableSort) {
                                  {5, 200, 8},
                                  {3, 256, 1},
                                  {6, 5, 5},
+                                 {30, 3, 1},
+                                 {70, 20, 13},  // sorted, a row a lane
+                                 {4, 64, 63},
+                                 {3, 30, 20},
                                  {4, 9, 0},
                                  {0, 4, 2},
                                  {1, 1, 1}}) {

@@ -11,6 +11,7 @@
 #include "strop/base/isa.h"
 #include "strop/cpu/kernels/parallel.h"
 #include "strop/cpu/kernels/radix_sort.h"
+#include "strop/cpu/kernels/short_sort.h"
 
 namespace strop::cpu {
 namespace {
@@ -39,12 +40,12 @@ class RankKey {
   static constexpr K kSign = static_cast<K>(K{1} << (8 * sizeof(K) - 1));
   K sign_, turn_;
 };
-// Formats of one byte are many; they have a table.
+// Formats of one byte have a table.
 template <>
-class RankKey<uint8_t> : public KeyMaker<uint8_t> {
+class RankKey<uint8_t> : public TableKeyMaker {
  public:
   RankKey(ElementType type, bool largest)
-      : KeyMaker<uint8_t>({.type = type, .order = KeyOrder::kTotal, .descending = largest}) {}
+      : TableKeyMaker({.type = type, .order = KeyOrder::kTotal, .descending = largest}) {}
 };
 
 template <class K>
@@ -211,6 +212,27 @@ void SelectShortRows(const RankKey<K>& make_key, int64_t begin, int64_t end, int
   }
 }
 
+// Other short rows: sorted, a row a lane.
+template <class K>
+void SortShortRows(const RankKey<K>& make_key, int64_t begin, int64_t end, int64_t n, int64_t k, const K* input,
+                   K* values, int32_t* indices) {
+  K elements[kShortLine][kShortLines];
+  uint8_t order[kShortLine][kShortLines];
+  for (int64_t row = begin; row < end; row += kShortLines) {
+    const int64_t last = std::min(kShortLines, end - row) - 1;
+    const K* const from = input + row * n;
+    for (int64_t j = 0; j < n; ++j)
+      for (int64_t l = 0; l < kShortLines; ++l) elements[j][l] = from[std::min(l, last) * n + j];
+    ShortOrder<kShortLines>(make_key, elements, n, order);
+    for (int64_t l = 0; l <= last; ++l)
+      for (int64_t j = 0; j < k; ++j) {
+        const int64_t at = order[j][l];
+        values[(row + l) * k + j] = from[l * n + at];
+        indices[(row + l) * k + j] = static_cast<int32_t>(at);
+      }
+  }
+}
+
 // One row, its pieces in parallel: what is among the best of all is among the best of its piece.
 template <class K>
 bool SelectLongRow(const RankKey<K>& make_key, int64_t n, int64_t k, const K* row, K* values, int32_t* indices,
@@ -257,6 +279,8 @@ Status TopK(ElementType type, bool largest, int64_t outer, int64_t n, int64_t k,
         if (k <= kMostKept && n <= kMostShort)
           return SelectShortRows(make_key, begin, end, n, k, elements, static_cast<K*>(values), indices);
       }
+      if (n <= kShortLine && outer >= kLanes)
+        return SortShortRows(make_key, begin, end, n, k, elements, static_cast<K*>(values), indices);
       if (!SelectRows(make_key, begin, end, n, k, elements, static_cast<K*>(values), indices))
         out_of_memory.store(true, std::memory_order_relaxed);
     });
