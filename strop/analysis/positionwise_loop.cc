@@ -41,6 +41,7 @@ class Finder {
       }
     }
     if (found_.elements == 0) return std::nullopt;
+    if (found_.going_on >= 0 && found_.roles[found_.going_on] != Role::kCarried) return std::nullopt;
     for (const Instruction* limit : found_.limits)
       if (!IsUniform(limit)) return std::nullopt;
     for (int64_t k = 0; k < root->operand_count(); ++k) {
@@ -89,13 +90,15 @@ class Finder {
     return true;
   }
   // Is it false wherever a position has ended?
-  bool IsFalseWhereEnded(const Instruction* i) const {
+  bool IsFalseWhereEnded(const Instruction* i) {
+    if (--steps_ < 0) return false;
     if (StateElement(i) == found_.going_on) return true;
     if (i->op() == Op::And) return IsFalseWhereEnded(i->operand(0)) || IsFalseWhereEnded(i->operand(1));
     return i->op() == Op::Constant && i->literal().IsAllEqualTo(0);
   }
   // Is it, wherever a position has ended, element k of the state?
-  bool StaysWhereEnded(const Instruction* i, int64_t k) const {
+  bool StaysWhereEnded(const Instruction* i, int64_t k) {
+    if (--steps_ < 0) return false;
     if (StateElement(i) == k) return true;
     if (k == found_.going_on) return IsFalseWhereEnded(i);
     if (i->op() != Op::Select) return false;
@@ -150,6 +153,7 @@ class Finder {
   const Instruction* state_;
   PositionwiseLoop found_;
   std::unordered_set<const Instruction*> seen_, uniform_;
+  int64_t steps_ = 4 * kMaxInstructions;  // of searches that may come to an instruction by several ways
 };
 
 }  // namespace

@@ -58,6 +58,7 @@ class Carrier {
       std::vector<Instruction*> operands;
       for (const Instruction* o : i->operands())
         if (const auto at = same_.find(o); at != same_.end()) operands.push_back(at->second);
+      if (i->op() == Op::Rng || Is(i->op(), kSideEffect | kAsync | kCollective)) continue;  // not the same twice
       if (i->IsParameter() || static_cast<int64_t>(operands.size()) != i->operand_count()) continue;
       const auto found = of_body.find(Key(*i, operands));
       if (found == of_body.end()) continue;
