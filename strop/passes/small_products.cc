@@ -147,14 +147,16 @@ class Expander {
 //   ->  transpose(reduce(multiply(%a, broadcast(transpose(%x))), dimensions={1}))
 //
 // Members of the batch that lie side by side in memory, the batch being the last dimension, are lanes then; sums of
-// a few terms are less work than a call; and the library has no loops along complex vectors. Other products whose
-// members lie side by side would read matrices element by element: such a side is transposed first.
+// a few terms are less work than a call; and the library has no loops along complex vectors, nor along those of small
+// integers, batch or no batch. Other products whose members lie side by side would read matrices element by element:
+// such a side is transposed first.
 class SideBySide {
  public:
   explicit SideBySide(Instruction* dot) : dot_(dot), attrs_(dot->attrs<DotAttrs>()), b_(dot->parent()) {}
 
   bool Run() {
-    if (dot_->operand_count() != 2 || !attrs_.algorithm.empty() || attrs_.lhs_batch.empty()) return false;
+    if (dot_->operand_count() != 2 || !attrs_.algorithm.empty()) return false;
+    if (attrs_.lhs_batch.empty() && !IsOfSmallIntegers()) return false;
     if (!dot_->shape().IsStatic() || !Side(0).IsStatic() || !Side(1).IsStatic() || dot_->shape().num_elements() == 0)
       return false;
     if (!dot_->control_predecessors().empty() || !dot_->control_successors().empty() || dot_->sharding()) return false;
@@ -176,6 +178,19 @@ class SideBySide {
   static constexpr int64_t kFewColumns = 4, kSomeColumns = 16, kFewTerms = 16, kManyTerms = 4096;
 
   static bool IsRealNumber(ElementType type) { return IsFloatOrBrain(type) || (IsInteger(type) && Bits(type) >= 32); }
+  bool IsOfSmallIntegers() const {
+    if (!IsInteger(dot_->shape().type()) || Bits(dot_->shape().type()) < 8) return false;
+    return std::ranges::all_of(dot_->operands(), [](const Instruction* x) {
+      return IsInteger(x->shape().type()) && Bits(x->shape().type()) <= 16;
+    });
+  }
+  // Integers wrap, the small ones with any bits above: vectors are multiplied as integers of 16 bits at least.
+  ElementType SumType() const {
+    const ElementType type = dot_->shape().type();
+    if (IsFloatOrBrain(type) && Bits(type) < 32) return ElementType::F32;
+    if (IsInteger(type) && Bits(type) < 16) return IsSigned(type) ? ElementType::S16 : ElementType::U16;
+    return type;
+  }
   const Shape& Side(int64_t k) const { return dot_->operand(k)->shape(); }
   const Dims& Batch(int64_t k) const { return k == 0 ? attrs_.lhs_batch : attrs_.rhs_batch; }
   const Dims& Contracting(int64_t k) const { return k == 0 ? attrs_.lhs_contracting : attrs_.rhs_contracting; }
@@ -208,6 +223,7 @@ class SideBySide {
   // For matrices of side k, by vectors.
   bool SumsPay(int64_t k) const {
     const ElementType type = dot_->shape().type();
+    if (IsOfSmallIntegers()) return true;
     if (Members() < kFewestMembers) return false;
     if (IsComplex(type)) return Side(0).type() == type && Side(1).type() == type && MatrixElements(k) <= kMostComplex;
     if (!IsRealNumber(type)) return false;
@@ -222,7 +238,7 @@ class SideBySide {
   }
 
   bool SumProducts(int64_t k) {
-    const ElementType type = dot_->shape().type(), wide = Bits(type) < 32 ? ElementType::F32 : type;
+    const ElementType type = dot_->shape().type(), wide = SumType();
     // The vectors' dimensions where the matrices have them.
     Dims places;
     for (int64_t d = 0; d < Side(1 - k).rank(); ++d) {

@@ -64,6 +64,24 @@ void CopyRow(const void* from, int64_t bytes, void* to) {
   }
 }
 
+// The low bits of a row of integers, to every stride-th element. False: not of these types.
+template <class T>
+bool NarrowRow(const T* from, int64_t n, ElementType type, uint8_t* data, int64_t at, int64_t stride) {
+  if (!std::is_integral_v<T> || !IsInteger(type) || (Bits(type) != 8 && Bits(type) != 16)) return false;
+  auto narrow = [&](auto* to) {
+    using To = std::remove_reference_t<decltype(*to)>;
+    if (stride == 1)
+      for (int64_t j = 0; j < n; ++j) to[at + j] = static_cast<To>(from[j]);
+    else
+      for (int64_t j = 0; j < n; ++j) to[at + j * stride] = static_cast<To>(from[j]);
+  };
+  if (Bits(type) == 8)
+    narrow(data);
+  else
+    narrow(reinterpret_cast<uint16_t*>(data));
+  return true;
+}
+
 bool FitS32(int64_t n, const float* numbers) {
   bool fit = true;
   for (int64_t j = 0; j < n; ++j) fit &= numbers[j] >= -0x1p31f && numbers[j] < 0x1p31f;
@@ -99,6 +117,7 @@ void StoreTile(const StoreTarget& c, int64_t row, int64_t col, int64_t rows, int
       }
     }
     if (!same) {
+      if (NarrowRow(from, cols, c.type, c.data, base, c.col_stride)) continue;
       for (int64_t j = 0; j < cols; ++j) StoreAs<T>(c.type, c.data, base + j * c.col_stride, from[j]);
       continue;
     }
@@ -215,6 +234,14 @@ bool AreFewColumnsOfRows(const GemmProblem& p) {
          p.m > kManyRows && p.k >= kLeastSums && p.a.row_stride == 1 && p.a.col_stride != 1;
 }
 
+// Rows of A by as many columns of B as tiles have, both where they lie: as dot products, each element of B would be
+// read for one row of A at a time. Rows that meet in the same lines of the cache would have to be packed.
+bool AreTallByATile(const GemmProblem& p) {
+  constexpr int64_t kTileColumns = 16, kSetBytes = 4096;
+  return p.n > kLongDotRows && p.n <= kTileColumns && p.b.col_stride == 1 && p.a.col_stride == 1 &&
+         p.a.row_stride * Bytes(p.a.type) % kSetBytes != 0;
+}
+
 // Is it better to compute the transpose, which has few rows? Complex results that lie along columns are so written
 // along memory.
 bool SuitsSwapped(const GemmProblem& p, ElementType accumulator) {
@@ -225,6 +252,7 @@ bool SuitsSwapped(const GemmProblem& p, ElementType accumulator) {
   }
   if (p.m > p.n && p.n <= kDotRows) return !AreFewShortColumns(p);
   if (AreFewColumnsOfRows(p)) return true;
+  if (AreTallByATile(p)) return false;
   const bool dots_already = p.b.row_stride == 1 && AreDots(p, p.m);
   return p.m >= p.n && p.k >= kLeastDotElements && p.a.col_stride == 1 && !dots_already && AreDots(p, p.n);
 }
@@ -617,8 +645,20 @@ void Gemm::RunAll(const void* a, const void* b, void* c, void* shared, void* scr
   }
 }
 
-Result<std::shared_ptr<const Gemm>> Gemm::Create(const GemmProblem& problem, const GemmIsa& isa, GemmSharing sharing) {
+GemmProblem WithSigned(const GemmProblem& problem) {
   GemmProblem p = problem;
+  const ElementType sums = GemmAccumulator(p.a.type, p.b.type, p.c.type);
+  if (sums != ElementType::S32 && sums != ElementType::S64) return p;
+  for (StridedMatrix* m : {&p.a, &p.b}) {
+    if (m->type == ElementType::U32 && sums == ElementType::S32) m->type = ElementType::S32;
+    if (m->type == ElementType::U64) m->type = ElementType::S64;
+    if (m->type == ElementType::U16 && Bits(p.c.type) <= 16) m->type = ElementType::S16;
+  }
+  return p;
+}
+
+Result<std::shared_ptr<const Gemm>> Gemm::Create(const GemmProblem& problem, const GemmIsa& isa, GemmSharing sharing) {
+  GemmProblem p = WithSigned(problem);
   const ElementType accumulator = GemmAccumulator(p.a.type, p.b.type, p.c.type);
   const bool swap = SuitsSwapped(p, accumulator);
   if (swap) {

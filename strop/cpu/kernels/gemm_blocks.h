@@ -122,6 +122,10 @@ void MultiplySmall(const MicroTable<T>& micro, int64_t m, int64_t n, int64_t k, 
   }
 }
 
+// The problem with signed integers for unsigned ones where the bits of C are the same: sums wrap, and those of up to 16
+// bits need no more of their operands. Packing and micro kernels know the signed ones.
+GemmProblem WithSigned(const GemmProblem& problem);
+
 // Can C keep partial sums?
 template <class T>
 bool HoldsSums(ElementType c) {

@@ -80,7 +80,8 @@ bool SplitGemm::Suits(const GemmProblem& p) {
   return !dots && (elements <= 1 << 13 || std::min(p.m, p.n) <= 12);
 }
 
-Result<std::shared_ptr<const SplitGemm>> SplitGemm::Create(const GemmProblem& p, const GemmIsa& isa) {
+Result<std::shared_ptr<const SplitGemm>> SplitGemm::Create(const GemmProblem& problem, const GemmIsa& isa) {
+  const GemmProblem p = WithSigned(problem);
   auto split = std::make_shared<SplitGemm>();
   split->problem_ = p;
   split->part_k_ = std::max<int64_t>(16, (p.k / kSplits + 15) / 16 * 16);

@@ -109,14 +109,16 @@ void Check(const Case& t) {
 TEST(Gemm, Types) {
   using enum ElementType;
   for (auto [a, b, c] : std::vector<std::array<ElementType, 3>>{
-           {F32, F32, F32},  {F64, F64, F64},    {BF16, BF16, F32}, {BF16, BF16, BF16},
-           {F16, F16, F16},  {S8, S8, S32},      {U8, S8, S32},     {S32, S32, S32},
-           {S64, S64, S64},  {U32, U32, U32},    {S8, BF16, BF16},  {F8E4M3FN, F8E4M3FN, F32},
-           {C64, C64, C64},  {C128, C128, C128}, {S4, S4, S32},     {F32, F64, F64},
-           {S8, U8, S32},    {U8, U8, S32},      {U8, U8, U32},     {S4, U4, S32},
-           {S16, S8, S32},   {S16, S16, S32},    {S8, S8, S8},      {S8, S8, F32},
-           {U8, F16, F32},   {S8, S8, S64},      {Pred, S8, S32},   {U16, U16, S32},
-           {BF16, F32, F32}, {F16, F16, F32},    {F16, BF16, BF16}})
+           {F32, F32, F32}, {F64, F64, F64},    {BF16, BF16, F32}, {BF16, BF16, BF16},
+           {F16, F16, F16}, {S8, S8, S32},      {U8, S8, S32},     {S32, S32, S32},
+           {S64, S64, S64}, {U32, U32, U32},    {S8, BF16, BF16},  {F8E4M3FN, F8E4M3FN, F32},
+           {C64, C64, C64}, {C128, C128, C128}, {S4, S4, S32},     {F32, F64, F64},
+           {S8, U8, S32},   {U8, U8, S32},      {U8, U8, U32},     {S4, U4, S32},
+           {S16, S8, S32},  {S16, S16, S32},    {S8, S8, S8},      {S8, S8, F32},
+           {U8, F16, F32},  {S8, S8, S64},      {Pred, S8, S32},   {U16, U16, S32},
+           {U16, U16, U16}, {U16, S8, U8},      {S16, U16, S8},    {U32, U16, U32},
+           {U64, U32, S64}, {U32, U32, S64},    {U16, U16, U64},   {BF16, F32, F32},
+           {F16, F16, F32}, {F16, BF16, BF16}})
     for (int bits = 0; bits < 8; ++bits)
       Check({2, 19, 37, 23, a, b, c, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0});
 }

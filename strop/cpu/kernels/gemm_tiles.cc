@@ -1,6 +1,6 @@
-// Products of f32 and f64 that the caches hold, and of which packing would be much of the work: long sums with few
-// rows and columns, tall matrices by narrow ones, batches of middling size. Tiles of C are summed in registers over
-// blocks of k, each from operands where they lie:
+// Products of f32 and f64 of which packing would be much of the work: long sums with few rows and columns, batches of
+// middling size, while the caches hold them, and tall matrices by narrow ones of any size. Tiles of C are summed in
+// registers over blocks of k, each from operands where they lie:
 //   rows of A that are contiguous along k, or its columns, if A lies across;
 //   rows of B, but for the tile that its columns end in, or B packed tile by tile, if its columns lie along k.
 #include <algorithm>
@@ -29,7 +29,8 @@ class TilesGemm final : public Gemm {
  public:
   static bool Suits(const GemmProblem& p, const MicroTable<T>& micro) {
     const bool typed = p.a.type == ElementTypeOf<T>() && p.b.type == ElementTypeOf<T>();
-    return typed && micro.indirect[0] && micro.runs[0][0] && micro.group == 1 && p.m * p.n * p.k < kMostProducts &&
+    const bool small = p.m * p.n * p.k < kMostProducts;
+    return typed && micro.indirect[0] && micro.runs[0][0] && micro.group == 1 && (small || IsTall(p, micro)) &&
            p.k * p.n * static_cast<int64_t>(sizeof(T)) <= kHeldBytes;
   }
 
@@ -38,12 +39,11 @@ class TilesGemm final : public Gemm {
     // Tiles of narrower vectors are done sooner, and so is a panel of B read: their sums grow for longer.
     const int64_t block = (p.m <= kFewRows ? kFewBlock : kBlock) * (HasNarrowVectors(micro) ? 2 : 1);
     kb_ = CeilDiv(p.k, CeilDiv(p.k, block));
-    const auto apart = [&](int64_t stride) { return stride * bytes % kSetBytes != 0; };
-    if (p.a.col_stride == 1 && (p.m == 1 || apart(p.a.row_stride)))
+    if (p.a.col_stride == 1 && (p.m == 1 || IsApart(p.a.row_stride)))
       reading_ = Reading::Rows;
-    else if (p.a.row_stride == 1 && apart(p.a.col_stride))
+    else if (p.a.row_stride == 1 && IsApart(p.a.col_stride))
       reading_ = Reading::Columns;
-    reads_b_ = p.b.col_stride == 1 && apart(p.b.row_stride);
+    reads_b_ = p.b.col_stride == 1 && IsApart(p.b.row_stride);
     Cut();
     const int64_t rows = std::min(mb_, p.m), cols = RoundUp(std::min(nb_, p.n), nr);
     const bool direct = HoldsSums<T>(p.c.type) && p.c.col_stride == 1;
@@ -64,6 +64,13 @@ class TilesGemm final : public Gemm {
   }
 
  private:
+  static bool IsApart(int64_t stride) { return stride * static_cast<int64_t>(sizeof(T)) % kSetBytes != 0; }
+  // Rows by so few columns that a panel of A would be read for two tiles at most.
+  static bool IsTall(const GemmProblem& p, const MicroTable<T>& micro) {
+    return p.n <= 2 * micro.nr && p.a.col_stride == 1 && p.b.col_stride == 1 && IsApart(p.a.row_stride) &&
+           IsApart(p.b.row_stride);
+  }
+
   // Rows are cut first: where nothing is packed, no task does what another one does.
   void Cut() {
     const int64_t products = p_.m * p_.n * p_.k, bytes = sizeof(T);
