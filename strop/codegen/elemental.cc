@@ -166,6 +166,7 @@ LoopScopes::Key ElementalEmitter::KeyOf(const Instruction* i, const ArrayIndex& 
     key.push_back(static_cast<uint64_t>(digit.stride));
     key.push_back(static_cast<uint64_t>(index.sizes[d]));
   }
+  if (!index.uniform()) key.push_back(static_cast<uint64_t>(lanes()));  // parts of a row differ in it
   if (trip_ > 0) key.push_back(trip_);
   return key;
 }
