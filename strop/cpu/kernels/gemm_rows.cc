@@ -9,7 +9,8 @@
 namespace strop::cpu {
 namespace {
 
-constexpr int64_t kBlockBytes = 1024;  // along k, of a column of B: a panel of it stays in the first-level cache
+constexpr int64_t kNearBytes = 1 << 17;  // of B, that are read again for each panel of rows
+constexpr int64_t kBlockBytes = 1024;    // along k, of a column of B: a panel of it stays in the first-level cache
 
 // Panels hold units of T (gemm_micro.h): elements, or pairs of bf16.
 template <class T>
@@ -22,15 +23,21 @@ class RealRowGemm final : public RowGemm {
     cols_ = RoundUp(p.n, nr);
     panels_ = CeilDiv(rows, mr);
     const ElementType unit = micro_.group == 1 ? ElementTypeOf<T>() : ElementType::BF16;
-    reads_a_ = micro_.indirect[0] && p.a.type == unit && p.a.col_stride == 1 && p.k % micro_.group == 0;
+    const bool lie = micro_.indirect[0] && p.a.col_stride == 1 && p.k % micro_.group == 0;
+    reads_a_ = lie && p.a.type == unit;
+    converts_a_ =
+        lie && !reads_a_ && micro_.group == 1 && p.a.row_stride == p.k && units_ == kb_ && PackerOf(micro_, p.a.type);
     // Dense rows of whole panels.
     reads_b_ =
         micro_.group == 1 && p.b.type == unit && p.b.col_stride == 1 && p.b.row_stride < 2 * p.n && p.n % nr == 0;
     direct_ = HoldsSums<T>(p.c.type) && p.c.col_stride == 1;
     const int64_t bytes = sizeof(T);
+    stores_rows_ = !HoldsSums<T>(p.c.type) && p.c.col_stride == 1 && units_ == kb_ && wanted_.step == 0 &&
+                   std::max(kb_, mr) * cols_ * bytes <= kNearBytes;
     packed_bytes_ = sizeof(Finite) + (reads_b_ ? 0 : cols_ * units_ * bytes) + 2 * kCarverSlack;
-    scratch_bytes_ = (reads_a_ ? 0 : rows * kb_ * bytes) + mr * nr * bytes + (KeepsSums() ? rows * cols_ * bytes : 0) +
-                     panels_ * static_cast<int64_t>(sizeof(Extent)) + 4 * kCarverSlack;
+    scratch_bytes_ = (reads_a_ ? 0 : rows * kb_ * bytes) + mr * (stores_rows_ ? cols_ : nr) * bytes +
+                     (KeepsSums() ? rows * cols_ * bytes : 0) + panels_ * static_cast<int64_t>(sizeof(Extent)) +
+                     4 * kCarverSlack;
     tiles_ = StrCat(rows, "x", p.n, reads_b_ ? " by rhs where it lies" : " by packed rhs", ", ", CeilDiv(rows, panels_),
                     "x", nr, " in registers", micro_.group == 1 ? "" : ", 2 products an instruction", Wanted());
   }
@@ -57,7 +64,7 @@ class RealRowGemm final : public RowGemm {
     const int64_t nr = micro_.nr;
     Carver carver(scratch);
     T* a_panels = reads_a_ ? nullptr : carver.Take<T>(rows_ * kb_);
-    T* tile = carver.Take<T>(micro_.mr * nr);
+    T* tile = carver.Take<T>(micro_.mr * (stores_rows_ ? cols_ : nr));
     T* sums = KeepsSums() ? carver.Take<T>(rows_ * cols_) : nullptr;
     Extent* needed = carver.Take<Extent>(panels_);
     Carver packed_carver(packed);
@@ -66,8 +73,13 @@ class RealRowGemm final : public RowGemm {
     const StoreTarget target{p_.c.type, static_cast<uint8_t*>(c), p_.c.row_stride, p_.c.col_stride};
     for (int64_t k0 = 0; k0 < units_; k0 += kb_) {
       const int64_t kc = std::min(kb_, units_ - k0);
-      if (!reads_a_) PackA(a, k0, kc, a_panels);
+      if (converts_a_)
+        PackStrided<T>(micro_, p_.a.type, static_cast<const uint8_t*>(a), 0, 1, 0, rows_ * p_.k, 1, rows_ * p_.k,
+                       a_panels);
+      else if (!reads_a_)
+        PackA(a, k0, kc, a_panels);
       for (int64_t n = 0; n < panels_; ++n) needed[n] = Needed(a, a_panels, n, k0, kc, from, *finite);
+      if (stores_rows_) return StoreRows(a, a_panels, kc, needed, from, target, tile);
       for (int64_t j = 0; j < p_.n; j += nr) {
         const T* panel = reads_b_ ? from + k0 * p_.b.row_stride + j : from + k0 * cols_ + j * kc;
         const int64_t stride = reads_b_ ? p_.b.row_stride : nr, width = std::min(nr, p_.n - j);
@@ -93,6 +105,18 @@ class RealRowGemm final : public RowGemm {
 
  private:
   static constexpr int64_t kStrip = 8;  // units of B along k that the cache holds at distances of pages
+
+  // Panels of all columns, whose rows are converted whole.
+  void StoreRows(const void* a, const T* a_panels, int64_t kc, const Extent* needed, const T* b,
+                 const StoreTarget& target, T* tile) const {
+    for (int64_t n = 0; n < panels_; ++n) {
+      const int64_t i = FirstRow(n), height = FirstRow(n + 1) - i;
+      for (int64_t j = 0; j < p_.n; j += micro_.nr)
+        Multiply(a, a_panels, i, height, 0, kc, needed[n], reads_b_ ? b + j : b + j * kc,
+                 reads_b_ ? p_.b.row_stride : micro_.nr, tile + j, cols_, false);
+      StoreTile<T>(target, i, 0, height, p_.n, tile, cols_, false);
+    }
+  }
 
   // Partial sums that C cannot hold.
   bool KeepsSums() const { return !HoldsSums<T>(p_.c.type) && units_ > kb_; }
@@ -126,8 +150,12 @@ class RealRowGemm final : public RowGemm {
     }
   }
 
-  // Where rows of A lie as they are.
-  void RowsOfA(const void* a, int64_t i, int64_t height, int64_t unit, const T** rows) const {
+  // Where rows of A lie, as they are or converted.
+  void RowsOfA(const void* a, const T* converted, int64_t i, int64_t height, int64_t unit, const T** rows) const {
+    if (converts_a_) {
+      for (int64_t r = 0; r < height; ++r) rows[r] = converted + (i + r) * p_.k + unit;
+      return;
+    }
     const uint8_t* const bytes = static_cast<const uint8_t*>(a);
     for (int64_t r = 0; r < height; ++r)
       rows[r] = reinterpret_cast<const T*>(bytes + ((i + r) * p_.a.row_stride + Element(unit)) * Bytes(p_.a.type));
@@ -140,8 +168,9 @@ class RealRowGemm final : public RowGemm {
     if (!FindsZeros(micro_)) return all;
     const int64_t i = FirstRow(panel), height = FirstRow(panel + 1) - i;
     const T* rows[kMostRows];
-    if (reads_a_) RowsOfA(a, i, height, k0, rows);
-    const Extent extent = reads_a_ ? ExtentOfRows(rows, height, kc) : ExtentOfPanel(a_panels + i * kc, kc, height);
+    const bool in_rows = reads_a_ || converts_a_;
+    if (in_rows) RowsOfA(a, a_panels, i, height, k0, rows);
+    const Extent extent = in_rows ? ExtentOfRows(rows, height, kc) : ExtentOfPanel(a_panels + i * kc, kc, height);
     return IsShort(extent, kc) && IsFiniteB(b, finite) ? extent : all;
   }
 
@@ -162,13 +191,13 @@ class RealRowGemm final : public RowGemm {
     if (needed.size() == 0 && accumulate) return;
     if (needed.size() == 0) needed = {0, 1};  // zeros, which have to be written
     b += needed.first * b_stride;
-    if (!reads_a_) {
+    if (!reads_a_ && !converts_a_) {
       micro_.kernel[height - 1](needed.size(), a_panels + i * kc + needed.first * height, b, b_stride, c, c_stride,
                                 accumulate);
       return;
     }
     const T* rows[kMostRows];
-    RowsOfA(a, i, height, k0 + needed.first, rows);
+    RowsOfA(a, a_panels, i, height, k0 + needed.first, rows);
     micro_.indirect[height - 1](1, needed.size(), rows, b, b_stride, c, c_stride, accumulate);
   }
 
@@ -181,7 +210,9 @@ class RealRowGemm final : public RowGemm {
   const int64_t units_;  // along k
   int64_t kb_ = 0, cols_ = 0, panels_ = 0;
   bool reads_a_ = false, reads_b_ = false;  // where they lie
+  bool converts_a_ = false;                 // all of them at once
   bool direct_ = false;                     // inner kernels write to C
+  bool stores_rows_ = false;                // of a panel, once its sums are there
 };
 
 // Pairs of bf16 where no subnormal number can come of the rows (NoSubnormals), f32 where one can. Each block of rows

@@ -1,6 +1,6 @@
 // Products too small to be cut or packed in panels, of which a task takes many: rows of A by rows of B, of which a few
 // at a time are multiplied from where they lie (MultiplySmall). What lies otherwise, or is of another type than the
-// sums, is first written down as it should be, the whole matrix at once.
+// sums, is first written down as it should be, a piece at a time.
 #include <algorithm>
 #include <type_traits>
 
@@ -16,7 +16,8 @@ constexpr int64_t kConvertedProducts = 1 << 13;  // of other types, which larger
 constexpr int64_t kTaskProducts = 1 << 18;       // of a task
 constexpr int64_t kLongDots = 2;                 // vectors; what is shorter is worth turning B
 constexpr int64_t kFewestColumns = 4;
-constexpr int64_t kRowsForPacking = 48;  // of a task that writes B down
+constexpr int64_t kRowsForPacking = 48;   // of a task that writes B down
+constexpr int64_t kPieceElements = 4096;  // sums that wait for their conversion in the first-level cache
 
 // The sums of so few products are done before packing pays.
 constexpr int64_t kFlatElements = 16, kFlatRows = 8;  // along k; of A, at least
@@ -32,9 +33,10 @@ class SmallGemm final : public Gemm {
     const int64_t products = p.m * p.n * p.k;
     // Of a few rows, B is converted on its way to the registers.
     if (!typed && std::is_floating_point_v<T> && p.b.col_stride == 1 && p.m <= kFewStripRows) return false;
-    if (!typed)
-      return products <= kConvertedProducts && p.n >= kFewestColumns && PackerOf(micro, p.a.type) &&
-             PackerOf(micro, p.b.type);
+    if (!typed) {
+      const bool few = products <= kConvertedProducts && p.n >= kFewestColumns;
+      return (few || IsFlat(p, micro.lanes)) && PackerOf(micro, p.a.type) && PackerOf(micro, p.b.type);
+    }
     return p.c.col_stride == 1 &&
            ((products <= kSmallProducts && p.n >= kFewestColumns) || IsFlat(p, micro.lanes) || AreFewShortColumns(p));
   }
@@ -53,9 +55,11 @@ class SmallGemm final : public Gemm {
                   kSmallRows));
     down_ = CeilDiv(p.m, mb_);
     num_tasks_ = CeilDiv(p.batch, products_a_task_) * down_;
-    if (!reads_a_) scratch_bytes_ += mb_ * p.k * bytes + kCarverSlack;
+    piece_ = mb_;
+    if (!reads_a_ || !direct_) piece_ = std::min(mb_, RoundUp(CeilDiv(kPieceElements, p.n), kSmallRows));
+    if (!reads_a_) scratch_bytes_ += piece_ * p.k * bytes + kCarverSlack;
     if (!reads_b_) scratch_bytes_ += p.k * RoundUp(p.n, micro.lanes) * bytes + kCarverSlack;
-    if (!direct_) scratch_bytes_ += mb_ * p.n * bytes + kCarverSlack;
+    if (!direct_) scratch_bytes_ += piece_ * p.n * bytes + kCarverSlack;
     tiles_ =
         down_ > 1 ? StrCat("nothing packed, ", mb_, " rows a task") : StrCat("small, ", products_a_task_, " a task");
     if (!reads_a_ || !direct_) StrAppend(tiles_, ", converted");
@@ -77,33 +81,44 @@ class SmallGemm final : public Gemm {
 
   void Multiply(const GemmCall& call, int64_t product, int64_t m0, int64_t rows, void* scratch) const {
     Carver carver(scratch);
-    const uint8_t* const a_at = At(call.a, p_.a, p_.Offset(p_.a, product) + m0 * p_.a.row_stride);
+    const uint8_t* const a_at = At(call.a, p_.a, p_.Offset(p_.a, product));
     const uint8_t* const b_at = At(call.b, p_.b, p_.Offset(p_.b, product));
-    const T *a = reinterpret_cast<const T*>(a_at), *b = reinterpret_cast<const T*>(b_at);
-    int64_t a_row = p_.a.row_stride, a_k = p_.a.col_stride, b_stride = p_.b.row_stride;
-    if (!reads_a_) {
-      T* const converted = carver.Take<T>(rows * p_.k);
-      a = converted;
-      // As memory lies: columns one after the other, or rows.
-      const bool across = p_.a.row_stride == 1 && p_.a.col_stride != 1;
-      a_row = across ? 1 : p_.k, a_k = across ? rows : 1;
-      if (across)
-        PackStrided<T>(micro_, p_.a.type, a_at, 0, 1, p_.a.col_stride, rows, p_.k, rows, converted);
-      else
-        PackStrided<T>(micro_, p_.a.type, a_at, 0, p_.a.col_stride, p_.a.row_stride, p_.k, rows, p_.k, converted);
-    }
+    const T* b = reinterpret_cast<const T*>(b_at);
+    int64_t b_stride = p_.b.row_stride;
     if (!reads_b_) {
       b_stride = RoundUp(p_.n, micro_.lanes);
       T* const packed = carver.Take<T>(p_.k * b_stride);
       b = packed;
       PackStrided<T>(micro_, p_.b.type, b_at, 0, p_.b.col_stride, p_.b.row_stride, p_.n, p_.k, b_stride, packed);
     }
+    T* const converted = reads_a_ ? nullptr : carver.Take<T>(piece_ * p_.k);
+    T* const sums = direct_ ? nullptr : carver.Take<T>(piece_ * p_.n);
     const int64_t c_at = p_.Offset(p_.c, product);
     const StoreTarget c{p_.c.type, const_cast<uint8_t*>(At(call.c, p_.c, c_at)), p_.c.row_stride, p_.c.col_stride};
+    for (const int64_t end = m0 + rows; m0 < end; m0 += piece_)
+      MultiplyRows(At(a_at, p_.a, m0 * p_.a.row_stride), std::min(piece_, end - m0), b, b_stride, c, m0, converted,
+                   sums);
+  }
+
+  void MultiplyRows(const uint8_t* a_at, int64_t rows, const T* b, int64_t b_stride, const StoreTarget& c, int64_t m0,
+                    T* converted, T* sums) const {
+    const T* a = reinterpret_cast<const T*>(a_at);
+    int64_t a_row = p_.a.row_stride, a_k = p_.a.col_stride;
+    if (converted) {
+      a = converted;
+      // As memory lies: columns one after the other, or rows.
+      const bool across = p_.a.row_stride == 1 && p_.a.col_stride != 1;
+      a_row = across ? 1 : p_.k, a_k = across ? rows : 1;
+      if (across)
+        PackStrided<T>(micro_, p_.a.type, a_at, 0, 1, p_.a.col_stride, rows, p_.k, rows, converted);
+      else if (p_.a.col_stride == 1 && p_.a.row_stride == p_.k)  // one long row
+        PackStrided<T>(micro_, p_.a.type, a_at, 0, 1, 0, rows * p_.k, 1, rows * p_.k, converted);
+      else
+        PackStrided<T>(micro_, p_.a.type, a_at, 0, p_.a.col_stride, p_.a.row_stride, p_.k, rows, p_.k, converted);
+    }
     if (direct_)
       return MultiplySmall<T>(micro_, rows, p_.n, p_.k, a, a_row, a_k, b, b_stride, AddressIn<T>(c, m0, 0),
                               p_.c.row_stride);
-    T* const sums = carver.Take<T>(rows * p_.n);
     MultiplySmall<T>(micro_, rows, p_.n, p_.k, a, a_row, a_k, b, b_stride, sums, p_.n);
     if (p_.c.col_stride == 1 && p_.c.row_stride == p_.n) {  // one long row is stored as vectors
       StoreTile<T>({c.type, c.data + m0 * p_.n * Bytes(c.type), rows * p_.n, 1}, 0, 0, 1, rows * p_.n, sums,
@@ -117,6 +132,7 @@ class SmallGemm final : public Gemm {
   const MicroTable<T>& micro_;
   bool reads_a_ = true, reads_b_ = true, direct_ = true;  // and written where they lie
   int64_t products_a_task_ = 1, mb_ = 1, down_ = 1;
+  int64_t piece_ = 1;  // rows that are converted at a time
 };
 
 }  // namespace
