@@ -94,6 +94,7 @@ static bool IsKnownByPlace(const Instruction& i, std::unordered_map<const Instru
 
 bool ReducesNeighbours(const Instruction& i) {
   constexpr int64_t kMost = 16, kMostCode = 192, kMostShuffles = 80, kCodeOfGather = 4;  // elements; instructions
+  constexpr int64_t kMostOddOfHalves = 5;
   if (i.op() != Op::Reduce || i.operand_count() > 4 || i.dimensions().size() != 1) return false;
   const Shape& operand = i.operand(0)->shape();
   const int64_t size = operand.rank() > 0 ? operand.dim(operand.rank() - 1) : 0;
@@ -102,6 +103,9 @@ bool ReducesNeighbours(const Instruction& i) {
   int64_t odd = size, halvings = 0;
   for (; odd % 2 == 0; odd /= 2) ++halvings;
   if (size * (halvings + odd - 1) > kMostShuffles) return false;
+  // Of fewer bits, elements of several vectors are put together in more steps.
+  const int bits = Bits(operand.type());
+  if (odd > (bits < 16 ? 1 : bits < 32 ? kMostOddOfHalves : size)) return false;
   // What is computed for each element, but for what its place says alone; what is read in another order gains nothing.
   // What is gathered is at any place, but its indices are read in order.
   int64_t code = i.called(0)->instruction_count();

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 
+#include "strop/analysis/combiner.h"
 #include "strop/analysis/cost.h"
 #include "strop/analysis/pairwise.h"
 #include "strop/analysis/positionwise_loop.h"
@@ -502,6 +503,29 @@ void WidenForLongChains(const KernelBody& body, int vector_bytes, int64_t row_si
   if (row_size % lanes == 0 || row_size >= kLeastIterations * lanes) space.lanes = lanes;
 }
 
+// Of rows that are reduced, is a lane a row, read at distances, rather than an element of it? Where they fill no
+// vector; where lanes that are combined at the end of each are more work than reads one by one: choices of one element,
+// which compare and select values and places at each step, of rows that leave much of their last vector empty others as
+// well. Sums are added in an order of their own, which must not change; bytes and bits are combined sooner than dealt
+// out.
+bool LanesAreRows(const KernelBody& body, int64_t lanes, int64_t row_size) {
+  constexpr int64_t kMostOfChoice = 64, kFewestVectors = 4;
+  if (row_size < lanes) return true;
+  int64_t most = kMostOfChoice;
+  for (const Instruction* root : body.roots) {
+    if (root->op() != Op::Reduce) continue;
+    const ElementType type = root->operand(0)->shape().type();
+    const LaneCombiner combiner = RecognizeCombiner(*root->called(0));
+    const bool sums = combiner.op == Op::Add || combiner.op == Op::Multiply;
+    if (Bits(type) < 16 || !combiner.reorderable || (sums && IsFloat(type)) || IsComplex(type)) return false;
+    if (root->operand(0)->shape().num_elements() < kFewestVectors * lanes * row_size) return false;
+    if (root->operand_count() > 2) continue;
+    if (row_size % lanes == 0) return false;
+    most = std::min(most, 2 * lanes);
+  }
+  return row_size <= most;
+}
+
 void SetRows(LoopSpace& space, Int64Vector sizes) {
   space.row_size = sizes.back();
   sizes.pop_back();
@@ -559,7 +583,7 @@ LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes, bool by_peri
   const auto by_point = [&](const Instruction& i) {
     return ChoosesAmongPairs(i) && ReducedRowSize(i) <= kMostToChooseFrom && sizes.back() >= 4 * space.lanes;
   };
-  if (reduce != body.roots.end() && ReducedRowSize(**reduce) >= space.lanes && !by_point(**reduce)) {
+  if (reduce != body.roots.end() && !by_point(**reduce) && !LanesAreRows(body, space.lanes, ReducedRowSize(**reduce))) {
     space.uniform = true;
     const int register_lanes = space.lanes;
     // (Vectors of more single bits than a register has bytes are taken apart where they live longer than a block.)
