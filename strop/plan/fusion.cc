@@ -279,7 +279,22 @@ class Fuser {
              use.user->shape().dims().back() != i.shape().dims().back();
     };
     const auto reduces = [](const Instruction& r) { return r.op() == Op::Reduce && !IsShortReduce(r); };
-    return std::ranges::any_of(i.uses(), cuts) && IsReduced(node, reduces);
+    return std::ranges::any_of(i.uses(), cuts) && IsReduced(node, reduces) && !ReadsInOrder(i);
+  }
+
+  // Is element n of it made of elements n of what is in memory, whatever rows it is cut into?
+  static bool ReadsInOrder(const Instruction& root) {
+    constexpr size_t kMostLookedAt = 32;
+    std::vector<const Instruction*> found = {&root};
+    for (size_t n = 0; n < found.size(); ++n) {
+      const Instruction& i = *found[n];
+      if (i.op() == Op::Parameter || i.shape().num_elements() == 1) continue;
+      if (i.op() == Op::Broadcast && i.operand(0)->shape().num_elements() == 1) continue;
+      if (!IsElementwise(i.op()) && i.op() != Op::Reshape) return false;
+      if (found.size() > kMostLookedAt) return false;
+      for (int64_t k = 0; k < i.operand_count(); ++k) found.push_back(i.operand(k));
+    }
+    return true;
   }
 
   // Computed at more places of one kernel than its cost allows?
