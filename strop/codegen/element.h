@@ -90,7 +90,8 @@ class ElementBuilder {
 
   // ---- float formats (float_format.cc)
   // The value of `type` nearest to a float or double (ties to even), as float (or double for f64).
-  V RoundToFormat(ElementType type, V value);
+  // `made_of_it`: by arithmetic of numbers of the format, so that a NaN has no bits below those that are kept.
+  V RoundToFormat(ElementType type, V value, bool made_of_it = false);
   V DecodeFormat(ElementType type, V code);   // integer code -> float
   V EncodeFormat(ElementType type, V value);  // float -> integer code of Bytes(type); not of bf16, see ToStorage
   // double -> float such that a later rounding to fewer bits gives what rounding the double at once would.

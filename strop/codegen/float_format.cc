@@ -134,7 +134,7 @@ V ElementBuilder::EncodeFormat(ElementType type, V value) {
   return b.ZExtOrTrunc(result, bytes_bits);
 }
 
-V ElementBuilder::RoundToFormat(ElementType type, V value) {
+V ElementBuilder::RoundToFormat(ElementType type, V value, bool made_of_it) {
   VectorBuilder& b = b_;
   if (type == ElementType::F64) return b.ToF64(value);
   if (type == ElementType::F32) return b.ToF32(value);
@@ -143,8 +143,8 @@ V ElementBuilder::RoundToFormat(ElementType type, V value) {
     V bits = b.AsInt(value);
     V odd = b.And(b.LShr(bits, 16), b.I(1, bits));
     V rounded = b.Add(b.Add(bits, b.I(0x7fff, bits)), odd);
-    // A NaN stays one without its lower half.
-    V kept = b.Select(b.IsNan(value), b.Or(bits, b.I(0x400000, bits)), rounded);
+    // A NaN stays one without its lower half; where that is empty, nothing is carried into the upper one.
+    V kept = made_of_it ? rounded : b.Select(b.IsNan(value), b.Or(bits, b.I(0x400000, bits)), rounded);
     return b.AsFloat(b.And(kept, b.I(static_cast<int64_t>(0xffff0000), bits)));
   }
   return DecodeFormat(type, EncodeFormat(type, value));

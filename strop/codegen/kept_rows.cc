@@ -9,8 +9,9 @@ namespace {
 constexpr int64_t kLine = 64;
 
 bool IsCostly(const Instruction& i) {
-  return Is(i.op(), kFloatMath) && i.shape().IsArray() &&
-         (i.shape().type() == ElementType::F32 || i.shape().type() == ElementType::F64);
+  if (!Is(i.op(), kFloatMath) || !i.shape().IsArray()) return false;
+  const ElementType type = i.shape().type();
+  return type == ElementType::F32 || type == ElementType::F64 || type == ElementType::BF16 || type == ElementType::F16;
 }
 
 // One result, along rows of this length.

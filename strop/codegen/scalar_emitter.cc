@@ -19,21 +19,33 @@ Val ScalarEmitter::Rounded(V v, ElementType type) {
   return Real(v, type);
 }
 
+// Of an operation of the processor, or of formulas made of them, on numbers of the type: a NaN is one of these or the
+// processor's own.
+Val ScalarEmitter::RoundedSum(V v, ElementType type) {
+  if (IsFloat(type) && Bits(type) < 32) v = e_.RoundToFormat(type, v, /*made_of_it=*/true);
+  return Real(v, type);
+}
+
+// What these two formats hold whenever they hold the operand.
+Val ScalarEmitter::Exact(V v, ElementType type) {
+  return type == ElementType::BF16 || type == ElementType::F16 ? Real(v, type) : Rounded(v, type);
+}
+
 Val ScalarEmitter::Add(const Val& x, const Val& y) {
   if (x.im) return Val{b_.FAdd(x.re, y.re), b_.FAdd(x.im, y.im), x.type};
-  if (IsFloat(x.type)) return Rounded(b_.FAdd(x.re, y.re), x.type);
+  if (IsFloat(x.type)) return RoundedSum(b_.FAdd(x.re, y.re), x.type);
   return Real(IsPred(x.type) ? b_.Or(x.re, y.re) : b_.Add(x.re, y.re), x.type);
 }
 
 Val ScalarEmitter::Sub(const Val& x, const Val& y) {
   if (x.im) return Val{b_.FSub(x.re, y.re), b_.FSub(x.im, y.im), x.type};
-  if (IsFloat(x.type)) return Rounded(b_.FSub(x.re, y.re), x.type);
+  if (IsFloat(x.type)) return RoundedSum(b_.FSub(x.re, y.re), x.type);
   return Real(IsPred(x.type) ? b_.Xor(x.re, y.re) : b_.Sub(x.re, y.re), x.type);
 }
 
 Val ScalarEmitter::Mul(const Val& x, const Val& y) {
   if (x.im) return ComplexArithmetic(*this).Mul(x, y);
-  if (IsFloat(x.type)) return Rounded(b_.FMul(x.re, y.re), x.type);
+  if (IsFloat(x.type)) return RoundedSum(b_.FMul(x.re, y.re), x.type);
   return Real(IsPred(x.type) ? b_.And(x.re, y.re) : b_.Mul(x.re, y.re), x.type);
 }
 
@@ -55,7 +67,7 @@ V ScalarEmitter::IntegerDivide(V x, V y, bool is_signed) {
 
 Val ScalarEmitter::Div(const Val& x, const Val& y) {
   if (x.im) return ComplexArithmetic(*this).Div(x, y);
-  if (IsFloat(x.type)) return Rounded(b_.FDiv(x.re, y.re), x.type);
+  if (IsFloat(x.type)) return RoundedSum(b_.FDiv(x.re, y.re), x.type);
   if (IsPred(x.type)) return Real(b_.Or(x.re, b_.Not(y.re)), x.type);
   // x / 0 is all ones; the smallest integer / -1 is itself.
   const bool is_signed = IsSigned(x.type);
@@ -159,7 +171,7 @@ Val ScalarEmitter::Neg(const Val& x) {
   if (x.im) return Val{b_.FNeg(x.re), b_.FNeg(x.im), x.type};
   if (IsFloat(x.type))
     return x.type == ElementType::F64 || x.type == ElementType::F32 ? Real(b_.FNeg(x.re), x.type)
-                                                                    : Rounded(b_.FNeg(x.re), x.type);
+                                                                    : Exact(b_.FNeg(x.re), x.type);
   return Real(b_.Sub(b_.Zero(x.re), x.re), x.type);
 }
 
@@ -182,10 +194,10 @@ Val ScalarEmitter::Sign(const Val& x) {
   return Real(IsSigned(x.type) ? b_.Or(b_.AShr(x.re, Bits(x.type) - 1), one) : one, x.type);
 }
 
-Val ScalarEmitter::Floor(const Val& x) { return Rounded(b_.Floor(x.re), x.type); }
-Val ScalarEmitter::Ceil(const Val& x) { return Rounded(b_.Ceil(x.re), x.type); }
-Val ScalarEmitter::RoundEven(const Val& x) { return Rounded(b_.RoundEven(x.re), x.type); }
-Val ScalarEmitter::RoundAway(const Val& x) { return Rounded(b_.Unary(llvm::Intrinsic::round, x.re), x.type); }
+Val ScalarEmitter::Floor(const Val& x) { return Exact(b_.Floor(x.re), x.type); }
+Val ScalarEmitter::Ceil(const Val& x) { return Exact(b_.Ceil(x.re), x.type); }
+Val ScalarEmitter::RoundEven(const Val& x) { return Exact(b_.RoundEven(x.re), x.type); }
+Val ScalarEmitter::RoundAway(const Val& x) { return Exact(b_.Unary(llvm::Intrinsic::round, x.re), x.type); }
 
 Val ScalarEmitter::PopulationCount(const Val& x) { return Real(b_.Unary(llvm::Intrinsic::ctpop, x.re), x.type); }
 Val ScalarEmitter::LeadingZeros(const Val& x) {
@@ -331,7 +343,7 @@ Val ScalarEmitter::Atan2(const Val& y, const Val& x) {
 
 Val ScalarEmitter::Math(MathFunction f, const Val& x) {
   if (x.im) return ComplexArithmetic(*this).Math(f, x);
-  return Rounded(Bits(x.type) < 32 ? EmitMathForNarrow(b_, f, x.re) : EmitMath(b_, f, x.re), x.type);
+  return RoundedSum(Bits(x.type) < 32 ? EmitMathForNarrow(b_, f, x.re) : EmitMath(b_, f, x.re), x.type);
 }
 
 }  // namespace strop

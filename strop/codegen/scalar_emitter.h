@@ -58,6 +58,8 @@ class ScalarEmitter {
   Val Real(V v, ElementType type) { return Val{v, nullptr, type}; }
   // A float result that may have left its format.
   Val Rounded(V v, ElementType type);
+  Val RoundedSum(V v, ElementType type);
+  Val Exact(V v, ElementType type);
   V FloatExtreme(V x, V y, bool min);
   V IntegerDivide(V x, V y, bool is_signed);
   V FloatCompare(CompareDirection direction, V x, V y);
