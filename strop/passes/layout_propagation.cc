@@ -17,7 +17,7 @@
 //   - a reduction of the innermost dimension stays one if others read its operand too: rows are what softmax and norms
 //     are computed by.
 // The best choice is a minimum cut (minimum_cut.h), so two users that want different orders get exactly one move. It is
-// taken only if it moves fewer bytes than before, which also is why this ends.
+// taken only if it moves considerably fewer bytes than before, which also is why this ends.
 #include <algorithm>
 #include <deque>
 #include <optional>
@@ -180,8 +180,9 @@ class Region {
 
   bool Improves() {
     AddCosts();
+    constexpr int64_t kLeastGain = 16;  // parts of what it costs: less is gained where parts of a row move than is lost
     const int64_t before = CostAsItIs();
-    return cut_.Solve() < before;
+    return cut_.Solve() < before - before / kLeastGain;
   }
   Status Apply();
 
