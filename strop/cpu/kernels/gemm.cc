@@ -622,6 +622,9 @@ std::shared_ptr<const Gemm> MakeReal(const GemmProblem& p, const GemmIsa& isa, G
     if (std::shared_ptr<const Gemm> columns = MakeColumnsGemm<T>(p, isa)) return columns;
   }
   if (std::shared_ptr<const Gemm> small = MakeSmallGemm<T>(p, isa)) return small;
+  if constexpr (std::is_floating_point_v<T>) {
+    if (std::shared_ptr<const Gemm> thin = MakeThinGemm<T>(p, isa)) return thin;
+  }
   auto alone = std::make_shared<RealGemm<T>>(p, isa);
   if (p.k == 0) return alone;
   if constexpr (std::is_floating_point_v<T>) {
