@@ -114,7 +114,15 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   blocks_ = CeilDiv(own_, per_task_);
   // Rows go evenly: the last panel of a task may be shorter, but two, four or eight threads end at the same time.
   if (!shares_a_) {
-    if (blocks_ > kEvenTasks) blocks_ = RoundUp(blocks_, kEvenTasks);
+    // Not if that leaves the tiles of each half empty.
+    const auto panels_of_threads = [&](int64_t blocks) {
+      int64_t sum = 0;
+      for (int64_t threads = 2; threads <= kEvenTasks; threads *= 2)
+        sum += threads * CeilDiv(blocks, threads) * CeilDiv(CeilDiv(own_, blocks), own_width_);
+      return sum;
+    };
+    const int64_t even_blocks = RoundUp(blocks_, kEvenTasks);
+    if (blocks_ > kEvenTasks && panels_of_threads(even_blocks) <= panels_of_threads(blocks_)) blocks_ = even_blocks;
     const int64_t runs = own_ / p_.row, most = runs / kRunsOfTask;
     if (most >= kFewTasks || runs >= blocks_) unit_ = p_.row;
     if (unit_ > 1 && most >= kFewTasks) blocks_ = std::min(blocks_, most);
