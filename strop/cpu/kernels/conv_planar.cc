@@ -265,8 +265,13 @@ class PlanarConv final : public Conv {
       }
       uint8_t* data = output + to * Bytes(p_.output_type);
       if (p_.output_feature_stride == 1 && features > 1) {
-        pack(results + from, pitch, 1, features, width, features, row);
         const bool dense = last.output_stride == features;
+        // Whole vectors of features write nothing beyond them.
+        if (dense && HoldsSums<T>(p_.output_type) && features > 8 && features % micro_.lanes == 0) {
+          pack(results + from, pitch, 1, features, width, features, reinterpret_cast<T*>(data));
+          continue;
+        }
+        pack(results + from, pitch, 1, features, width, features, row);
         StoreTile<T>({p_.output_type, data, last.output_stride, 1}, 0, 0, dense ? 1 : width,
                      dense ? width * features : features, row, features, false);
       } else {
