@@ -634,9 +634,13 @@ std::shared_ptr<const Gemm> MakeReal(const GemmProblem& p, const GemmIsa& isa, G
   if (!alone->blocked()) return alone;
   std::shared_ptr<const Gemm> half;
   if constexpr (std::is_same_v<T, float>) half = MakeHalfGemm(p, isa);
-  if (sharing == GemmSharing::None) return half ? half : alone;
-  if (std::shared_ptr<const Gemm> shared = MakePanelGemm<T>(p, isa)) return shared;
-  return half ? half : alone;
+  if (sharing == GemmSharing::Allowed)
+    if (std::shared_ptr<const Gemm> shared = MakePanelGemm<T>(p, isa)) return shared;
+  if (half) return half;
+  if constexpr (std::is_floating_point_v<T>) {
+    if (std::shared_ptr<const Gemm> thin = MakeThinGemm<T>(p, isa, /*instead_of_blocks=*/true)) return thin;
+  }
+  return alone;
 }
 
 }  // namespace

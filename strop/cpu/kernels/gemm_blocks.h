@@ -276,9 +276,11 @@ std::shared_ptr<const Gemm> MakeSmallGemm(const GemmProblem& problem, const Gemm
 // Of f32 or f64, tile by tile from where they lie (gemm_tiles.cc); null if that does not suit. No dimension is zero.
 template <class T>
 std::shared_ptr<const Gemm> MakeTilesGemm(const GemmProblem& problem, const GemmIsa& isa);
-// Tall matrices by narrow ones, read once (gemm_thin.cc). Null if that does not suit.
+// Tall matrices by narrow ones, read once (gemm_thin.cc), or what would be cut into blocks that pack for themselves.
+// Null if that does not suit.
 template <class T>
-std::shared_ptr<const Gemm> MakeThinGemm(const GemmProblem& problem, const GemmIsa& isa);
+std::shared_ptr<const Gemm> MakeThinGemm(const GemmProblem& problem, const GemmIsa& isa,
+                                         bool instead_of_blocks = false);
 
 // The product of complex matrices, or of one and a real one (gemm_complex.cc), whose parts are of T.
 template <class T>

@@ -15,13 +15,14 @@ namespace strop::cpu {
 namespace {
 
 constexpr int64_t kFewestRows = 256, kMostColumns = 64;
+constexpr int64_t kFewestRowsOfBlocks = 32, kMostColumnsOfBlocks = 512;  // of what no panels are shared for
 constexpr int64_t kBlock = 256;             // along k, whose products are summed in registers
 constexpr int64_t kPiecePanels = 8;         // of rows, that are converted together
 constexpr int64_t kHeldBytes = 1 << 18;     // of B
 constexpr int64_t kTaskProducts = 1 << 20;  // several times what packing B takes
 constexpr int64_t kTasks = 32;              // for which products are cut
 constexpr int64_t kSetBytes = 4096;         // rows so far apart meet in the same lines of the first-level cache
-constexpr int64_t kMostTiles = 16, kMostTileRows = 16;
+constexpr int64_t kMostTiles = 64, kMostTileRows = 16;
 
 // Of A: rows where they lie or converted as such, columns one after the other, or neither.
 enum class Reading : uint8_t { Rows, Converted, Columns, Packed };
@@ -29,8 +30,10 @@ enum class Reading : uint8_t { Rows, Converted, Columns, Packed };
 template <class T>
 class ThinGemm final : public Gemm {
  public:
-  static bool Suits(const GemmProblem& p, const MicroTable<T>& micro) {
-    return micro.indirect[0] && micro.group == 1 && p.m >= kFewestRows && p.n <= std::min(kMostColumns, p.m / 4) &&
+  static bool Suits(const GemmProblem& p, const MicroTable<T>& micro, bool instead_of_blocks) {
+    const bool fits = instead_of_blocks ? p.m >= kFewestRowsOfBlocks && p.n <= kMostColumnsOfBlocks
+                                        : p.m >= kFewestRows && p.n <= std::min(kMostColumns, p.m / 4);
+    return fits && micro.indirect[0] && micro.group == 1 &&
            p.k * RoundUp(p.n, micro.nr) * static_cast<int64_t>(sizeof(T)) <= kHeldBytes && PackerOf(micro, p.a.type) &&
            PackerOf(micro, p.b.type);
   }
@@ -161,13 +164,13 @@ class ThinGemm final : public Gemm {
 }  // namespace
 
 template <class T>
-std::shared_ptr<const Gemm> MakeThinGemm(const GemmProblem& p, const GemmIsa& isa) {
+std::shared_ptr<const Gemm> MakeThinGemm(const GemmProblem& p, const GemmIsa& isa, bool instead_of_blocks) {
   const MicroTable<T>& micro = MicroOf<T>(isa);
   if (isa.bf16.mr > 0 && p.a.type == ElementType::BF16 && p.b.type == ElementType::BF16) return nullptr;  // in pairs
-  if (!ThinGemm<T>::Suits(p, micro)) return nullptr;
+  if (!ThinGemm<T>::Suits(p, micro, instead_of_blocks)) return nullptr;
   return std::make_shared<ThinGemm<T>>(p, micro);
 }
-template std::shared_ptr<const Gemm> MakeThinGemm<float>(const GemmProblem&, const GemmIsa&);
-template std::shared_ptr<const Gemm> MakeThinGemm<double>(const GemmProblem&, const GemmIsa&);
+template std::shared_ptr<const Gemm> MakeThinGemm<float>(const GemmProblem&, const GemmIsa&, bool);
+template std::shared_ptr<const Gemm> MakeThinGemm<double>(const GemmProblem&, const GemmIsa&, bool);
 
 }  // namespace strop::cpu
