@@ -101,12 +101,14 @@ class ThinGemm final : public Gemm {
     const StoreTarget c{p_.c.type, const_cast<uint8_t*>(At(call.c, p_.c, p_.Offset(p_.c, product))), p_.c.row_stride,
                         p_.c.col_stride};
     for (const int64_t end = std::min(m0 + mb_, p_.m); m0 < end; m0 += piece_)
-      RunPiece(At(a, p_.a, m0 * p_.a.row_stride), b, c, m0, std::min(piece_, end - m0), a_rows, sums);
+      RunPiece(At(a, p_.a, m0 * p_.a.row_stride), b, c, m0, std::min(piece_, end - m0), m0 + piece_ >= end, a_rows,
+               sums);
   }
 
-  void RunPiece(const uint8_t* a, const T* b, const StoreTarget& c, int64_t m0, int64_t rows, T* a_rows,
+  // `last`: of a task.
+  void RunPiece(const uint8_t* a, const T* b, const StoreTarget& c, int64_t m0, int64_t rows, bool last, T* a_rows,
                 T* sums) const {
-    const bool direct = cols_ == p_.n && DirectStride<T>(c, m0, rows) >= 0;
+    const bool direct = DirectStride<T>(c, m0, rows) >= 0 && (cols_ == p_.n || Spills());
     T* const to = direct ? AddressIn<T>(c, m0, 0) : sums;
     const int64_t stride = direct ? c.row_stride : cols_;
     const EvenPanels panels(rows, micro_.mr);
@@ -122,14 +124,23 @@ class ThinGemm final : public Gemm {
         if (reading_ == Reading::Packed)
           PackStrided<T>(micro_, p_.a.type, from, i * p_.a.row_stride, p_.a.row_stride, p_.a.col_stride, height, kc,
                          height, a_rows, true);
-        MultiplyPanel(from, a_rows, i, height, kc, b + k0 * cols_, to + i * stride, stride, k0 > 0);
+        if (direct && cols_ != p_.n && last && n + 1 == panels.count) {  // what follows is another task's
+          MultiplyPanel(from, a_rows, i, height, kc, b, sums, cols_, false);
+          StoreTile<T>(c, m0 + i, 0, height, p_.n, sums, cols_, false);
+        } else {
+          MultiplyPanel(from, a_rows, i, height, kc, b + k0 * cols_, to + i * stride, stride, k0 > 0);
+        }
       }
     }
     // Tiles but for the last one are whole: columns lie in a row of sums as they do in C.
     if (!direct) StoreTile<T>(c, m0, 0, rows, p_.n, sums, cols_, false);
   }
 
-  // c[r][j] = (accumulate ? c[r][j] : 0) + the sums of a block along k, for all tiles.
+  // Are rows of C dense and summed at once? What a last tile is filled up with may then be written over the beginning
+  // of the next row, which comes later.
+  bool Spills() const { return p_.k <= kb_ && p_.c.row_stride == p_.n && reading_ != Reading::Columns; }
+
+  // c[r][j] = (accumulate ? c[r][j] : 0) + the sums of a block along k, for all tiles: the last one first (Spills).
   void MultiplyPanel(const uint8_t* a, const T* a_rows, int64_t i, int64_t height, int64_t kc, const T* b, T* c,
                      int64_t c_stride, bool accumulate) const {
     const T* rows[kMostTileRows];
@@ -137,7 +148,7 @@ class ThinGemm final : public Gemm {
       for (int64_t r = 0; r < height; ++r) rows[r] = reinterpret_cast<const T*>(a) + (i + r) * p_.a.row_stride;
     else if (reading_ == Reading::Converted)
       for (int64_t r = 0; r < height; ++r) rows[r] = a_rows + (i + r) * kc;
-    for (int64_t t = 0; t < num_tiles_; ++t) {
+    for (int64_t t = num_tiles_; t-- > 0;) {
       const Tile& tile = tiles_of_b_[t];
       const TileKernels<T> kernels = TileKernelsOf<T>(micro_, height, tile.columns);
       const T* const panel = b + tile.at * kc;
