@@ -9,6 +9,7 @@ import linalg_cases  # noqa: F401
 import loop_cases  # noqa: F401
 import model_cases  # noqa: F401
 import movement_cases  # noqa: F401
+import narrow_cases  # noqa: F401
 import op_cases  # noqa: F401
 import order_cases  # noqa: F401
 import part_cases  # noqa: F401
