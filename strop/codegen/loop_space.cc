@@ -375,6 +375,56 @@ bool SetInteriorPeriod(const KernelBody& body, LoopSpace& space, const Int64Vect
   return true;
 }
 
+// Of what distance from each other are the elements along the last dimension that are all alike, as far as padding
+// between elements tells them apart? 1: those of an instruction are alike.
+int64_t StepOf(const Instruction& i, const std::map<const Instruction*, int64_t>& known) {
+  constexpr int64_t kMostElements = 8;
+  const auto last = [](const Instruction& x) { return x.shape().rank() > 0 ? x.shape().dims().back() : 1; };
+  const auto of = [&](const Instruction* operand) {
+    const auto found = known.find(operand);
+    return found == known.end() ? 1 : found->second;
+  };
+  if (!i.shape().IsArray() || i.shape().rank() == 0) return 1;
+  int64_t step = 1;
+  if (i.op() == Op::Slice) {
+    const int64_t stride = i.attrs<SliceAttrs>().slice.back().stride;
+    step = of(i.operand(0)) / std::gcd(of(i.operand(0)), stride);
+  } else if (i.op() == Op::Pad) {
+    step = of(i.operand(0));
+    if (last(*i.operand(0)) > 1) step *= i.attrs<PadAttrs>().padding.back().interior + 1;
+  } else if (IsElementwise(i.op()) || i.op() == Op::Concatenate || i.op() == Op::Reverse || i.op() == Op::Reshape) {
+    for (int64_t k = 0; k < i.operand_count(); ++k)
+      if (i.operand(k)->shape().rank() > 0 && (i.op() == Op::Concatenate || last(*i.operand(k)) == last(i)))
+        step = std::lcm(step, of(i.operand(k)));
+  }
+  return step <= kMostElements ? step : 1;
+}
+
+// Padding between the elements of rows: which element of its group one is is known if the vectors hold elements of
+// different groups.
+bool SetStep(const KernelBody& body, LoopSpace& space, Int64Vector& sizes) {
+  std::map<const Instruction*, int64_t> steps;
+  int64_t step = 1, code = 0;
+  for (const Instruction* i : body.Computed()) {
+    steps[i] = StepOf(*i, steps);
+    code += CodeOf(*i);
+  }
+  for (const Instruction* root : body.roots) {
+    if (!root->shape().IsArray() || root->shape().rank() == 0 || root->shape().dims().back() != sizes.back())
+      return false;
+    step = std::lcm(step, steps.contains(root) ? steps[root] : 1);
+  }
+  if (step == 1 || space.lanes < kMinInterleavedLanes || SaturatingMultiply(code, step) > kMaxInterleavedCode)
+    return false;
+  const int64_t points = sizes.back() / step;
+  if (points < 2 * kMinInterleavedLanes) return false;
+  space.step = step;
+  space.rest = sizes.back() % step;
+  space.lanes = std::min(space.lanes, RoundDownToPowerOfTwo(points));
+  sizes.back() = points;
+  return true;
+}
+
 // The last factors as one, where transposes permute elements among themselves that few vectors hold; each is then
 // picked from those.
 bool MergePermuted(const KernelBody& body, const LoopSpace& space, Int64Vector& sizes) {
@@ -601,6 +651,10 @@ LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes, bool by_peri
       return i->op() == Op::While && CodeOf(i->body()->instructions()) <= kMostCodeOfTrip;
     });
     const bool groups = body.roots.size() == 1 && ReducesPairsToGroups(*body.roots[0]);
+    if (!columns && !trips && !space.whole_rows && SetStep(body, space, sizes)) {
+      SetRows(space, sizes);
+      return space;
+    }
     if (by_period && !columns && !trips && !space.whole_rows) SetPeriod(body, vector_bytes, space, sizes);
     if (columns && !trips && !space.whole_rows && ReducesShortRows(body, space, sizes, by_period))
       space.period = space.lanes;
@@ -631,7 +685,7 @@ LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes, bool by_peri
 }
 
 void WalkVectorByVector(const KernelBody& body, int vector_bytes, LoopSpace& space) {
-  if (space.period > 0 || space.interleaved > 1 || VectorsAtATime(body, vector_bytes) == 1) return;
+  if (space.period > 0 || space.interleaved > 1 || space.step > 1 || VectorsAtATime(body, vector_bytes) == 1) return;
   space.lanes = std::min(space.lanes, PreferredLanes(body, vector_bytes));
 }
 
