@@ -417,7 +417,7 @@ bool SetStep(const KernelBody& body, LoopSpace& space, Int64Vector& sizes) {
   if (step == 1 || space.lanes < kMinInterleavedLanes || SaturatingMultiply(code, step) > kMaxInterleavedCode)
     return false;
   const int64_t points = sizes.back() / step;
-  if (points < 2 * kMinInterleavedLanes) return false;
+  if (points < kMinInterleavedLanes) return false;
   space.step = step;
   space.rest = sizes.back() % step;
   space.lanes = std::min(space.lanes, RoundDownToPowerOfTwo(points));
