@@ -97,7 +97,7 @@ bool ElementalEmitter::MayBeFarOutside(ElementType type, const ArrayIndex& index
 // kernel may read the others: all read the same vectors. Null: there may be no such groups in memory.
 Val ElementalEmitter::LoadFromGroups(const ElementBuilder::Memory& memory, ElementType type, const ArrayIndex& index,
                                      const LaneIndex& at, int64_t stride) {
-  constexpr int64_t kLargestGroup = 16;
+  constexpr int64_t kLargestGroup = 32;
   const int64_t size = std::abs(stride);
   const std::optional<Int64Vector> distances = indices_.Distances(at);
   if (mask_.value || size < 2 || size > kLargestGroup || !distances || at.low == LaneIndex::kNoLow ||

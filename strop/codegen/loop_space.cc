@@ -375,53 +375,99 @@ bool SetInteriorPeriod(const KernelBody& body, LoopSpace& space, const Int64Vect
   return true;
 }
 
-// Of what distance from each other are the elements along the last dimension that are all alike, as far as padding
-// between elements tells them apart? 1: those of an instruction are alike.
-int64_t StepOf(const Instruction& i, const std::map<const Instruction*, int64_t>& known) {
-  constexpr int64_t kMostElements = 8;
-  const auto last = [](const Instruction& x) { return x.shape().rank() > 0 ? x.shape().dims().back() : 1; };
+// The dimension with so many elements behind it, of more than one itself; -1: there is none.
+int64_t DimInFrontOf(const Shape& shape, int64_t inner) {
+  int64_t behind = 1;
+  for (int64_t d = shape.rank(); d-- > 0 && behind <= inner;) {
+    if (behind == inner && shape.dim(d) > 1) return d;
+    behind *= shape.dim(d);
+  }
+  return -1;
+}
+
+// The elements behind the last dimension that is padded between its elements; 0: there is none, or one array of few
+// elements behind it is only spread, which are interleaved as they are.
+int64_t BehindInteriorPadding(const KernelBody& body) {
+  int64_t least = 0, pads = 0;
+  for (const Instruction* i : body.Computed()) {
+    if (i->op() != Op::Pad) continue;
+    int64_t behind = 1;
+    for (int64_t d = i->shape().rank(); d-- > 0; behind *= i->shape().dim(d))
+      if (i->attrs<PadAttrs>().padding[static_cast<size_t>(d)].interior > 0 && i->operand(0)->shape().dim(d) > 1 &&
+          (least == 0 || behind <= least)) {
+        pads = least == behind ? pads + 1 : 1;
+        least = behind;
+      }
+  }
+  return least > 1 && pads < 2 ? 0 : least;
+}
+
+// At what distance from each other are positions along the dimension in front of `inner` elements alike, as far as
+// padding between elements tells them apart? 1: those of an instruction are alike.
+int64_t StepOf(const Instruction& i, int64_t inner, const std::map<const Instruction*, int64_t>& known) {
+  constexpr int64_t kLongest = 8;
   const auto of = [&](const Instruction* operand) {
     const auto found = known.find(operand);
     return found == known.end() ? 1 : found->second;
   };
-  if (!i.shape().IsArray() || i.shape().rank() == 0) return 1;
+  const int64_t d = i.shape().IsArray() ? DimInFrontOf(i.shape(), inner) : -1;
+  if (d < 0) return 1;
   int64_t step = 1;
   if (i.op() == Op::Slice) {
-    const int64_t stride = i.attrs<SliceAttrs>().slice.back().stride;
-    step = of(i.operand(0)) / std::gcd(of(i.operand(0)), stride);
+    step = of(i.operand(0)) / std::gcd(of(i.operand(0)), i.attrs<SliceAttrs>().slice[static_cast<size_t>(d)].stride);
   } else if (i.op() == Op::Pad) {
     step = of(i.operand(0));
-    if (last(*i.operand(0)) > 1) step *= i.attrs<PadAttrs>().padding.back().interior + 1;
+    if (i.operand(0)->shape().dim(d) > 1) step *= i.attrs<PadAttrs>().padding[static_cast<size_t>(d)].interior + 1;
   } else if (IsElementwise(i.op()) || i.op() == Op::Concatenate || i.op() == Op::Reverse || i.op() == Op::Reshape) {
-    for (int64_t k = 0; k < i.operand_count(); ++k)
-      if (i.operand(k)->shape().rank() > 0 && (i.op() == Op::Concatenate || last(*i.operand(k)) == last(i)))
+    for (int64_t k = 0; k < i.operand_count(); ++k) {
+      const Shape& from = i.operand(k)->shape();
+      const int64_t same = DimInFrontOf(from, inner);
+      if (same >= 0 && (i.op() == Op::Concatenate || from.dim(same) == i.shape().dim(d)))
         step = std::lcm(step, of(i.operand(k)));
+    }
   }
-  return step <= kMostElements ? step : 1;
+  return step <= kLongest ? step : 1;
 }
 
-// Padding between the elements of rows: which element of its group one is is known if the vectors hold elements of
-// different groups.
+// Padding between the elements of rows, or between few elements each: which element of its group one is is known if the
+// vectors hold elements of different groups.
 bool SetStep(const KernelBody& body, LoopSpace& space, Int64Vector& sizes) {
+  constexpr int64_t kLargestGroup = 32;
+  constexpr int64_t kOddParts =
+      3;  // shuffles are as many as their square, each of several instructions for short lanes
+  const int64_t inner = BehindInteriorPadding(body);
+  if (inner == 0 || inner >= space.lanes || space.lanes < kMinInterleavedLanes) return false;
   std::map<const Instruction*, int64_t> steps;
-  int64_t step = 1, code = 0;
+  int64_t step = 1, code = 0, row = 0;
   for (const Instruction* i : body.Computed()) {
-    steps[i] = StepOf(*i, steps);
+    steps[i] = StepOf(*i, inner, steps);
     code += CodeOf(*i);
   }
   for (const Instruction* root : body.roots) {
-    if (!root->shape().IsArray() || root->shape().rank() == 0 || root->shape().dims().back() != sizes.back())
-      return false;
+    const int64_t d = root->shape().IsArray() ? DimInFrontOf(root->shape(), inner) : -1;
+    const int64_t size = d < 0 ? 0 : root->shape().dim(d) * inner;
+    if (size == 0 || (row > 0 && size != row)) return false;
+    row = size;
     step = std::lcm(step, steps.contains(root) ? steps[root] : 1);
   }
-  if (step == 1 || space.lanes < kMinInterleavedLanes || SaturatingMultiply(code, step) > kMaxInterleavedCode)
+  const int64_t group = step * inner;
+  const int64_t odd = group / std::max<int64_t>(group & -group, 1);
+  if (space.lanes >= 16 && odd > kOddParts) return false;
+  if (step == 1 || group > kLargestGroup || row / group < kMinInterleavedLanes ||
+      SaturatingMultiply(code, group) > kMaxInterleavedCode)
     return false;
-  const int64_t points = sizes.back() / step;
-  if (points < kMinInterleavedLanes) return false;
-  space.step = step;
-  space.rest = sizes.back() % step;
-  space.lanes = std::min(space.lanes, RoundDownToPowerOfTwo(points));
-  sizes.back() = points;
+  Int64Vector outer = sizes;
+  int64_t last = 1;
+  while (!outer.empty() && last < row) {
+    last *= outer.back();
+    outer.pop_back();
+  }
+  if (last != row) return false;
+  space.step = group;
+  space.rest = row % group;
+  space.lanes = std::min(space.lanes, RoundDownToPowerOfTwo(row / group));
+  sizes = outer;
+  sizes.push_back(row / group);
   return true;
 }
 
