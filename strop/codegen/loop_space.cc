@@ -385,21 +385,33 @@ int64_t DimInFrontOf(const Shape& shape, int64_t inner) {
   return -1;
 }
 
-// The elements behind the last dimension that is padded between its elements; 0: there is none, or one array of few
-// elements behind it is only spread, which are interleaved as they are.
-int64_t BehindInteriorPadding(const KernelBody& body) {
-  int64_t least = 0, pads = 0;
+// The padding between elements of the last dimension that has any: how many elements are behind that, and how often it
+// is padded.
+struct InteriorPadding {
+  int64_t behind = 0, pads = 0;
+};
+InteriorPadding FindInteriorPadding(const KernelBody& body) {
+  InteriorPadding found;
   for (const Instruction* i : body.Computed()) {
     if (i->op() != Op::Pad) continue;
     int64_t behind = 1;
-    for (int64_t d = i->shape().rank(); d-- > 0; behind *= i->shape().dim(d))
-      if (i->attrs<PadAttrs>().padding[static_cast<size_t>(d)].interior > 0 && i->operand(0)->shape().dim(d) > 1 &&
-          (least == 0 || behind <= least)) {
-        pads = least == behind ? pads + 1 : 1;
-        least = behind;
-      }
+    for (int64_t d = i->shape().rank(); d-- > 0; behind *= i->shape().dim(d)) {
+      const bool between = i->attrs<PadAttrs>().padding[static_cast<size_t>(d)].interior > 0;
+      if (!between || i->operand(0)->shape().dim(d) == 1 || (found.pads > 0 && behind > found.behind)) continue;
+      found = {behind, found.behind == behind ? found.pads + 1 : 1};
+    }
   }
-  return least > 1 && pads < 2 ? 0 : least;
+  return found;
+}
+
+// One array that is only spread: does it take its places in longer rows of single elements? What is computed at all
+// places is better read as it lies, and the array's elements picked.
+bool OnlySpreads(const KernelBody& body, const InteriorPadding& padding, int64_t points) {
+  constexpr int64_t kLeastPoints = 8;
+  const std::vector<const Instruction*> computed = body.Computed();
+  return padding.behind == 1 && points >= kLeastPoints && std::ranges::none_of(computed, [&](const Instruction* i) {
+           return IsElementwise(i->op()) && i->shape().num_elements() >= body.ElementsOf(0);
+         });
 }
 
 // At what distance from each other are positions along the dimension in front of `inner` elements alike, as far as
@@ -435,8 +447,9 @@ bool SetStep(const KernelBody& body, LoopSpace& space, Int64Vector& sizes) {
   constexpr int64_t kLargestGroup = 32;
   constexpr int64_t kOddParts =
       3;  // shuffles are as many as their square, each of several instructions for short lanes
-  const int64_t inner = BehindInteriorPadding(body);
-  if (inner == 0 || inner >= space.lanes || space.lanes < kMinInterleavedLanes) return false;
+  const InteriorPadding padding = FindInteriorPadding(body);
+  const int64_t inner = padding.behind;
+  if (padding.pads == 0 || inner >= space.lanes || space.lanes < kMinInterleavedLanes) return false;
   std::map<const Instruction*, int64_t> steps;
   int64_t step = 1, code = 0, row = 0;
   for (const Instruction* i : body.Computed()) {
@@ -456,6 +469,7 @@ bool SetStep(const KernelBody& body, LoopSpace& space, Int64Vector& sizes) {
   if (step == 1 || group > kLargestGroup || row / group < kMinInterleavedLanes ||
       SaturatingMultiply(code, group) > kMaxInterleavedCode)
     return false;
+  if (padding.pads == 1 && !OnlySpreads(body, padding, row / group)) return false;
   Int64Vector outer = sizes;
   int64_t last = 1;
   while (!outer.empty() && last < row) {
