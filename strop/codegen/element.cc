@@ -168,7 +168,7 @@ llvm::Align AccessAlign(int base, int64_t multiple, int64_t bytes) {
 V ElementBuilder::LoadPart(const Memory& memory, llvm::Type* type, V offset, int64_t stride, int lanes, V mask,
                            int64_t multiple, int64_t phase) {
   IrBuilder& ir = b_.ir();
-  if (stride > 1 && stride <= kMaxStride && lanes >= 4 && !mask)
+  if (stride > 1 && (stride <= kMaxStride || phase >= 0) && lanes >= 4 && !mask)
     return StridedPart(memory, type, offset, stride, lanes, phase);
   if (const int first = stride > 1 && lanes > 1 ? FirstLanes(mask) : 0;
       first > 0 && !StaysInRegisters(memory, offset)) {

@@ -124,9 +124,8 @@ class ElementalEmitter {
   ArrayIndex WindowPosition(const Instruction& update, const ArrayIndex& at);
   Val Load(const ElementBuilder::Memory& memory, ElementType type, const ArrayIndex& index);
   void Store(const ElementBuilder::Memory& memory, const Val& value, const ArrayIndex& index);
-  // Stores parts[d] at (index, d), for an array of parts.size() elements more a position: the lanes of all parts in
-  // turns.
-  void StoreInterleaved(const ElementBuilder::Memory& memory, const Vals& parts, const ArrayIndex& index);
+  // Stores the lanes of all parts in turns; that of the first part is at `first`.
+  void StoreInterleaved(const ElementBuilder::Memory& memory, const Vals& parts, const LaneIndex& first);
   // f() with loads and stores limited to the lanes in `condition`.
   Vals WithMask(const Condition& condition, const std::function<Vals()>& f);
   Condition InRange(const LaneIndex& x, int64_t bound);  // 0 <= x < bound
@@ -166,6 +165,8 @@ class ElementalEmitter {
   enum class ConditionOp : uint64_t { kBelow = 101, kAnd, kNot };  // tags of cache keys: no others are of this size
   static constexpr uint64_t kFetchedRow = 111, kIndexInRange = 112;
   void FetchNextRow(const ElementBuilder::Memory& memory, ElementType type, const ArrayIndex& index);
+  Val LoadFromGroups(const ElementBuilder::Memory& memory, ElementType type, const ArrayIndex& index,
+                     const LaneIndex& at, int64_t stride);
   Val GatherFromRow(const ElementBuilder::Memory& memory, ElementType type, const ArrayIndex& index,
                     const LaneIndex& at);
   Condition EmitCondition(ConditionOp op, V a, V c, int level);

@@ -43,7 +43,7 @@ std::vector<V> InterleaveLanes(VectorBuilder& b, const std::vector<V>& parts) {
 }  // namespace
 
 void ElementalEmitter::StoreInterleaved(const ElementBuilder::Memory& memory, const Vals& parts,
-                                        const ArrayIndex& index) {
+                                        const LaneIndex& first) {
   const int64_t n = static_cast<int64_t>(parts.size());
   const ElementType type = parts[0].type;
   const bool pred = IsPred(type);
@@ -65,7 +65,6 @@ void ElementalEmitter::StoreInterleaved(const ElementBuilder::Memory& memory, co
     masks = InterleaveLanes(b_, std::vector<V>(parts.size(), bytes));
     for (V& m : masks) m = b_.ZExtOrTrunc(m, 1);
   }
-  const LaneIndex first = indices_.Mul(indices_.Linear(index), n);
   for (int64_t k = 0; k < n; ++k) {
     const LaneIndex at = indices_.Add(first, indices_.Constant(k * lanes()));
     const size_t part = static_cast<size_t>(k);

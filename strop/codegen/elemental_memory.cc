@@ -93,8 +93,30 @@ bool ElementalEmitter::MayBeFarOutside(ElementType type, const ArrayIndex& index
          !llvm::isa<llvm::Constant>(mask_.value) && index.num_elements() * Bytes(type) >= kLarge;
 }
 
+// Lanes at one distance from each other are in neighbouring groups of so many elements, of which another part of the
+// kernel may read the others: all read the same vectors. Null: there may be no such groups in memory.
+Val ElementalEmitter::LoadFromGroups(const ElementBuilder::Memory& memory, ElementType type, const ArrayIndex& index,
+                                     const LaneIndex& at, int64_t stride) {
+  constexpr int64_t kLargestGroup = 32;
+  const int64_t size = std::abs(stride);
+  const std::optional<Int64Vector> distances = indices_.Distances(at);
+  if (mask_.value || size < 2 || size > kLargestGroup || !distances || at.low == LaneIndex::kNoLow ||
+      at.high == LaneIndex::kNoHigh)
+    return {};
+  const int64_t first = std::min(distances->front(), distances->back()), phase = (first % size + size) % size;
+  if (at.low < phase || at.high - phase + size > index.num_elements()) return {};
+  const LaneIndex base{.base = at.base, .level = at.level};
+  const LaneIndex groups = indices_.Add(base, indices_.Constant(first - phase));
+  const Val read = elements_.Load(memory, type, groups.base, size, lanes(), nullptr, 1, phase);
+  if (stride > 0) return read;
+  return Val{b_.Reverse(read.re), read.im ? b_.Reverse(read.im) : nullptr, type};
+}
+
 Val ElementalEmitter::Load(const ElementBuilder::Memory& memory, ElementType type, const ArrayIndex& index) {
-  LaneIndex at = indices_.AffineIfEven(indices_.Linear(index));
+  const LaneIndex known = indices_.Linear(index);
+  LaneIndex at = indices_.AffineIfEven(known);
+  if (known.pattern && !at.lanes)
+    if (const Val read = LoadFromGroups(memory, type, index, known, at.stride); read.re) return read;
   if (at.pattern) {
     if (const Val picked = elements_.Pick(memory, type, at.base, at.pattern, mask_.value); picked.re) return picked;
   }

@@ -86,8 +86,8 @@ Vals ElementalEmitter::Slice(const Instruction& i, const ArrayIndex& index) {
   ArrayIndex inner;
   for (size_t g = 0; g < groups.size(); ++g) {
     const int64_t d = groups[g].first;
-    LaneIndex digit = indices_.Mul(grouped.digits[g], slice[d].stride);
-    inner.digits.push_back(indices_.Add(digit, indices_.Constant(slice[d].start * groups[g].inner)));
+    const LaneIndex digit = indices_.Mul(grouped.digits[g], slice[d].stride);
+    inner.digits.push_back(indices_.Plus(digit, slice[d].start * groups[g].inner));
     inner.sizes.push_back(from.dim(d) * groups[g].inner);
   }
   return {Emit(i.operand(0), inner)};
@@ -121,11 +121,11 @@ Vals ElementalEmitter::Pad(const Instruction& i, const ArrayIndex& index) {
       const auto [quotient, rest] = indices_.DivMod(indices_.Shift(digit, shift), step, groups[g].size + shift);
       Condition& there = rest.uniform() ? between : inside;
       there = Both(there, InRange(rest, 1));
-      digit = indices_.Add(quotient, indices_.Constant(-steps));
+      digit = indices_.Plus(quotient, -steps);
       // Less than a step in front and behind is between elements as well.
       if (low >= step || padding[d].high >= step || from.dim(d) == 0) there = Both(there, InRange(digit, bound));
     } else if (!untouched(d)) {
-      digit = indices_.Add(digit, indices_.Constant(-low * groups[g].inner));
+      digit = indices_.Plus(digit, -low * groups[g].inner);
       inside = Both(inside, InRange(digit, bound));
     }
     inner.digits.push_back(digit);
@@ -157,7 +157,7 @@ Vals ElementalEmitter::ConcatenateRange(const Instruction& i, const ArrayIndex& 
   if (last - first == 1) {
     ArrayIndex inner;
     inner.digits.push_back(grouped.digits[0]);
-    inner.digits.push_back(indices_.Add(grouped.digits[1], indices_.Constant(-offsets[first])));
+    inner.digits.push_back(indices_.Plus(grouped.digits[1], -offsets[first]));
     inner.digits.push_back(grouped.digits[2]);
     inner.sizes = {grouped.sizes[0], offsets[last] - offsets[first], grouped.sizes[2]};
     return {Emit(i.operand(first), inner)};

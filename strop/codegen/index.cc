@@ -22,6 +22,8 @@ int64_t ScaleBound(int64_t a, int64_t factor, int64_t unknown_a, int64_t unknown
   return a == unknown_a || __builtin_mul_overflow(a, factor, &product) ? unknown : product;
 }
 
+int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
+
 bool Bounded(const LaneIndex& a) { return a.low != LaneIndex::kNoLow && a.high != LaneIndex::kNoHigh; }
 
 // `sum` = a + b.
@@ -52,8 +54,14 @@ void MulFacts(const LaneIndex& a, int64_t factor, LaneIndex& product) {
 
 // quotient = a / divisor, rest = a % divisor
 void DivFacts(const LaneIndex& a, int64_t divisor, LaneIndex& quotient, LaneIndex& rest) {
-  rest = rest.Within(0, divisor - 1);
-  if (a.pattern && a.digit >= 0 && a.scale == 1 && a.offset_low == 0 && a.offset_high == 0) {
+  if (rest.low == LaneIndex::kNoLow) rest = rest.Within(0, divisor - 1);
+  if (a.digit >= 0 && a.scale % divisor == 0) {
+    quotient.digit = a.digit;
+    quotient.per = a.per;
+    quotient.scale = a.scale / divisor;
+    quotient.offset_low = FloorDiv(a.offset_low, divisor);
+    quotient.offset_high = FloorDiv(a.offset_high, divisor);
+  } else if (a.pattern && a.digit >= 0 && a.scale == 1 && a.offset_low == 0 && a.offset_high == 0) {
     quotient.digit = a.digit;
     quotient.per = a.per * divisor;
     quotient.scale = 1;
@@ -184,6 +192,17 @@ V IndexBuilder::Emit(Arith op, V a, V b, int level) {
       op == Arith::kAdd && more && sum && sum->getOpcode() == llvm::Instruction::Add)
     if (const auto* known = llvm::dyn_cast<llvm::ConstantInt>(sum->getOperand(1)))
       return Emit(op, sum->getOperand(0), b_.I64(known->getSExtValue() + more->getSExtValue()), level);
+  // (x * 4) / 2 is x * 2: what is read at the same places is seen to be the same.
+  const auto* product = llvm::dyn_cast<llvm::BinaryOperator>(a);
+  if (const auto* by = llvm::dyn_cast<llvm::ConstantInt>(b);
+      (op == Arith::kMul || op == Arith::kExactDiv) && by && product && product->getOpcode() == llvm::Instruction::Mul)
+    if (const auto* factor = llvm::dyn_cast<llvm::ConstantInt>(product->getOperand(1))) {
+      const int64_t f = factor->getSExtValue(), g = by->getSExtValue();
+      int64_t both = 0;
+      if (op == Arith::kMul && !__builtin_mul_overflow(f, g, &both))
+        return Emit(Arith::kMul, product->getOperand(0), b_.I64(both), level);
+      if (op == Arith::kExactDiv && f % g == 0) return Emit(Arith::kMul, product->getOperand(0), b_.I64(f / g), level);
+    }
   const LoopScopes::Key key{static_cast<uint64_t>(op), reinterpret_cast<uint64_t>(a), reinterpret_cast<uint64_t>(b)};
   if (const std::vector<V>* done = scopes_.Find(level, key)) return (*done)[0];
   V v = scopes_.At(level, [&] { return Compute(op, a, b); });
@@ -238,7 +257,11 @@ LaneIndex IndexBuilder::Mul(const LaneIndex& a, int64_t factor) {
   return product;
 }
 
-LaneIndex IndexBuilder::Sub(int64_t from, const LaneIndex& a) { return Add(Constant(from), Mul(a, -1)); }
+LaneIndex IndexBuilder::Sub(int64_t from, const LaneIndex& a) { return Plus(Mul(a, -1), from); }
+
+LaneIndex IndexBuilder::Plus(const LaneIndex& a, int64_t offset) {
+  return a.pattern ? Shift(a, offset) : Add(a, Constant(offset));
+}
 
 std::optional<std::pair<LaneIndex, LaneIndex>> IndexBuilder::DivModByLanes(const LaneIndex& a, int64_t divisor) {
   std::optional<Int64Vector> distances = Distances(a);
@@ -250,16 +273,34 @@ std::optional<std::pair<LaneIndex, LaneIndex>> IndexBuilder::DivModByLanes(const
   } else if (a.multiple % divisor != 0) {
     return std::nullopt;
   }
-  if (*std::min_element(distances->begin(), distances->end()) < 0) return std::nullopt;
   Int64Vector quotients, rests;
   for (int64_t distance : *distances) {
-    quotients.push_back(distance / divisor);
-    rests.push_back(distance % divisor);
+    quotients.push_back(FloorDiv(distance, divisor));
+    rests.push_back(distance - quotients.back() * divisor);
   }
   // The base may be negative: lanes that a condition excludes are in front of those that are not.
   V quotient = Emit(Arith::kExactDiv, base.base, b_.I64(divisor), a.level);
+  const bool same = std::ranges::all_of(rests, [&](int64_t rest) { return rest == rests[0]; });
   return std::pair{AtDistances(quotient, std::max<int64_t>(base.multiple / divisor, 1), a.level, quotients),
-                   AtDistances(b_.I64(0), kAnyMultiple, a.level, rests)};
+                   same ? Constant(rests[0]) : AtDistances(b_.I64(0), kAnyMultiple, a.level, rests)};
+}
+
+// The same of x * factor + offset, one number, where the divisor divides the factor.
+std::optional<std::pair<LaneIndex, LaneIndex>> IndexBuilder::DivModOfProduct(const LaneIndex& a, int64_t divisor) {
+  const auto of = [](V v, unsigned opcode) -> std::pair<V, const llvm::ConstantInt*> {
+    const auto* i = llvm::dyn_cast<llvm::BinaryOperator>(v);
+    if (!i || i->getOpcode() != opcode) return {v, nullptr};
+    const auto* by = llvm::dyn_cast<llvm::ConstantInt>(i->getOperand(1));
+    return {by ? i->getOperand(0) : v, by};
+  };
+  if (!a.uniform()) return std::nullopt;
+  const auto [product, more] = of(a.base, llvm::Instruction::Add);
+  const auto [x, factor] = of(product, llvm::Instruction::Mul);
+  if (!factor || factor->getSExtValue() % divisor != 0) return std::nullopt;
+  const int64_t offset = more ? more->getSExtValue() : 0, quotient = FloorDiv(offset, divisor);
+  V scaled = Emit(Arith::kMul, x, b_.I64(factor->getSExtValue() / divisor), a.level);
+  return std::pair{LaneIndex{.base = Emit(Arith::kAdd, scaled, b_.I64(quotient), a.level), .level = a.level},
+                   Constant(offset - quotient * divisor)};
 }
 
 std::pair<LaneIndex, LaneIndex> IndexBuilder::DivMod(const LaneIndex& a, int64_t divisor, int64_t bound) {
@@ -301,7 +342,9 @@ std::pair<LaneIndex, LaneIndex> IndexBuilder::DivMod(const LaneIndex& a, int64_t
     return !i.lanes && i.stride > 0 && divisor % span == 0 && i.multiple % span == 0;
   };
   LaneIndex quotient, rest;
-  if (a.uniform() || stays(a)) {
+  if (const auto known = DivModOfProduct(a, divisor)) {
+    std::tie(quotient, rest) = *known;
+  } else if (a.uniform() || stays(a)) {
     quotient = LaneIndex{.base = Emit(Arith::kUDiv, a.base, d, a.level), .level = a.level};
     rest = LaneIndex{.base = Emit(Arith::kURem, a.base, d, a.level),
                      .stride = a.stride,

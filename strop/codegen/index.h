@@ -72,8 +72,12 @@ class IndexBuilder {
   LaneIndex Neighbours(const LaneIndex& first, int64_t offset);
   // a + offset, as a pattern where that is known: its base, and what is known of that, stays.
   LaneIndex Shift(const LaneIndex& a, int64_t offset);
+  // a + offset; a pattern keeps its base.
+  LaneIndex Plus(const LaneIndex& a, int64_t offset);
   // The same as base + lane * stride, if a pattern is that.
   LaneIndex AffineIfEven(const LaneIndex& a);
+  // How far the lanes are from the base, if that is known.
+  std::optional<Int64Vector> Distances(const LaneIndex& a) const;
   LaneIndex Add(const LaneIndex& a, const LaneIndex& b);
   LaneIndex Mul(const LaneIndex& a, int64_t factor);
   LaneIndex Sub(int64_t from, const LaneIndex& a);  // from - a
@@ -93,11 +97,10 @@ class IndexBuilder {
   using V = llvm::Value*;
   enum class Arith : uint64_t { kAdd = 1, kMul, kUDiv, kExactDiv, kURem, kSpread, kSum };
   LaneIndex Combine(const ArrayIndex& index, size_t first, size_t count);
-  // How far the lanes are from the base, if that is known.
-  std::optional<Int64Vector> Distances(const LaneIndex& a) const;
   LaneIndex AtDistances(llvm::Value* base, int64_t multiple, int level, const Int64Vector& distances);
   // a / divisor and a % divisor where the base is no part of the rest; none if it may be.
   std::optional<std::pair<LaneIndex, LaneIndex>> DivModByLanes(const LaneIndex& a, int64_t divisor);
+  std::optional<std::pair<LaneIndex, LaneIndex>> DivModOfProduct(const LaneIndex& a, int64_t divisor);
   LoopScopes::Key SumKey(const LaneIndex& sum) const;
   // From now on the sum is known to be made of these digits, as far as they are sure to lie in their sizes.
   void Note(const LaneIndex& sum, const ArrayIndex& digits);

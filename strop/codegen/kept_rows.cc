@@ -57,7 +57,7 @@ class Uses {
 std::vector<KeptRow> ChooseKeptRows(const KernelBody& body, const LoopSpace& space, int64_t* bytes) {
   *bytes = 0;
   std::vector<KeptRow> kept;
-  if (!space.whole_rows || space.uniform || space.interleaved > 1) return kept;
+  if (!space.whole_rows || space.uniform || space.interleaved > 1 || space.step > 1) return kept;
   const std::vector<const Instruction*> computed = body.Computed();  // operands first
   for (const Instruction* i : computed) {
     if (!IsCostly(*i) || i->shape().num_elements() != space.num_elements()) continue;

@@ -194,7 +194,7 @@ KernelFrame::Cut KernelFrame::CutIntoTasks(const LoopSpace& space, const KernelC
 std::optional<KernelFrame::Cut> KernelFrame::CutEvery(const LoopSpace& space, int64_t elements) {
   Cut cut;
   cut.piece_size = space.row_size;
-  if (space.interleaved > 1 || space.num_elements() % elements != 0) return std::nullopt;
+  if (space.interleaved > 1 || space.step > 1 || space.num_elements() % elements != 0) return std::nullopt;
   cut.num_tasks = space.num_elements() / elements;
   if (elements % space.row_size == 0) {
     cut.units_per_task = elements / space.row_size;
@@ -251,7 +251,7 @@ void KernelFrame::AlongRow(int lanes, V begin, V end, bool whole, int64_t multip
     vector(backwards ? ir.CreateSub(ir.CreateAdd(begin, ir.CreateSub(vector_end, b_.I64(lanes))), i) : i);
   });
   if (whole) return;
-  if (b_.target().masked_memory) {
+  if (b_.target().masked_memory && !interleaves_) {
     scopes_.Loop("rest", vector_end, end, lanes, [&](V i) {
       V left = b_.ZExtOrTrunc(ir.CreateSub(end, i), 32);
       const ElementalEmitter::Condition inside{b_.ULt(b_.LaneNumbers(lanes, 32), left), scopes_.current(), true};
@@ -270,6 +270,7 @@ void KernelFrame::AlongRow(int lanes, V begin, V end, bool whole, int64_t multip
 // and so on where the length is known, and what these leave, one by one.
 void KernelFrame::RestOfRow(int lanes, V row_begin, V begin, V end, int64_t multiple, const ElementFn& body) {
   constexpr int64_t kMostCode = 256;  // of an element: more is long to compile so many times
+  constexpr int kLeastInterleaved = 4;
   // Quick code has the same bits.
   if (b_.quick() || SumsAcrossLanes(body_)) return OneByOne("rest", begin, end, body);
   IrBuilder& ir = b_.ir();
@@ -278,8 +279,9 @@ void KernelFrame::RestOfRow(int lanes, V row_begin, V begin, V end, int64_t mult
   const auto* last = llvm::dyn_cast<llvm::ConstantInt>(end);
   const bool known = first && last;
   const int64_t length = known ? last->getSExtValue() - first->getSExtValue() : lanes - 1;
-  if (repeats_elements_ && known && row && length > 1) {
-    const int narrow = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(length)));
+  if (repeats_elements_ && known && row && length > (interleaves_ ? 0 : 1)) {
+    int narrow = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(length)));
+    if (interleaves_) narrow = std::max(narrow, std::min(lanes, kLeastInterleaved));
     const int64_t from = last->getSExtValue() - narrow;
     if (from >= row->getSExtValue()) {
       ElementalEmitter& e = Emitter(narrow);
@@ -480,6 +482,40 @@ void KernelFrame::FillRows(const LoopSpace& space, const ArrayIndex& row) {
   }
 }
 
+// The elements of rows that are behind their last points: where they are long code, a vector that ends with the row.
+void KernelFrame::BehindPoints(const LoopSpace& space, std::span<const ArrayIndex> rows, V row_end, bool whole_row,
+                               const RunFn& run) {
+  constexpr int64_t kLongCode = 32;
+  if (space.rest == 0) return;
+  if (repeats_elements_ && whole_row && !b_.quick() && CodeOf(body_) >= kLongCode &&
+      space.row_elements() >= space.lanes) {
+    ElementalEmitter& e = Emitter(space.lanes);
+    for (ArrayIndex at : rows) {
+      at.sizes.back() = space.row_elements();
+      const int64_t first = space.row_elements() - space.lanes;
+      at.digits.back() = e.indices().Neighbours(e.indices().Constant(first), 0).Within(first, space.row_elements() - 1);
+      run(e, at);
+    }
+    return;
+  }
+  ElementalEmitter& e = Emitter(1);
+  const auto all = [&] {
+    for (ArrayIndex at : rows) {
+      at.sizes.back() = space.row_elements();
+      for (int64_t k = space.row_size * space.step; k < space.row_elements(); ++k) {
+        at.digits.back() = e.indices().Constant(k);
+        run(e, at);
+      }
+    }
+    return std::vector<V>();
+  };
+  if (whole_row) {
+    all();
+  } else {
+    scopes_.If(b_.ir().CreateICmpEQ(row_end, b_.I64(space.row_size)), all, [] { return std::vector<V>(); });
+  }
+}
+
 // `count` neighbours among the rows, or pieces of rows, from number `unit` on: each of them at a point before the next.
 void KernelFrame::Rows(const LoopSpace& space, const Cut& cut, V unit, int64_t count, const RunFn& run) {
   IndexBuilder& indices = Emitter(space.lanes).indices();
@@ -508,7 +544,10 @@ void KernelFrame::Rows(const LoopSpace& space, const Cut& cut, V unit, int64_t c
       }
       e.InWalk({});
     };
-    if (!space.uniform) return Segments(space, first.base, row_end, cut.pieces == 1, element);
+    if (!space.uniform) {
+      Segments(space, first.base, row_end, cut.pieces == 1, element);
+      return BehindPoints(space, in_regions, row_end, cut.pieces == 1, run);
+    }
     ElementalEmitter& e = Emitter(space.lanes);
     scopes_.Loop("elements", first.base, row_end, 1, [&](V i) {
       element(e, e.indices().Counter(i, scopes_.current(), 0, 1).Within(0, space.row_size - 1));
@@ -536,6 +575,7 @@ Status KernelFrame::Walk(const LoopSpace& space, const Cut& cut, const PointFn& 
     if (status.ok()) status = point(e, at);
     if (status.ok()) status = e.status();
   };
+  interleaves_ = space.step > 1;
   Emitter(space.lanes).ReduceRowsInStrips(space.uniform ? space.strips : 1);
   V begin = task_begin(), end = task_end(cut.num_tasks);
   if (cut.num_tasks == 1 || whole_) {  // known bounds: a small kernel is a single loop, or none
@@ -578,7 +618,26 @@ Status EmitInterleaved(ElementalEmitter& e, const KernelBody& body, const LoopSp
       parts[r].push_back(e.EmitAll(body.roots[r], part)[static_cast<size_t>(body.root_leaf[r])]);
   }
   STROP_TRY(e.status());
-  for (size_t r = 0; r < body.roots.size(); ++r) e.StoreInterleaved(output(r), parts[r], at);
+  for (size_t r = 0; r < body.roots.size(); ++r)
+    e.StoreInterleaved(output(r), parts[r], e.indices().Mul(e.indices().Linear(at), space.interleaved));
+  return OkStatus();
+}
+
+// At a point of a row all elements from there on to the next point.
+Status EmitPoint(ElementalEmitter& e, const KernelBody& body, const LoopSpace& space, const ArrayIndex& at,
+                 const OutputFn& output) {
+  std::vector<Vals> parts(body.roots.size());
+  std::vector<ArrayIndex> places(static_cast<size_t>(space.step), at);
+  for (int64_t d = 0; d < space.step; ++d) {
+    ArrayIndex& place = places[static_cast<size_t>(d)];
+    place.digits.back() = e.indices().Shift(e.indices().Mul(at.digits.back(), space.step), d);
+    place.sizes.back() = space.row_elements();
+  }
+  for (size_t r = 0; r < body.roots.size(); ++r)
+    for (const ArrayIndex& place : places)
+      parts[r].push_back(e.EmitAll(body.roots[r], place)[static_cast<size_t>(body.root_leaf[r])]);
+  STROP_TRY(e.status());
+  for (size_t r = 0; r < body.roots.size(); ++r) e.StoreInterleaved(output(r), parts[r], e.indices().Linear(places[0]));
   return OkStatus();
 }
 
@@ -607,6 +666,7 @@ Status EmitRoots(ElementalEmitter& e, const KernelFrame& frame, const KernelBody
     return frame.output(outputs.empty() ? r : outputs[r]);
   };
   if (space.interleaved > 1) return EmitInterleaved(e, body, space, at, output);
+  if (space.step > 1 && at.sizes.back() == space.row_size) return EmitPoint(e, body, space, at, output);
   if (e.strips() > 0) return EmitStrips(e, body, at, output);
   Vals values;
   for (size_t r = 0; r < body.roots.size(); ++r)

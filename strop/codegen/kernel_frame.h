@@ -99,6 +99,8 @@ class KernelFrame {
   using RunFn = std::function<void(ElementalEmitter& e, const ArrayIndex& at)>;
   void Rows(const LoopSpace& space, const Cut& cut, V unit, int64_t count, const RunFn& run);
   void Periods(const LoopSpace& space, V first, V row_end, bool whole_row, const ElementFn& element);
+  void BehindPoints(const LoopSpace& space, std::span<const ArrayIndex> rows, V row_end, bool whole_row,
+                    const RunFn& run);
   void Segments(const LoopSpace& space, V first, V row_end, bool whole_row, const ElementFn& element);
 
   VectorBuilder& b_;
@@ -107,6 +109,7 @@ class KernelFrame {
   bool whole_ = false;    // all tasks at once: inside another function
   bool streams_ = false;  // some results go past the caches
   bool repeats_elements_ = false;
+  bool interleaves_ = false;  // the walk has several elements at each point of a row
   std::vector<ElementBuilder::Memory> inputs_, outputs_;
   void FillRows(const LoopSpace& space, const ArrayIndex& row);
   std::vector<KeptRow> kept_rows_;

@@ -375,6 +375,116 @@ bool SetInteriorPeriod(const KernelBody& body, LoopSpace& space, const Int64Vect
   return true;
 }
 
+// The dimension with so many elements behind it, of more than one itself; -1: there is none.
+int64_t DimInFrontOf(const Shape& shape, int64_t inner) {
+  int64_t behind = 1;
+  for (int64_t d = shape.rank(); d-- > 0 && behind <= inner;) {
+    if (behind == inner && shape.dim(d) > 1) return d;
+    behind *= shape.dim(d);
+  }
+  return -1;
+}
+
+// The padding between elements of the last dimension that has any: how many elements are behind that, and how often it
+// is padded.
+struct InteriorPadding {
+  int64_t behind = 0, pads = 0;
+};
+InteriorPadding FindInteriorPadding(const KernelBody& body) {
+  InteriorPadding found;
+  for (const Instruction* i : body.Computed()) {
+    if (i->op() != Op::Pad) continue;
+    int64_t behind = 1;
+    for (int64_t d = i->shape().rank(); d-- > 0; behind *= i->shape().dim(d)) {
+      const bool between = i->attrs<PadAttrs>().padding[static_cast<size_t>(d)].interior > 0;
+      if (!between || i->operand(0)->shape().dim(d) == 1 || (found.pads > 0 && behind > found.behind)) continue;
+      found = {behind, found.behind == behind ? found.pads + 1 : 1};
+    }
+  }
+  return found;
+}
+
+// One array that is only spread: does it take its places in longer rows of single elements? What is computed at all
+// places is better read as it lies, and the array's elements picked.
+bool OnlySpreads(const KernelBody& body, const InteriorPadding& padding, int64_t points) {
+  constexpr int64_t kLeastPoints = 8;
+  const std::vector<const Instruction*> computed = body.Computed();
+  return padding.behind == 1 && points >= kLeastPoints && std::ranges::none_of(computed, [&](const Instruction* i) {
+           return IsElementwise(i->op()) && i->shape().num_elements() >= body.ElementsOf(0);
+         });
+}
+
+// At what distance from each other are positions along the dimension in front of `inner` elements alike, as far as
+// padding between elements tells them apart? 1: those of an instruction are alike.
+int64_t StepOf(const Instruction& i, int64_t inner, const std::map<const Instruction*, int64_t>& known) {
+  constexpr int64_t kLongest = 8;
+  const auto of = [&](const Instruction* operand) {
+    const auto found = known.find(operand);
+    return found == known.end() ? 1 : found->second;
+  };
+  const int64_t d = i.shape().IsArray() ? DimInFrontOf(i.shape(), inner) : -1;
+  if (d < 0) return 1;
+  int64_t step = 1;
+  if (i.op() == Op::Slice) {
+    step = of(i.operand(0)) / std::gcd(of(i.operand(0)), i.attrs<SliceAttrs>().slice[static_cast<size_t>(d)].stride);
+  } else if (i.op() == Op::Pad) {
+    step = of(i.operand(0));
+    if (i.operand(0)->shape().dim(d) > 1) step *= i.attrs<PadAttrs>().padding[static_cast<size_t>(d)].interior + 1;
+  } else if (IsElementwise(i.op()) || i.op() == Op::Concatenate || i.op() == Op::Reverse || i.op() == Op::Reshape) {
+    for (int64_t k = 0; k < i.operand_count(); ++k) {
+      const Shape& from = i.operand(k)->shape();
+      const int64_t same = DimInFrontOf(from, inner);
+      if (same >= 0 && (i.op() == Op::Concatenate || from.dim(same) == i.shape().dim(d)))
+        step = std::lcm(step, of(i.operand(k)));
+    }
+  }
+  return step <= kLongest ? step : 1;
+}
+
+// Padding between the elements of rows, or between few elements each: which element of its group one is is known if the
+// vectors hold elements of different groups.
+bool SetStep(const KernelBody& body, LoopSpace& space, Int64Vector& sizes) {
+  constexpr int64_t kLargestGroup = 32;
+  constexpr int64_t kOddParts =
+      3;  // shuffles are as many as their square, each of several instructions for short lanes
+  const InteriorPadding padding = FindInteriorPadding(body);
+  const int64_t inner = padding.behind;
+  if (padding.pads == 0 || inner >= space.lanes || space.lanes < kMinInterleavedLanes) return false;
+  std::map<const Instruction*, int64_t> steps;
+  int64_t step = 1, code = 0, row = 0;
+  for (const Instruction* i : body.Computed()) {
+    steps[i] = StepOf(*i, inner, steps);
+    code += CodeOf(*i);
+  }
+  for (const Instruction* root : body.roots) {
+    const int64_t d = root->shape().IsArray() ? DimInFrontOf(root->shape(), inner) : -1;
+    const int64_t size = d < 0 ? 0 : root->shape().dim(d) * inner;
+    if (size == 0 || (row > 0 && size != row)) return false;
+    row = size;
+    step = std::lcm(step, steps.contains(root) ? steps[root] : 1);
+  }
+  const int64_t group = step * inner;
+  const int64_t odd = group / std::max<int64_t>(group & -group, 1);
+  if (space.lanes >= 16 && odd > kOddParts) return false;
+  if (step == 1 || group > kLargestGroup || row / group < kMinInterleavedLanes ||
+      SaturatingMultiply(code, group) > kMaxInterleavedCode)
+    return false;
+  if (padding.pads == 1 && !OnlySpreads(body, padding, row / group)) return false;
+  Int64Vector outer = sizes;
+  int64_t last = 1;
+  while (!outer.empty() && last < row) {
+    last *= outer.back();
+    outer.pop_back();
+  }
+  if (last != row) return false;
+  space.step = group;
+  space.rest = row % group;
+  space.lanes = std::min(space.lanes, RoundDownToPowerOfTwo(row / group));
+  sizes = outer;
+  sizes.push_back(row / group);
+  return true;
+}
+
 // The last factors as one, where transposes permute elements among themselves that few vectors hold; each is then
 // picked from those.
 bool MergePermuted(const KernelBody& body, const LoopSpace& space, Int64Vector& sizes) {
@@ -601,6 +711,10 @@ LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes, bool by_peri
       return i->op() == Op::While && CodeOf(i->body()->instructions()) <= kMostCodeOfTrip;
     });
     const bool groups = body.roots.size() == 1 && ReducesPairsToGroups(*body.roots[0]);
+    if (!columns && !trips && !space.whole_rows && SetStep(body, space, sizes)) {
+      SetRows(space, sizes);
+      return space;
+    }
     if (by_period && !columns && !trips && !space.whole_rows) SetPeriod(body, vector_bytes, space, sizes);
     if (columns && !trips && !space.whole_rows && ReducesShortRows(body, space, sizes, by_period))
       space.period = space.lanes;
@@ -631,7 +745,7 @@ LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes, bool by_peri
 }
 
 void WalkVectorByVector(const KernelBody& body, int vector_bytes, LoopSpace& space) {
-  if (space.period > 0 || space.interleaved > 1 || VectorsAtATime(body, vector_bytes) == 1) return;
+  if (space.period > 0 || space.interleaved > 1 || space.step > 1 || VectorsAtATime(body, vector_bytes) == 1) return;
   space.lanes = std::min(space.lanes, PreferredLanes(body, vector_bytes));
 }
 

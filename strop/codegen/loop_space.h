@@ -21,6 +21,10 @@ struct LoopSpace {
   // The last digit of the result, if it is short and something tells it apart (colours, coordinates): it is no digit of
   // the walk; at each point of the walk all its elements are computed and stored interleaved.
   int64_t interleaved = 1;
+  // Elements of a row, between which there is padding, that are computed at each point of it and stored interleaved:
+  // row_size counts points. `rest`: the elements of a row behind its last point, which are computed one by one.
+  int64_t step = 1;
+  int64_t rest = 0;
   // Rows end in such a digit, but are walked so many elements at a time, a multiple of the lanes and of the digit, by
   // vectors whose lanes are at known places of it. 0: they are not.
   int64_t period = 0;
@@ -37,7 +41,8 @@ struct LoopSpace {
   // own, in which they are decided. Empty: nowhere.
   std::vector<Int64Vector> splits;
   int width() const { return lanes * strips; }
-  int64_t num_elements() const { return rows * row_size * interleaved; }
+  int64_t row_elements() const { return row_size * step + rest; }
+  int64_t num_elements() const { return rows * row_elements() * interleaved; }
 };
 
 // Lanes so that the widest type of the kernel, if it is no exception there, fills a register.

@@ -48,8 +48,8 @@ std::set<const Instruction*> InputsBelow(const KernelBody& body, std::vector<con
 
 RowOrder OrderRows(const KernelBody& body, const KernelCost& cost, LoopSpace& space) {
   const Shape& shape = body.roots[0]->shape();
-  if (cost.bytes < kLeastBytes || space.uniform || space.whole_rows || space.interleaved > 1 || space.period > 0 ||
-      !shape.IsArray() || body.roots.size() > 1 || !OnlyMoves(body))
+  if (cost.bytes < kLeastBytes || space.uniform || space.whole_rows || space.interleaved > 1 || space.step > 1 ||
+      space.period > 0 || !shape.IsArray() || body.roots.size() > 1 || !OnlyMoves(body))
     return {};
   const int64_t row_bytes = space.row_size * Bytes(shape.type());
   if (row_bytes % kLine != 0 || row_bytes >= kLongRow) return {};

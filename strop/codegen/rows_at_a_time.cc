@@ -60,7 +60,8 @@ bool SharesIndices(const KernelBody& body, const LoopSpace& space) {
 }
 
 int64_t RowsAtATime(const KernelBody& body, const LoopSpace& space) {
-  if (space.uniform || space.interleaved > 1 || space.period > 0 || space.whole_rows || space.row_sizes.empty())
+  if (space.uniform || space.interleaved > 1 || space.step > 1 || space.period > 0 || space.whole_rows ||
+      space.row_sizes.empty())
     return 1;
   const RowsOfShift read = RowsRead(body, space);
   const int64_t code = CodeOf(body);

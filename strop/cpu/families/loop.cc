@@ -27,6 +27,8 @@ Decision Matches(const Instruction& kernel) {
 std::string TilesOf(const LoopSpace& space, const KernelFrame::Cut& cut) {
   std::string out = StrCat(space.rows, space.rows == 1 ? " row of " : " rows of ", space.row_size);
   if (space.interleaved > 1) StrAppend(out, " x ", space.interleaved, " interleaved");
+  if (space.step > 1)
+    StrAppend(out, " x ", space.step, space.rest > 0 ? StrCat(" + ", space.rest) : "", " interleaved");
   if (cut.pieces > 1) StrAppend(out, " in pieces of ", cut.piece_size);
   if (space.together > 1) StrAppend(out, ", ", space.together, " at a time");
   if (space.period > space.lanes) StrAppend(out, ", periods of ", space.period);
@@ -142,8 +144,8 @@ Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
     // Rows of different parts of the result do not go together.
     for (size_t d = 0; d < space.row_sizes.size() && d < space.splits.size(); ++d)
       if (!space.splits[d].empty()) space.together = 1;
-    const std::string in_words = StrCat(space.rows, "x", space.row_size, "x", space.interleaved, " by ", cut.pieces,
-                                        " of ", cut.piece_size, ", ", cut.units_per_task);
+    const std::string in_words = StrCat(space.rows, "x", space.row_size, "x", space.interleaved * space.step, " by ",
+                                        cut.pieces, " of ", cut.piece_size, ", ", cut.units_per_task);
     if (frame.b().quick()) MakeQuick(frame, vector_bytes, space, cut);
     STROP_ASSIGN(emitted, EmitCut(frame, space, cut, point));
     emitted.cut = in_words;
