@@ -36,6 +36,30 @@ struct Small {
   }
 };
 
+// Position r of line l, one behind the other, to turned[r][l], or back. Compiled once for a type, not for each
+// combiner.
+template <class T, int kLength, bool kBack>
+void TurnLines(T* __restrict lines, int64_t n, int64_t count, T (*__restrict turned)[kTogether]) {
+  const int64_t length = kLength > 0 ? kLength : n;
+  for (int64_t l = 0; l < count; ++l)
+    for (int64_t r = 0; r < length; ++r)
+      kBack ? (void)(lines[l * length + r] = turned[r][l]) : (void)(turned[r][l] = lines[l * length + r]);
+}
+template <bool kBack, class T>
+__attribute__((noinline)) void Turn(T* lines, int64_t n, int64_t count, T (*turned)[kTogether]) {
+  WithVectors([=] {
+    switch (n) {
+      case 2: return TurnLines<T, 2, kBack>(lines, n, count, turned);
+      case 3: return TurnLines<T, 3, kBack>(lines, n, count, turned);
+      case 4: return TurnLines<T, 4, kBack>(lines, n, count, turned);
+      case 5: return TurnLines<T, 5, kBack>(lines, n, count, turned);
+      case 6: return TurnLines<T, 6, kBack>(lines, n, count, turned);
+      case 7: return TurnLines<T, 7, kBack>(lines, n, count, turned);
+      default: return TurnLines<T, 0, kBack>(lines, n, count, turned);
+    }
+  });
+}
+
 // A scan cut into segments; positions along a line count in the direction of the scan.
 struct Cut {
   explicit Cut(const ScanProblem& p) : p(p) {
@@ -149,8 +173,7 @@ class Scan {
     using Vectors = ScanVector<kKind, Sum, kReverse>;
     alignas(32) Sum turned[kLanes][kTogether];
     if (count < kTogether) std::memset(turned, 0, sizeof(turned));
-    for (int64_t r = 0; r < n; ++r)
-      for (int64_t l = 0; l < count; ++l) turned[r][l] = lines[l * n + r];
+    Turn<false>(lines, n, count, turned);
     for (int64_t l = 0; l < count; l += kLanes) {
       typename Vectors::Vec sums, v;
       Vectors::Fill(initial_, sums);
@@ -161,8 +184,7 @@ class Scan {
         std::memcpy(at, &sums, sizeof(v));
       }
     }
-    for (int64_t r = 0; r < n; ++r)
-      for (int64_t l = 0; l < count; ++l) lines[l * n + r] = turned[r][l];
+    Turn<true>(lines, n, count, turned);
   }
 
   // ---- inner > 1: neighbouring lines together
