@@ -106,8 +106,9 @@ class Scan {
   static constexpr int64_t kLanes = ScanVector<kKind, Sum, false>::kLanes;
   static constexpr int64_t kHeld = kLanes * kTogether;
   static constexpr bool kWidened = !std::is_same_v<E, Held>;
-  // One operation an element is as fast one element after another.
-  static constexpr bool kTurned = kWidened || kKind == CombineKind::kMinimum || kKind == CombineKind::kMaximum;
+  // One operation an element is as fast one element after another, unless turning is a few shuffles.
+  static constexpr int64_t kFewShuffles = 4;
+  static constexpr bool kLongStep = kWidened || kKind == CombineKind::kMinimum || kKind == CombineKind::kMaximum;
 
   void ScanRows(ThreadPool* pool) const {
     ForEachPiece(pool, cut_.p.outer * cut_.segments, std::max<int64_t>(1, kTaskElements / cut_.length),
@@ -118,8 +119,8 @@ class Scan {
 
   template <bool kReverse>
   void ScanPiece(int64_t begin, int64_t end) const {
-    if constexpr (kTurned)
-      if (cut_.p.n < kLanes || (kWidened && cut_.p.n <= kHeld)) return ScanShortLines<kReverse>(begin, end);
+    const bool turned = cut_.p.n < kLanes && (kLongStep || cut_.p.n <= kFewShuffles);
+    if (turned || (kWidened && cut_.p.n <= kHeld)) return ScanShortLines<kReverse>(begin, end);
     for (int64_t line = begin; line < end; ++line) {
       const int64_t segment = line % cut_.segments;
       ScanSegment<E, kReverse>(in_, out_, cut_.At(line / cut_.segments, cut_.begin(segment)),
