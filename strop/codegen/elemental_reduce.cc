@@ -158,12 +158,13 @@ struct ElementalEmitter::Accumulation {
   const Instruction* reduce = nullptr;
   LaneCombiner combiner;
   int64_t inputs = 1;
-  std::vector<size_t> loops;           // groups of the operand that are reduced, outermost first
-  bool across_lanes = false;           // the last of them by lanes
-  bool in_strips = false;              // parts are strips, with the masks of these
-  bool first_vector_taken = false;     // the accumulators start as the first elements of the last (and only) loop
-  std::optional<Val> partial;          // sums are cut into partial ones, which start as this
-  bool contracted = false;             // a sum of products that are not rounded (ir/contraction.h)
+  std::vector<size_t> loops;        // groups of the operand that are reduced, outermost first
+  bool across_lanes = false;        // the last of them by lanes
+  bool in_strips = false;           // parts are strips, with the masks of these
+  bool in_chains = false;           // parts are neighbours along the last loop, whose steps would wait for each other
+  bool first_vector_taken = false;  // the accumulators start as the first elements of the last (and only) loop
+  std::optional<Val> partial;       // sums are cut into partial ones, which start as this
+  bool contracted = false;          // a sum of products that are not rounded (ir/contraction.h)
   const Instruction* known = nullptr;  // a comparison of the combiner that holds for all elements in their order
 };
 
@@ -277,6 +278,28 @@ const Instruction* ElementalEmitter::ComparisonOfPositions(const Instruction& i,
   return nullptr;
 }
 
+// Extremes of floats in one register, of what is little code: a step is several instructions, which wait for those of
+// the step before.
+constexpr int kChains = 4;
+constexpr int64_t kLeastInChains = 16;
+bool ElementalEmitter::IsLongChain(const Instruction& reduce, const LaneCombiner& combiner, ElementType type,
+                                   int width) const {
+  constexpr int kLittleCode = 8;
+  if ((combiner.op != Op::Minimum && combiner.op != Op::Maximum) || reduce.operand_count() != 2 || !IsFloat(type))
+    return false;
+  if (width * Bits(type) > b_.target().vector_bytes * 8 || b_.quick()) return false;
+  std::vector<const Instruction*> found = {Resolve(reduce.operand(0))};
+  for (size_t n = 0; n < found.size(); ++n) {
+    if (buffers_.contains(found[n]) || found[n]->op() == Op::Constant) continue;
+    const Op op = found[n]->op();
+    if (n >= kLittleCode || Is(op, kFloatMath)) return false;
+    if (!IsElementwise(op) && op != Op::Broadcast && op != Op::Reshape && op != Op::Bitcast && op != Op::Slice)
+      return false;
+    for (const Instruction* operand : found[n]->operands()) found.push_back(Resolve(operand));
+  }
+  return true;
+}
+
 constexpr int64_t kWideStrip = 128, kLargeOperand = int64_t{1} << 20;  // bytes
 
 // As many elements are added one after the other.
@@ -359,12 +382,18 @@ Vals ElementalEmitter::AccumulateLoops(const Accumulation& a, size_t loop, std::
   const size_t group = a.loops[loop];
   const int64_t size = parts[0].sizes[group];
   const bool vector = a.across_lanes && loop + 1 == a.loops.size();
-  const int64_t step = vector ? lanes() * static_cast<int64_t>(parts.size()) : 1;
+  const bool chains = a.in_chains && loop + 1 == a.loops.size();
+  const int64_t step = vector || chains ? (vector ? lanes() : 1) * static_cast<int64_t>(parts.size()) : 1;
   int64_t inside = 1;  // elements that one trip adds
   for (size_t l = loop + 1; l < a.loops.size(); ++l) inside *= parts[0].sizes[a.loops[l]];
   const auto go_to = [&](const LaneIndex& digit) {
-    for (size_t p = 0; p < parts.size(); ++p)
-      parts[p].digits[group] = vector && p > 0 ? indices_.Neighbours(digit, lanes() * static_cast<int64_t>(p)) : digit;
+    for (size_t p = 0; p < parts.size(); ++p) {
+      const int64_t number = static_cast<int64_t>(p);
+      LaneIndex& at = parts[p].digits[group];
+      at = digit;
+      if (vector && p > 0) at = indices_.Neighbours(digit, lanes() * number);
+      if (chains && p > 0) at = indices_.Shift(digit, number);
+    }
   };
   const bool neighbours = !vector && lanes() > 1 && group + 1 == parts[0].sizes.size() && ReducesNeighbours(*a.reduce);
   const bool short_code = b_.quick() && b_.target().masked_memory;  // gathers, in a loop
@@ -392,17 +421,19 @@ Vals ElementalEmitter::AccumulateLoops(const Accumulation& a, size_t loop, std::
   return whole < size ? AccumulateTail(a, group, whole, size, parts, accumulators) : accumulators;
 }
 
-// The last vectors, one a strip; of the last of them, some lanes.
+// The last vectors, one a strip; of the last of them, some lanes. Or the last elements, one a chain.
 Vals ElementalEmitter::AccumulateTail(const Accumulation& a, size_t group, int64_t first, int64_t size,
                                       std::vector<ArrayIndex>& parts, Vals accumulators) {
   const size_t inputs = static_cast<size_t>(a.inputs);
-  for (size_t p = 0; p < parts.size() && first < size; ++p, first += lanes()) {
-    parts[p].digits[group] = LaneIndex{.base = b_.I64(first), .stride = 1, .multiple = lanes()};
+  const int64_t step = a.in_chains ? 1 : lanes();
+  for (size_t p = 0; p < parts.size() && first < size; ++p, first += step) {
+    parts[p].digits[group] =
+        a.in_chains ? indices_.Constant(first) : LaneIndex{.base = b_.I64(first), .stride = 1, .multiple = lanes()};
     const std::vector<ArrayIndex> part{parts[p]};
     const auto at = accumulators.begin() + static_cast<std::ptrdiff_t>(p * inputs);
     const Vals before(at, at + static_cast<std::ptrdiff_t>(inputs));
     Condition rest;
-    if (size - first < lanes()) rest = {b_.ULt(b_.LaneNumbers(lanes(), 64), b_.I64(size - first)), 0};
+    if (size - first < step) rest = {b_.ULt(b_.LaneNumbers(lanes(), 64), b_.I64(size - first)), 0};
     const Vals after = WithMask(rest, [&] { return CombineParts(a, part, before, rest.value); });
     std::copy(after.begin(), after.end(), at);
   }
@@ -505,13 +536,18 @@ Vals ElementalEmitter::ReduceAt(const Instruction& i, std::span<const ArrayIndex
     accumulators = CombineInto(a.combiner, init, accumulators, nullptr);
   } else {
     const int width = uniform ? 1 : lanes();
-    for (size_t p = 0; p < parts.size(); ++p)
+    if (!in_strips && parts.size() == 1 && innermost >= kLeastInChains && IsLongChain(i, a.combiner, type, width)) {
+      a.in_chains = true;
+      positions.resize(kChains, positions[0]);
+    }
+    for (size_t p = 0; p < positions.size(); ++p)  // an extreme may be combined with init more than once
       for (const Val& v : init) accumulators.push_back(elements_.Splat(v, width));
     // Columns of a large operand: the processor sees no stream in a strip of each row, but the next strip is behind it.
     const int saved = fetch_ahead_, together = in_strips ? width * static_cast<int>(parts.size()) : width;
     const bool far = together * Bytes(operand.type()) >= kWideStrip && operand.byte_size() >= kLargeOperand;
     fetch_ahead_ = far && !mask_.value && !(in_strips && last_strips_) ? together : 0;
     accumulators = AccumulateLoops(a, 0, positions, accumulators);
+    if (a.in_chains) accumulators = AcrossStrips(a.combiner, accumulators, 1, -1);
     fetch_ahead_ = saved;
   }
   if (widen)

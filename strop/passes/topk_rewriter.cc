@@ -21,6 +21,20 @@ namespace {
 constexpr int64_t kFew = 4, kFewOfKeys = 16;  // of so many elements one
 constexpr int64_t kShortRow = 64;
 
+// How many of a row's elements are chosen sooner than the row is sorted. A few are kept in order, several rows
+// together, or one element after another of a lone row or of wide elements; rows are sorted together if they are short.
+int64_t MostChosen(const Shape& whole, bool keys_alone) {
+  const int64_t n = whole.dim(whole.rank() - 1), bytes = Bytes(whole.type()), rows = whole.num_elements() / n;
+  int64_t kept = 0;
+  if (rows < 4 && n <= 4 * kShortRow)
+    kept = 32;
+  else if (n <= kShortRow)
+    kept = bytes == 2 || bytes == 4 ? n / 4 : 0;
+  else
+    kept = bytes == 1 ? 16 : bytes <= 4 ? 64 : std::min<int64_t>(32, n / 4);
+  return std::max(kept, n / (keys_alone ? kFewOfKeys : kFew));
+}
+
 // Of values along the last dimension, with their positions or alone.
 std::optional<SortOrder> OrderOfValues(const Instruction& sort) {
   if (sort.operand_count() > 2) return std::nullopt;
@@ -94,8 +108,7 @@ struct TopkRewriter final : Pass {
     if (slices.empty() || k == 0) return false;
     const bool positions = std::ranges::any_of(
         slices, [&](const Instruction* s) { return s->operand(0) != &sort && s->operand(0)->tuple_index() == 1; });
-    const int64_t few = whole.dim(last) / (sort.operand_count() == 1 ? kFewOfKeys : kFew);
-    if (k > few && !(positions && whole.dim(last) <= kShortRow)) return false;
+    if (k > MostChosen(whole, sort.operand_count() == 1) && !(positions && whole.dim(last) <= kShortRow)) return false;
     Shape values = whole.WithoutLayout();
     values.set_dim(last, k);
     const Shape result = Shape::Tuple({values, values.WithType(ElementType::S32)});

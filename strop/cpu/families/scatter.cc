@@ -4,12 +4,12 @@
 //   for each index vector:  start = indices[...];  if the whole window fits:  out[start + w] = combine(out[start + w],
 //   update[w])
 //
-// Elements of one window are distinct, so vectors run along it. Tasks are pieces of the window (a gradient of an
-// embedding: of its columns): each walks all index vectors, so the order of combination is that of the updates for any
-// number of tasks. If the indices are promised to be unique, short windows are shared out by index vector instead; if
-// they come in batches, which never meet, by batch.
-// Many sums into few places (counts, means of clusters) wait for each other; there, updates go to copies of the result
-// in turns, and the copies are added up in the end.
+// Elements of one window are distinct, so vectors run along it, or along its rows if these are far from each other.
+// Tasks are pieces of the window (a gradient of an embedding: of its columns): each walks all index vectors, so the
+// order of combination is that of the updates for any number of tasks. If the indices are promised to be unique, short
+// windows are shared out by index vector instead; if they come in batches, which never meet, by batch. Many sums into
+// few places (counts, means of clusters) wait for each other; there, updates go to copies of the result in turns, and
+// the copies are added up in the end.
 #include <algorithm>
 
 #include "strop/analysis/combiner.h"
@@ -33,6 +33,7 @@ constexpr int64_t kLeastUpdates = 64;
 
 // Updates of so few elements are shorter than what a trip of a loop costs: some in one (1.9 cycles each, 3.4 alone).
 constexpr int64_t kUpdatesATrip = 4, kFewElements = 4;
+constexpr int64_t kFewRows = 8;  // of a window, without a loop
 
 Decision Matches(const Instruction& kernel) {
   if (kernel.op() != Op::Scatter) return Decision::No(kOtherOp);
@@ -136,9 +137,17 @@ Target EmitTarget(ElementalEmitter& e, const Instruction& scatter, const Geometr
   return target;
 }
 
+// A window of several dimensions as rows whose elements are neighbours, both in the operand and in the updates: how
+// long they are; the whole window if it is none.
+int64_t RowOfWindow(const Geometry& g) {
+  const int64_t last = static_cast<int64_t>(g.window_dims.size()) - 1;
+  const bool rows = last > 0 && g.operand_window.back() == last && g.updates_window.back() == last;
+  return rows && g.window_dims.back() > 1 ? g.window_dims.back() : g.window;
+}
+
 // The element `at` of the window at a target.
-ArrayIndex PlaceOf(ElementalEmitter& e, const Geometry& g, const Target& target, const LaneIndex& at) {
-  const ArrayIndex window = e.indices().Refactor(ArrayIndex{{at}, {g.window}}, g.window_dims);
+ArrayIndex PlaceOf(ElementalEmitter& e, const Geometry& g, const Target& target, const ArrayIndex& at) {
+  const ArrayIndex window = e.indices().Refactor(at, g.window_dims);
   ArrayIndex place{{}, g.operand_dims};
   for (size_t d = 0; d < target.starts.size(); ++d) {
     const LaneIndex& start = target.starts[d];
@@ -156,9 +165,9 @@ bool PaysToFetch(const Instruction& scatter, const Geometry& g) {
 }
 
 // The element `at` of the window of `update`, in the updates.
-ArrayIndex SourceOf(ElementalEmitter& e, const Geometry& g, const LaneIndex& update, const LaneIndex& at) {
+ArrayIndex SourceOf(ElementalEmitter& e, const Geometry& g, const LaneIndex& update, const ArrayIndex& at) {
   const ArrayIndex batch = e.indices().Refactor(ArrayIndex{{update}, {g.updates}}, g.batch_dims);
-  const ArrayIndex window = e.indices().Refactor(ArrayIndex{{at}, {g.window}}, g.window_dims);
+  const ArrayIndex window = e.indices().Refactor(at, g.window_dims);
   ArrayIndex from{{}, g.updates_dims};
   size_t next_batch = 0;
   for (int64_t k : g.updates_window)
@@ -171,7 +180,7 @@ ArrayIndex SourceOf(ElementalEmitter& e, const Geometry& g, const LaneIndex& upd
 void FetchAhead(ElementalEmitter& e, const KernelFrame& frame, const Instruction& scatter, const Geometry& g, int level,
                 llvm::Value* update, llvm::Value* first, int64_t count) {
   VectorBuilder& b = frame.b();
-  const LaneIndex at = e.indices().Counter(first, level, 0, 1);
+  const ArrayIndex at{{e.indices().Counter(first, level, 0, 1)}, {g.window}};
   const auto later = [&](int64_t by) {
     return e.indices().Counter(b.Binary(llvm::Intrinsic::umin, b.Add(update, b.I64(by)), b.I64(g.updates - 1)), level,
                                0, 1);
@@ -191,7 +200,7 @@ using Memories = std::vector<ElementBuilder::Memory>;  // of the results, by num
 
 // Combines the elements `at` of the window of `update`.
 void EmitUpdate(ElementalEmitter& e, const Memories& results, const Instruction& scatter, const Geometry& g,
-                const Target& target, const LaneIndex& update, const LaneIndex& at) {
+                const Target& target, const LaneIndex& update, const ArrayIndex& at) {
   const ArrayIndex to = PlaceOf(e, g, target, at), from = SourceOf(e, g, update, at);
   Vals args;
   for (int64_t k = 0; k < g.inputs; ++k)
@@ -274,15 +283,16 @@ Result<EmittedKernel> Emit(const KernelSpec& spec, KernelFrame& frame) {
   const int64_t work = SaturatingMultiply(g.updates, g.window);
   if (work == 0 || scatter.operand(0)->shape().num_elements() == 0) return emitted;
   int lanes = PreferredLanes(body, b.target().vector_bytes);
-  while (lanes > 1 && lanes > g.window) lanes /= 2;
+  const int64_t row = RowOfWindow(g), rows = g.window / row;
+  while (lanes > 1 && lanes > row) lanes /= 2;
   // Pieces of the window, or of the updates.
   const bool unique = scatter.attrs<ScatterAttrs>().unique_indices;
   const int64_t apart = unique ? 1 : UpdatesOfBatch(scatter, g);  // of so many, none meets one of the next
   const bool by_update = apart < g.updates && g.window < 1024;
   const int64_t wanted = std::clamp<int64_t>(work / kTaskElements, 1, by_update ? 256 : kMaxPieces);
-  const int64_t length = by_update ? g.updates : g.window;
+  const int64_t unit = by_update || rows == 1 ? 1 : row, length = by_update ? g.updates : g.window / unit;
   const int64_t element = std::max(1, Bytes(scatter.operand(0)->shape().type()));
-  const int64_t grain = by_update ? apart : std::max<int64_t>(lanes, kPieceBytes / element);
+  const int64_t grain = by_update ? apart : (std::max<int64_t>(lanes, kPieceBytes / element) + unit - 1) / unit;
   const int64_t piece = std::max(grain, ((length + wanted - 1) / wanted + grain - 1) / grain * grain);
   emitted.num_tasks = (length + piece - 1) / piece;
 
@@ -297,30 +307,48 @@ Result<EmittedKernel> Emit(const KernelSpec& spec, KernelFrame& frame) {
     V last = one_piece ? b.I64(length)
                        : b.Binary(llvm::Intrinsic::smin, b.ir().CreateAdd(first, b.I64(piece)), b.I64(length));
     V update_begin = by_update ? first : b.I64(0), update_end = by_update ? last : b.I64(g.updates);
-    V window_begin = by_update ? b.I64(0) : first, window_end = by_update ? b.I64(g.window) : last;
+    // Of rows if there are several, else of elements.
+    const int64_t whole_window = rows > 1 ? rows : g.window;
+    V window_begin = by_update ? b.I64(0) : first, window_end = by_update ? b.I64(whole_window) : last;
     const auto one = [&](V u, const Memories& results) {
       const LaneIndex update = uniform.indices().Counter(u, scopes.current(), 0, 1);
       if (fetches)
         FetchAhead(uniform, frame, scatter, g, scopes.current(), u, window_begin, by_update ? g.window : piece);
       const Target target = EmitTarget(uniform, scatter, g, update);
-      const auto along = [&](int of, V begin, V end, bool whole) {
+      const auto along = [&](const LaneIndex* of_row, int of, V begin, V end, bool whole) {
         frame.AlongRow(of, begin, end, whole, of, [&](ElementalEmitter& e, const LaneIndex& at) {
-          EmitUpdate(e, results, scatter, g, target, update, at);
+          const ArrayIndex in_window = of_row ? ArrayIndex{{*of_row, at}, {rows, row}} : ArrayIndex{{at}, {g.window}};
+          EmitUpdate(e, results, scatter, g, target, update, in_window);
         });
       };
-      const auto combine = [&]() -> std::vector<V> {
-        const bool all = by_update || one_piece;
-        if (!all || g.window % lanes == 0 || g.window > kShortRow) {
-          along(lanes, window_begin, window_end, g.window % lanes == 0);
-          return {};
+      const auto along_row = [&](const LaneIndex* of_row) {
+        const bool all = by_update || one_piece || of_row;
+        if (!all || row % lanes == 0 || row > kShortRow) {
+          along(of_row, lanes, of_row ? b.I64(0) : window_begin, of_row ? b.I64(row) : window_end, row % lanes == 0);
+          return;
         }
         // Vectors that are shorter and shorter rather than a mask: the next update of the same place waits for what
         // this one stores, and what is stored under a mask goes by way of the cache.
         int64_t at = 0;
         for (int of = lanes; of > 0; of /= 2) {
-          const int64_t end = at + (g.window - at) / of * of;
-          if (end > at) along(of, b.I64(at), b.I64(end), true);
+          const int64_t end = at + (row - at) / of * of;
+          if (end > at) along(of_row, of, b.I64(at), b.I64(end), true);
           at = end;
+        }
+      };
+      const auto combine = [&]() -> std::vector<V> {
+        if (rows == 1) {
+          along_row(nullptr);
+        } else if ((by_update || one_piece) && rows <= kFewRows) {
+          for (int64_t r = 0; r < rows; ++r) {
+            const LaneIndex at = uniform.indices().Constant(r);
+            along_row(&at);
+          }
+        } else {
+          scopes.Loop("rows", window_begin, window_end, 1, [&](V r) {
+            const LaneIndex at = uniform.indices().Counter(r, scopes.current(), 0, 1);
+            along_row(&at);
+          });
         }
         return {};
       };

@@ -1,6 +1,8 @@
 #include "strop/cpu/kernels/scan.h"
 
 #include <algorithm>
+#include <cstring>
+#include <type_traits>
 
 #include "strop/base/isa.h"
 #include "strop/cpu/kernels/half.h"
@@ -13,6 +15,7 @@ namespace {
 constexpr int64_t kChunk = 512;     // neighbouring lines of one task
 constexpr int64_t kSegment = 4096;  // shortest segment worth a second pass
 constexpr int64_t kTaskElements = 1 << 15;
+constexpr int64_t kTogether = 64;  // lines shorter than a vector, side by side
 
 // Elements as they lie in memory (T) and as they are combined (Sum).
 template <class T>
@@ -32,6 +35,30 @@ struct Small {
     static_cast<uint16_t*>(data)[i] = kType == ElementType::F16 ? FloatToHalf(v) : FloatToBf16(v);
   }
 };
+
+// Position r of line l, one behind the other, to turned[r][l], or back. Compiled once for a type, not for each
+// combiner.
+template <class T, int kLength, bool kBack>
+void TurnLines(T* __restrict lines, int64_t n, int64_t count, T (*__restrict turned)[kTogether]) {
+  const int64_t length = kLength > 0 ? kLength : n;
+  for (int64_t l = 0; l < count; ++l)
+    for (int64_t r = 0; r < length; ++r)
+      kBack ? (void)(lines[l * length + r] = turned[r][l]) : (void)(turned[r][l] = lines[l * length + r]);
+}
+template <bool kBack, class T>
+__attribute__((noinline)) void Turn(T* lines, int64_t n, int64_t count, T (*turned)[kTogether]) {
+  WithVectors([=] {
+    switch (n) {
+      case 2: return TurnLines<T, 2, kBack>(lines, n, count, turned);
+      case 3: return TurnLines<T, 3, kBack>(lines, n, count, turned);
+      case 4: return TurnLines<T, 4, kBack>(lines, n, count, turned);
+      case 5: return TurnLines<T, 5, kBack>(lines, n, count, turned);
+      case 6: return TurnLines<T, 6, kBack>(lines, n, count, turned);
+      case 7: return TurnLines<T, 7, kBack>(lines, n, count, turned);
+      default: return TurnLines<T, 0, kBack>(lines, n, count, turned);
+    }
+  });
+}
 
 // A scan cut into segments; positions along a line count in the direction of the scan.
 struct Cut {
@@ -75,41 +102,90 @@ class Scan {
  private:
   // ---- inner == 1: segments of lines, a vector at a time
 
+  using Held = Native<Sum>;
+  static constexpr int64_t kLanes = ScanVector<kKind, Sum, false>::kLanes;
+  static constexpr int64_t kHeld = kLanes * kTogether;
+  static constexpr bool kWidened = !std::is_same_v<E, Held>;
+  // One operation an element is as fast one element after another, unless turning is a few shuffles.
+  static constexpr int64_t kFewShuffles = 4;
+  static constexpr bool kLongStep = kWidened || kKind == CombineKind::kMinimum || kKind == CombineKind::kMaximum;
+
   void ScanRows(ThreadPool* pool) const {
     ForEachPiece(pool, cut_.p.outer * cut_.segments, std::max<int64_t>(1, kTaskElements / cut_.length),
                  [&](int64_t begin, int64_t end) {
-                   WithVectors([&] {
-                     for (int64_t line = begin; line < end; ++line)
-                       cut_.p.reverse ? ScanSegment<true>(line) : ScanSegment<false>(line);
-                   });
+                   WithVectors([&] { cut_.p.reverse ? ScanPiece<true>(begin, end) : ScanPiece<false>(begin, end); });
                  });
   }
 
-  // What came before is one addition a vector; the sums inside the vector do not wait for it.
   template <bool kReverse>
-  void ScanSegment(int64_t line) const {
+  void ScanPiece(int64_t begin, int64_t end) const {
+    const bool turned = cut_.p.n < kLanes && (kLongStep || cut_.p.n <= kFewShuffles);
+    if (turned || (kWidened && cut_.p.n <= kHeld)) return ScanShortLines<kReverse>(begin, end);
+    for (int64_t line = begin; line < end; ++line) {
+      const int64_t segment = line % cut_.segments;
+      ScanSegment<E, kReverse>(in_, out_, cut_.At(line / cut_.segments, cut_.begin(segment)),
+                               cut_.end(segment) - cut_.begin(segment));
+    }
+  }
+
+  // What came before is one addition a vector; the sums inside the vector do not wait for it.
+  template <class From, bool kReverse>
+  void ScanSegment(const void* in, void* out, int64_t first, int64_t length) const {
     using Vectors = ScanVector<kKind, Sum, kReverse>;
-    constexpr int64_t kLanes = Vectors::kLanes;
-    const int64_t segment = line % cut_.segments, length = cut_.end(segment) - cut_.begin(segment);
-    const int64_t first = cut_.At(line / cut_.segments, cut_.begin(segment));
     typename Vectors::Vec before, v, sums;
     Vectors::Fill(initial_, before);
     int64_t i = 0;
     for (; i + kLanes <= length; i += kLanes) {
       const int64_t at = kReverse ? first - i - (kLanes - 1) : first + i;
-      for (int64_t l = 0; l < kLanes; ++l) v[l] = E::Load(in_, at + l);
+      for (int64_t l = 0; l < kLanes; ++l) v[l] = From::Load(in, at + l);
       Vectors::Inside(v);
       Vectors::Combined(before, v, sums);
       Vectors::Last(v, v);
       Vectors::Combined(before, v, before);
-      for (int64_t l = 0; l < kLanes; ++l) E::Store(out_, at + l, sums[l]);
+      for (int64_t l = 0; l < kLanes; ++l) From::Store(out, at + l, sums[l]);
     }
     Sum sum = static_cast<Sum>(before[0]);
     for (; i < length; ++i) {
       const int64_t at = kReverse ? first - i : first + i;
-      sum = Combine<kKind>(sum, E::Load(in_, at));
-      E::Store(out_, at, sum);
+      sum = Combine<kKind>(sum, From::Load(in, at));
+      From::Store(out, at, sum);
     }
+  }
+
+  // Several lines at a time, widened together if they are.
+  template <bool kReverse>
+  void ScanShortLines(int64_t begin, int64_t end) const {
+    const int64_t n = cut_.p.n, together = n < kLanes ? kTogether : kHeld / n;
+    alignas(32) Sum held[kHeld];
+    for (int64_t line = begin; line < end; line += together) {
+      const int64_t count = std::min(together, end - line);
+      for (int64_t i = 0; i < count * n; ++i) held[i] = E::Load(in_, line * n + i);
+      if (n < kLanes)
+        ScanTogether<kReverse>(held, n, count);
+      else
+        for (int64_t l = 0; l < count; ++l) ScanSegment<Held, kReverse>(held, held, l * n + (kReverse ? n - 1 : 0), n);
+      for (int64_t i = 0; i < count * n; ++i) E::Store(out_, line * n + i, held[i]);
+    }
+  }
+
+  // A line a lane.
+  template <bool kReverse>
+  void ScanTogether(Sum* lines, int64_t n, int64_t count) const {
+    using Vectors = ScanVector<kKind, Sum, kReverse>;
+    alignas(32) Sum turned[kLanes][kTogether];
+    if (count < kTogether) std::memset(turned, 0, sizeof(turned));
+    Turn<false>(lines, n, count, turned);
+    for (int64_t l = 0; l < count; l += kLanes) {
+      typename Vectors::Vec sums, v;
+      Vectors::Fill(initial_, sums);
+      for (int64_t i = 0; i < n; ++i) {
+        Sum* const at = &turned[kReverse ? n - 1 - i : i][l];
+        std::memcpy(&v, at, sizeof(v));
+        Vectors::CombinedInOrder(sums, v, sums);
+        std::memcpy(at, &sums, sizeof(v));
+      }
+    }
+    Turn<true>(lines, n, count, turned);
   }
 
   // ---- inner > 1: neighbouring lines together

@@ -5,7 +5,8 @@
 // threads): each segment is scanned on its own, the last elements of the segments are scanned, and each segment is
 // combined with what came before it (Blelloch, "Prefix Sums and Their Applications", 1990). Where lines are
 // neighbours in memory (inner > 1) the loop over them is the vector loop; where they are not, each vector of a line is
-// scanned in itself (scan_vector.h) and combined with what came before it, so that the chain is one step a vector.
+// scanned in itself (scan_vector.h) and combined with what came before it, so that the chain is one step a vector. Many
+// lines shorter than a vector are turned, a line a lane, where combining two elements is several operations.
 #pragma once
 #include <cstdint>
 

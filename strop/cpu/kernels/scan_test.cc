@@ -56,7 +56,8 @@ TEST(ScanTest, Maxima) {
 
 // Every type has vectors of its own length, and lines end inside them.
 TEST(ScanTest, AllWidths) {
-  for (const Shape3& s : {Shape3{3, 1, 1}, Shape3{3, 31, 1}, Shape3{2, 32, 1}, Shape3{5, 67, 1}})
+  for (const Shape3& s :
+       {Shape3{3, 1, 1}, Shape3{3, 31, 1}, Shape3{2, 32, 1}, Shape3{5, 67, 1}, Shape3{130, 3, 1}, Shape3{70, 15, 1}})
     for (bool reverse : {false, true}) {
       Check<int8_t>({ElementType::S8, CombineKind::kMaximum, reverse, s.outer, s.n, s.inner}, 0);
       Check<uint16_t>({ElementType::U16, CombineKind::kMaximum, reverse, s.outer, s.n, s.inner}, 0);
@@ -93,6 +94,57 @@ TEST(ScanTest, HalvesAreRoundedSumsOfFloats) {
         else
           EXPECT_EQ(got, LoadAs<float>(type, &rounded, 0)) << i;
       }
+    }
+}
+
+// Lines shorter than a vector, of which many are scanned together: the bits are those of one element after another, of
+// zeros and several NaNs, too.
+template <class T, class Code>
+void CheckShortLines(ElementType type, CombineKind combine, bool reverse) {
+  std::mt19937 random(11);
+  for (int64_t n : {1, 2, 3, 5, 7, 12, 31})
+    for (int64_t outer : {1, 63, 64, 200}) {
+      std::vector<Code> in(outer * n), out(outer * n), expected(outer * n);
+      for (Code& code : in) {
+        const int choice = static_cast<int>(random() % 9);
+        StoreAs<T>(type, &code, 0, static_cast<T>(choice < 6 ? (choice - 3) * 0.3f : choice < 7 ? -0.0f : NAN));
+        if (choice == 8) code = static_cast<Code>(code | 3);  // another NaN
+      }
+      Code initial;
+      StoreAs<T>(type, &initial, 0, static_cast<T>(combine == CombineKind::kMaximum ? -INFINITY : 0));
+      RunScan({type, combine, reverse, outer, n, 1}, in.data(), &initial, out.data(), nullptr);
+      for (int64_t o = 0; o < outer; ++o) {
+        T sum = LoadAs<T>(type, &initial, 0);
+        for (int64_t i = 0; i < n; ++i) {
+          const int64_t at = o * n + (reverse ? n - 1 - i : i);
+          const T x = LoadAs<T>(type, in.data(), at);
+          sum = combine == CombineKind::kMaximum ? Combine<CombineKind::kMaximum>(sum, x)
+                                                 : Combine<CombineKind::kAdd>(sum, x);
+          StoreAs<T>(type, expected.data(), at, sum);
+        }
+      }
+      for (int64_t i = 0; i < outer * n; ++i) {
+        const bool whole = n < static_cast<int64_t>(32 / sizeof(T));  // else sums inside a vector are in another order
+        const T a = LoadAs<T>(type, out.data(), i), b = LoadAs<T>(type, expected.data(), i);
+        if (whole && combine == CombineKind::kMaximum)
+          ASSERT_EQ(out[i], expected[i]) << n << " " << outer << " " << i;
+        else if (std::isnan(b))
+          ASSERT_TRUE(std::isnan(a)) << n << " " << outer << " " << i;
+        else if (whole)
+          ASSERT_EQ(a, b) << n << " " << outer << " " << i;
+        else
+          ASSERT_NEAR(a, b, 0.05 * (1 + std::abs(b))) << n << " " << outer << " " << i;
+      }
+    }
+}
+
+TEST(ScanTest, ShortLinesTogether) {
+  for (CombineKind combine : {CombineKind::kAdd, CombineKind::kMaximum})
+    for (bool reverse : {false, true}) {
+      CheckShortLines<float, uint32_t>(ElementType::F32, combine, reverse);
+      CheckShortLines<double, uint64_t>(ElementType::F64, combine, reverse);
+      CheckShortLines<float, uint16_t>(ElementType::F16, combine, reverse);
+      CheckShortLines<float, uint16_t>(ElementType::BF16, combine, reverse);
     }
 }
 

@@ -52,6 +52,15 @@ struct ScanVector {
     }
   }
 
+  // The same, and of NaNs the first, as combine.h has it.
+  static inline void CombinedInOrder(const Vec& a, const Vec& b, Vec& out) {
+    constexpr bool kExtreme = kKind == CombineKind::kMinimum || kKind == CombineKind::kMaximum;
+    Vec chosen;
+    Combined(a, b, chosen);
+    if constexpr (kFloat && kExtreme) chosen = a != a ? a : (b != b ? b : chosen);
+    out = chosen;
+  }
+
   // Every lane combined with those before it.
   static inline void Inside(Vec& v) { Steps(v, std::make_integer_sequence<int, kLanes>()); }
   // The last lane in all lanes.

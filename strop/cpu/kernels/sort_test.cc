@@ -450,6 +450,12 @@ TEST(TopK, AgreesWithAStableSort) {
                                  {3, 1031, 8},
                                  {38, 16, 2},  // a row a lane
                                  {5, 200, 8},
+                                 {6, 300, 20},  // in pieces, what is no better left out
+                                 {4, 129, 64},
+                                 {7, 70, 17},
+                                 {5, 1031, 3},
+                                 {2, 200, 31},  // inserted
+                                 {1, 256, 32},
                                  {3, 256, 1},
                                  {6, 5, 5},
                                  {30, 3, 1},

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <bit>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <new>
 #include <vector>
@@ -158,57 +159,144 @@ bool SelectRows(const RankKey<K>& make_key, int64_t begin, int64_t end, int64_t 
 
 // ---- short rows, of which few are wanted: a row a lane, the best of each kept in order while its elements pass by
 
-typedef int64_t Lanes __attribute__((vector_size(32)));
-constexpr int64_t kLanes = 4, kMostKept = 8, kMostShort = 256;
-constexpr uint64_t kItemSign = uint64_t{1} << 63;  // items are compared as signed numbers
+// Items are keys before positions, as positive doubles: their bits are in order, and processors without a minimum of
+// integers of 64 bits have one of doubles.
+typedef double Lanes __attribute__((vector_size(32)));
+constexpr int64_t kLanes = 4, kInRegisters = 8, kMostKept = 64;
+constexpr int64_t kAtOnce = 128;  // elements of a row
+constexpr int kPositionBits = 20;
+constexpr uint64_t kLeastItem = uint64_t{1} << 52;  // no subnormals
 
-// Of items[j][lane] for j < n, the kKept smallest of each lane in ascending order, to best[.][lane].
+// Is it sooner than Select() and SortShortRows()?
+bool SelectsByLanes(int64_t rows, int64_t n, int64_t k) {
+  if (rows < kLanes || k > kMostKept || (k > kInRegisters && n <= kShortLine && 4 * k > n)) return false;
+  return n <= 2048 + 64 * k;
+}
+
+// Of items[j] for j < n, the kKept smallest of each lane in ascending order, with those that best has so far. The
+// others take their places.
 template <int kKept>
-__attribute__((always_inline)) inline void KeepBest(const int64_t* items, int64_t n, int64_t* best) {
+__attribute__((always_inline)) inline void KeepBest(Lanes* items, int64_t n, Lanes* best) {
   Lanes kept[kKept];
-  for (Lanes& k : kept) k = Lanes{} + INT64_MAX;
+  std::memcpy(kept, best, sizeof(kept));
   for (int64_t j = 0; j < n; ++j) {
-    Lanes item;
-    std::memcpy(&item, items + j * kLanes, sizeof(item));
+    Lanes item = items[j];
     for (Lanes& k : kept) {
       const Lanes low = item < k ? item : k;
-      item = item < k ? k : item;
+      item = item > k ? item : k;  // so written, both are one instruction
       k = low;
     }
+    items[j] = item;
   }
   std::memcpy(best, kept, sizeof(kept));
 }
 
+// Leaves out items[j] for j < n that are above the limit in all lanes. Returns how many are left.
+inline int64_t LeaveOut(Lanes* items, int64_t n, const Lanes& limit) {
+  int64_t left = 0;
+  for (int64_t j = 0; j < n; ++j) {
+    const Lanes item = items[j];
+    const auto counts = item < limit;
+    items[left] = item;
+    left += ((counts[0] | counts[1]) | (counts[2] | counts[3])) & 1;
+  }
+  return left;
+}
+
+// keys[lane][j] for j < n and the positions from `first`, as items.
+inline void MakeItems(const uint32_t (*keys)[kAtOnce], int64_t n, int64_t first, Lanes* items) {
+  typedef uint32_t Four __attribute__((vector_size(16)));
+  typedef uint64_t Wide __attribute__((vector_size(32)));
+  for (int64_t j = 0; j < n; j += 4) {
+    Four a, b, c, d;
+    std::memcpy(&a, keys[0] + j, 16), std::memcpy(&b, keys[1] + j, 16);
+    std::memcpy(&c, keys[2] + j, 16), std::memcpy(&d, keys[3] + j, 16);
+    const Four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+    const Four ab2 = __builtin_shufflevector(a, b, 2, 6, 3, 7), cd2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    const Four turned[4] = {__builtin_shufflevector(ab, cd, 0, 1, 4, 5), __builtin_shufflevector(ab, cd, 2, 3, 6, 7),
+                            __builtin_shufflevector(ab2, cd2, 0, 1, 4, 5),
+                            __builtin_shufflevector(ab2, cd2, 2, 3, 6, 7)};
+    for (int64_t i = 0; i < 4; ++i) {
+      const Wide item = (__builtin_convertvector(turned[i], Wide) << kPositionBits) +
+                        (kLeastItem + static_cast<uint64_t>(first + j + i));
+      std::memcpy(items + j + i, &item, sizeof(item));
+    }
+  }
+}
+
 template <class K>
-void SelectShortRows(const RankKey<K>& make_key, int64_t begin, int64_t end, int64_t n, int64_t k, const K* input,
-                     K* values, int32_t* indices) {
+void SelectByLanes(const RankKey<K>& make_key, int64_t begin, int64_t end, int64_t n, int64_t k, const K* input,
+                   K* values, int32_t* indices) {
   static_assert(sizeof(K) <= 4);
   const RankKey<K> key = make_key;  // nobody else's, so that what is stored cannot change it
-  alignas(32) int64_t items[kMostShort * kLanes], best[kMostKept * kLanes];
+  uint32_t keys[kLanes][kAtOnce];
+  Lanes items[kAtOnce], best[kMostKept];
+  std::memset(keys, 0, sizeof(keys));
   for (int64_t row = begin; row < end; row += kLanes) {
     WithVectors([&] {
-      for (int64_t l = 0; l < kLanes; ++l) {
-        const K* from = input + std::min(row + l, end - 1) * n;
-        for (int64_t j = 0; j < n; ++j)
-          items[j * kLanes + l] = static_cast<int64_t>(ItemTraits<K>::Pack(key(from[j]), j) ^ kItemSign);
-      }
-      switch (k) {
-        case 1: return KeepBest<1>(items, n, best);
-        case 2: return KeepBest<2>(items, n, best);
-        case 3: return KeepBest<3>(items, n, best);
-        case 4: return KeepBest<4>(items, n, best);
-        case 5: return KeepBest<5>(items, n, best);
-        case 6: return KeepBest<6>(items, n, best);
-        case 7: return KeepBest<7>(items, n, best);
-        default: return KeepBest<8>(items, n, best);
+      for (Lanes& b : best) b = Lanes{} + std::numeric_limits<double>::max();
+      for (int64_t first = 0; first < n; first += kAtOnce) {
+        const int64_t count = std::min(kAtOnce, n - first);
+        for (int64_t l = 0; l < kLanes; ++l) {
+          const K* from = input + std::min(row + l, end - 1) * n + first;
+          for (int64_t j = 0; j < count; ++j) keys[l][j] = key(from[j]);
+        }
+        MakeItems(keys, count, first, items);
+        // Most items behind the first ones are not among the best.
+        const int64_t left = first > 0 && k > 2 ? LeaveOut(items, count, best[k - 1]) : count;
+        switch (std::min(k, kInRegisters)) {
+          case 1: KeepBest<1>(items, left, best); break;
+          case 2: KeepBest<2>(items, left, best); break;
+          case 3: KeepBest<3>(items, left, best); break;
+          case 4: KeepBest<4>(items, left, best); break;
+          case 5: KeepBest<5>(items, left, best); break;
+          case 6: KeepBest<6>(items, left, best); break;
+          case 7: KeepBest<7>(items, left, best); break;
+          default:
+            for (int64_t j = 0; j < k; j += kInRegisters) KeepBest<kInRegisters>(items, left, best + j);
+            break;
+        }
       }
     });
     for (int64_t l = 0; l < std::min(kLanes, end - row); ++l)
       for (int64_t j = 0; j < k; ++j) {
-        const int64_t at = ItemTraits<K>::Position(static_cast<uint64_t>(best[j * kLanes + l]) ^ kItemSign);
+        const int64_t at = static_cast<int64_t>(std::bit_cast<uint64_t>(static_cast<double>(best[j][l])) &
+                                                ((uint64_t{1} << kPositionBits) - 1));
         values[(row + l) * k + j] = input[(row + l) * n + at];
         indices[(row + l) * k + j] = static_cast<int32_t>(at);
       }
+  }
+}
+
+// A short row that has no others beside it, or elements too wide for items: what is among the best so far is inserted.
+constexpr int64_t kMostInserted = 32, kMostInsertedFrom = 256;
+
+// Where SelectByLanes() does not, is it sooner than Select() and SortShortRows()?
+bool InsertsSooner(int64_t rows, int64_t n, int64_t k) {
+  return n <= kMostInsertedFrom && k <= kMostInserted && (rows < kLanes || n > kShortLine);
+}
+
+template <class K>
+void SelectByInsertion(const RankKey<K>& make_key, int64_t begin, int64_t end, int64_t n, int64_t k, const K* input,
+                       K* values, int32_t* indices) {
+  K keys[kMostInsertedFrom], kept[kMostInserted];
+  int32_t at[kMostInserted];
+  for (int64_t row = begin; row < end; ++row) {
+    const K* const from = input + row * n;
+    WithVectors([&keys, key = make_key, from, n] {
+      for (int64_t j = 0; j < n; ++j) keys[j] = key(from[j]);
+    });
+    for (int64_t j = 0; j < n; ++j) {
+      const K key = keys[j];
+      int64_t to = j;
+      if (j >= k) {
+        to = k - 1;
+        if (key >= kept[to]) continue;
+      }
+      for (; to > 0 && key < kept[to - 1]; --to) kept[to] = kept[to - 1], at[to] = at[to - 1];
+      kept[to] = key, at[to] = static_cast<int32_t>(j);
+    }
+    for (int64_t j = 0; j < k; ++j) values[row * k + j] = from[at[j]], indices[row * k + j] = at[j];
   }
 }
 
@@ -276,9 +364,11 @@ Status TopK(ElementType type, bool largest, int64_t outer, int64_t n, int64_t k,
     }
     ForEachPiece(pool, outer, std::max<int64_t>(1, kTaskElements / n), [&](int64_t begin, int64_t end) {
       if constexpr (sizeof(K) <= 4) {
-        if (k <= kMostKept && n <= kMostShort)
-          return SelectShortRows(make_key, begin, end, n, k, elements, static_cast<K*>(values), indices);
+        if (SelectsByLanes(outer, n, k))
+          return SelectByLanes(make_key, begin, end, n, k, elements, static_cast<K*>(values), indices);
       }
+      if (InsertsSooner(outer, n, k))
+        return SelectByInsertion(make_key, begin, end, n, k, elements, static_cast<K*>(values), indices);
       if (n <= kShortLine && outer >= kLanes)
         return SortShortRows(make_key, begin, end, n, k, elements, static_cast<K*>(values), indices);
       if (!SelectRows(make_key, begin, end, n, k, elements, static_cast<K*>(values), indices))
