@@ -620,7 +620,7 @@ void WidenForLongChains(const KernelBody& body, int vector_bytes, int64_t row_si
 // out.
 bool LanesAreRows(const KernelBody& body, int64_t lanes, int64_t row_size) {
   constexpr int64_t kMostOfChoice = 64, kFewestVectors = 4;
-  if (row_size < lanes) return true;
+  if (row_size < lanes || lanes <= 1) return row_size < lanes;  // (a GPU's code has none)
   int64_t most = kMostOfChoice;
   for (const Instruction* root : body.roots) {
     if (root->op() != Op::Reduce) continue;
