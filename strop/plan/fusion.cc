@@ -288,7 +288,7 @@ class Fuser {
     std::vector<const Instruction*> found = {&root};
     for (size_t n = 0; n < found.size(); ++n) {
       const Instruction& i = *found[n];
-      if (i.op() == Op::Parameter || i.shape().num_elements() == 1) continue;
+      if (!IsInlinable(i) || i.shape().num_elements() == 1) continue;  // in memory, or a number
       if (i.op() == Op::Broadcast && i.operand(0)->shape().num_elements() == 1) continue;
       if (!IsElementwise(i.op()) && i.op() != Op::Reshape) return false;
       if (found.size() > kMostLookedAt) return false;

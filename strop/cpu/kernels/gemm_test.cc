@@ -127,8 +127,13 @@ TEST(Gemm, TallByNarrow) {
   using enum ElementType;
   for (auto [a, b, c] : std::vector<std::array<ElementType, 3>>{
            {F32, F32, F32}, {F64, F64, F64}, {BF16, BF16, BF16}, {F16, F16, F16}, {BF16, F32, F32}, {F16, F16, F32}})
-    for (auto [m, n, k] : std::vector<std::array<int64_t, 3>>{
-             {300, 20, 20}, {1030, 8, 70}, {700, 48, 33}, {400, 17, 300}, {2000, 16, 1024}, {600, 64, 100}})
+    for (auto [m, n, k] : std::vector<std::array<int64_t, 3>>{{300, 20, 20},
+                                                              {289, 5, 40},
+                                                              {1030, 8, 70},
+                                                              {700, 48, 33},
+                                                              {400, 17, 300},
+                                                              {2000, 16, 1024},
+                                                              {600, 64, 100}})
       for (int bits = 0; bits < 8; ++bits)
         Check({1, m, n, k, a, b, c, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0});
   auto thin = Gemm::Create({1, 2000, 20, 40, {F32, 40, 1}, {F32, 1, 40}, {F32, 20, 1}});

@@ -137,8 +137,10 @@ class ThinGemm final : public Gemm {
   }
 
   // Are rows of C dense and summed at once? What a last tile is filled up with may then be written over the beginning
-  // of the next row, which comes later.
-  bool Spills() const { return p_.k <= kb_ && p_.c.row_stride == p_.n && reading_ != Reading::Columns; }
+  // of the next row, which comes later, and no further.
+  bool Spills() const {
+    return p_.k <= kb_ && p_.c.row_stride == p_.n && cols_ <= 2 * p_.n && reading_ != Reading::Columns;
+  }
 
   // c[r][j] = (accumulate ? c[r][j] : 0) + the sums of a block along k, for all tiles: the last one first (Spills).
   void MultiplyPanel(const uint8_t* a, const T* a_rows, int64_t i, int64_t height, int64_t kc, const T* b, T* c,
