@@ -36,6 +36,14 @@ bool Holds(ElementType to, ElementType from) {
          (IsInteger(to) && IsInteger(from) && Bits(from) <= Bits(to));
 }
 
+// In which type products of this type are summed. Integers wrap, the small ones with any bits above: they are
+// multiplied as integers of 16 bits at least.
+ElementType SumType(ElementType type) {
+  if (IsFloat(type) && Bits(type) < 32) return ElementType::F32;
+  if (IsInteger(type) && Bits(type) < 16) return IsSigned(type) ? ElementType::S16 : ElementType::U16;
+  return type;
+}
+
 class Expander {
  public:
   explicit Expander(Instruction* dot) : dot_(dot), attrs_(dot->attrs<DotAttrs>()), b_(dot->parent()) {}
@@ -44,7 +52,7 @@ class Expander {
     if (!IsSmall()) return false;
     b_.set_insert_before(dot_);
     if (dot_->has_metadata()) b_.set_metadata(dot_->shared_metadata());
-    const ElementType type = dot_->shape().type(), wide = SumType();
+    const ElementType type = dot_->shape().type(), wide = SumType(type);
     Instruction* sides[2];
     for (int64_t k = 0; k < 2; ++k) sides[k] = b_.Convert(dot_->operand(k), wide);
     const int64_t terms = dot_->operand(0)->shape().dim(attrs_.lhs_contracting[0]);
@@ -63,11 +71,6 @@ class Expander {
   const Dims& Batch(int64_t k) const { return k == 0 ? attrs_.lhs_batch : attrs_.rhs_batch; }
   int64_t Contracting(int64_t k) const { return k == 0 ? attrs_.lhs_contracting[0] : attrs_.rhs_contracting[0]; }
 
-  ElementType SumType() const {
-    const ElementType type = dot_->shape().type();
-    return IsFloat(type) && Bits(type) < 32 ? ElementType::F32 : type;
-  }
-
   bool MembersLieSideBySide() const {
     for (int64_t k = 0; k < 2; ++k)
       if (Contains(Batch(k), dot_->operand(k)->shape().rank() - 1)) return true;
@@ -84,8 +87,8 @@ class Expander {
     bool converted = false;
     for (int64_t k = 0; k < 2; ++k) {
       const Shape& side = dot_->operand(k)->shape();
-      if (!Holds(SumType(), side.type()) || !side.IsStatic() || side.num_elements() == 0) return false;
-      converted |= side.type() != SumType();
+      if (!Holds(SumType(shape.type()), side.type()) || !side.IsStatic() || side.num_elements() == 0) return false;
+      converted |= side.type() != SumType(shape.type());
       terms = side.dim(Contracting(k));
       for (int64_t d = 0; d < side.rank(); ++d)
         if (d != Contracting(k) && !Contains(Batch(k), d)) free[k] *= side.dim(d);
@@ -184,13 +187,6 @@ class SideBySide {
       return IsInteger(x->shape().type()) && Bits(x->shape().type()) <= 16;
     });
   }
-  // Integers wrap, the small ones with any bits above: vectors are multiplied as integers of 16 bits at least.
-  ElementType SumType() const {
-    const ElementType type = dot_->shape().type();
-    if (IsFloatOrBrain(type) && Bits(type) < 32) return ElementType::F32;
-    if (IsInteger(type) && Bits(type) < 16) return IsSigned(type) ? ElementType::S16 : ElementType::U16;
-    return type;
-  }
   const Shape& Side(int64_t k) const { return dot_->operand(k)->shape(); }
   const Dims& Batch(int64_t k) const { return k == 0 ? attrs_.lhs_batch : attrs_.rhs_batch; }
   const Dims& Contracting(int64_t k) const { return k == 0 ? attrs_.lhs_contracting : attrs_.rhs_contracting; }
@@ -238,7 +234,7 @@ class SideBySide {
   }
 
   bool SumProducts(int64_t k) {
-    const ElementType type = dot_->shape().type(), wide = SumType();
+    const ElementType type = dot_->shape().type(), wide = SumType(type);
     // The vectors' dimensions where the matrices have them.
     Dims places;
     for (int64_t d = 0; d < Side(1 - k).rank(); ++d) {
