@@ -122,6 +122,7 @@ Result<std::shared_ptr<const Conv>> MakeProductConv(const ConvProblem& p, const 
 Result<std::shared_ptr<const Conv>> Conv::Create(const ConvProblem& p, const GemmIsa& isa) {
   if (p.spatial.size() > 8)
     return Unimplemented("convolution with ", p.spatial.size(), " spatial dimensions; at most 8");
+  if (std::shared_ptr<const Conv> conv = MakeLinesConv(p, isa)) return conv;
   if (std::shared_ptr<const Conv> conv = MakeWidenedConv(p, isa)) return conv;
   if (std::shared_ptr<const Conv> conv = MakePointsConv(p, isa)) return conv;
   if (std::shared_ptr<const Conv> conv = MakeChannelsLastConv(p, isa)) return conv;

@@ -10,7 +10,8 @@
 // row of positions. Many groups of few features side by side are multiplied in turn at each tile of positions
 // (conv_groups.cc). bf16 is multiplied by pairs where no subnormal number can come of it (conv_bf16.cc). Convolutions
 // of few features, and the gradients of their kernels, are computed on planar copies (conv_planar.cc,
-// conv_planar_sums.cc).
+// conv_planar_sums.cc); those of few features into many that lie side by side, on lines in which whole windows are runs
+// (conv_lines.cc).
 //
 // Infinity times the zeros of padding is NaN, at all positions alike, in the implicit product and on planar copies. The
 // direct loops leave padding out, at all positions alike: depthwise ones (conv_depthwise.cc, conv_depthwise_rows.cc)

@@ -70,6 +70,15 @@ TEST(NarrowConv, PacksTheKernelForFewPositions) {
 
 TEST(NarrowConv, CopiesPlanes) { Expect({8, 64, 64, 56, 3, 1, 1, true}, "features side by side"); }
 
+// Of few features into many, by lines; of few outputs, and of planes, by planes.
+TEST(NarrowConv, LinesOfWindows) {
+  Expect({16, 3, 32, 32, 3}, "lines of windows, product of 16384x32x27");
+  Expect({1, 32, 32, 28, 3}, "lines of windows");
+  Expect({1, 3, 8, 32, 3}, "lines of windows", false);
+  Expect({1, 3, 32, 32, 3, 1, 1, true}, "lines of windows", false);
+  Expect({1, 64, 64, 28, 3}, "lines of windows", false);
+}
+
 TEST(NarrowConv, WidensHalves) {
   Expect({4, 64, 64, 56, 3, 1, 1, false, ElementType::BF16}, "widened");
   Expect({4, 3, 32, 56, 5, 2, 1, false, ElementType::BF16}, "widened", false);

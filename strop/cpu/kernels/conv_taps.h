@@ -101,6 +101,8 @@ std::shared_ptr<const Conv> MakePointsConv(const ConvProblem& problem, const Gem
 std::shared_ptr<const Conv> MakeChannelsLastConv(const ConvProblem& problem, const GemmIsa& isa);
 // Few features side by side, by rows of the window (conv_runs.cc): null where that does not suit.
 std::shared_ptr<const Conv> MakeRunsConv(const ConvProblem& problem, const GemmIsa& isa);
+// Few features into many side by side, by lines of windows (conv_lines.cc): null where that does not suit.
+std::shared_ptr<const Conv> MakeLinesConv(const ConvProblem& problem, const GemmIsa& isa);
 
 // Of bf16 or f16, as f32 (conv_widened.cc): null where f32 has no better way.
 std::shared_ptr<const Conv> MakeWidenedConv(const ConvProblem& problem, const GemmIsa& isa);

@@ -454,7 +454,6 @@ TEST(Conv, CopiesFeaturesTogether) {
     for (Order order : {Order::ChannelsFirst, Order::InputGradientFirst, Order::RowsApart}) Check(c, order);
 }
 
-// One element a window: a product of matrices.
 // Rows of the window as runs: where they lie, with padding, with less than nothing of it, beyond the input's end; in
 // one, two and three dimensions; few positions.
 TEST(Conv, Runs) {
@@ -469,6 +468,28 @@ TEST(Conv, Runs) {
     Check(c, Order::ChannelsLast);
 }
 
+// Lines in which the rows of the window alternate: features of all counts into whole and broken vectors, sums in
+// blocks, rows taken together and cut, nothing but padding, in one, two and three dimensions, of halves and of rows
+// that lie apart.
+TEST(Conv, LinesOfWindows) {
+  using enum ElementType;
+  for (Case c : std::vector<Case>{{2, 3, 40, 1, 1, {{32, 3, 1, 1, 1}, {28, 3, 1, 1, 1}}},
+                                  {3, 1, 64, 1, 1, {{11, 5, 1, 2, 2}, {9, 5, 1, 2, 2}}},
+                                  {2, 2, 67, 1, 1, {{7, 3, 2, -1, 3}, {31, 4, 3, 2, 3}}},
+                                  {1, 4, 32, 1, 1, {{5, 2, 1, 7, 7}, {6, 3, 1, 9, 9}}},
+                                  {1, 5, 33, 1, 1, {{12, 3, 1, 1, 1, 1, 2, true}, {13, 3, 1, 1, 1, 1, 1, true}}},
+                                  {2, 16, 48, 1, 1, {{9, 5, 1, 2, 2}, {10, 5, 1, 2, 2}}},
+                                  {2, 1, 35, 1, 1, {{5000, 10, 5, 3, -2}}},
+                                  {1, 3, 32, 1, 1, {{6, 3, 1, 1, 1}, {4, 2, 1}, {5, 3, 2, 1, 1}}},
+                                  {1, 2, 32, 1, 1, {{1, 1}, {900, 7, 2, 3, 3}}}})
+    for (auto [type, result] : {std::pair{F32, F32}, {BF16, BF16}, {F16, F32}})
+      for (Order order : {Order::ChannelsLast, Order::InputGradient, Order::RowsApart, Order::BatchLast}) {
+        c.type = type, c.result = result;
+        Check(c, order);
+      }
+}
+
+// One element a window: a product of matrices.
 TEST(Conv, Points) {
   for (Case c : std::vector<Case>{{3, 20, 17, 1, 1, {{9, 1}, {7, 1}}},
                                   {1, 130, 70, 1, 1, {{600, 1}}},
