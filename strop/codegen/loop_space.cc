@@ -616,18 +616,23 @@ void WidenForLongChains(const KernelBody& body, int vector_bytes, int64_t row_si
 // Of rows that are reduced, is a lane a row, read at distances, rather than an element of it? Where they fill no
 // vector; where lanes that are combined at the end of each are more work than reads one by one: choices of one element,
 // which compare and select values and places at each step, of rows that leave much of their last vector empty others as
-// well. Sums are added in an order of their own, which must not change; bytes and bits are combined sooner than dealt
-// out.
+// well. Sums are added in an order of their own, which must not change. Bytes are combined sooner than dealt out, which
+// takes a fifth of a second to compile for a register of them; but choices of them are not.
 bool LanesAreRows(const KernelBody& body, int64_t lanes, int64_t row_size) {
   constexpr int64_t kMostOfChoice = 64, kFewestVectors = 4;
-  if (row_size < lanes || lanes <= 1) return row_size < lanes;  // (a GPU's code has none)
+  const bool of_bytes = std::any_of(body.roots.begin(), body.roots.end(), [](const Instruction* root) {
+    const ElementType type = root->operand(0)->shape().type();
+    return root->op() == Op::Reduce && root->operand_count() == 2 && Bits(type) < 16 && !IsFloat(type);
+  });
+  if (lanes <= 1 || of_bytes) return false;  // (a GPU's code has no lanes)
+  if (row_size < lanes) return true;
   int64_t most = kMostOfChoice;
   for (const Instruction* root : body.roots) {
     if (root->op() != Op::Reduce) continue;
     const ElementType type = root->operand(0)->shape().type();
     const LaneCombiner combiner = RecognizeCombiner(*root->called(0));
     const bool sums = combiner.op == Op::Add || combiner.op == Op::Multiply;
-    if (Bits(type) < 16 || !combiner.reorderable || (sums && IsFloat(type)) || IsComplex(type)) return false;
+    if (!combiner.reorderable || (sums && IsFloat(type)) || IsComplex(type)) return false;
     if (root->operand(0)->shape().num_elements() < kFewestVectors * lanes * row_size) return false;
     if (root->operand_count() > 2) continue;
     if (row_size % lanes == 0) return false;
