@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "strop/analysis/positionwise_loop.h"
+#include "strop/base/division.h"
 #include "strop/ir/contraction.h"
 #include "strop/runtime/cancelled_scope.h"
 
@@ -331,8 +332,6 @@ ElementalEmitter::Condition ElementalEmitter::Both(const Condition& a, const Con
 }
 
 namespace {
-
-int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
 // The digits from which on scale * digit + offset is in [0, bound), and no longer is, for all offsets.
 void AddSplits(const LaneIndex& x, int64_t bound, std::set<int64_t>& splits) {

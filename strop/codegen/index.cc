@@ -4,6 +4,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "strop/base/division.h"
+
 namespace strop {
 namespace {
 
@@ -21,8 +23,6 @@ int64_t ScaleBound(int64_t a, int64_t factor, int64_t unknown_a, int64_t unknown
   int64_t product = 0;
   return a == unknown_a || __builtin_mul_overflow(a, factor, &product) ? unknown : product;
 }
-
-int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
 bool Bounded(const LaneIndex& a) { return a.low != LaneIndex::kNoLow && a.high != LaneIndex::kNoHigh; }
 

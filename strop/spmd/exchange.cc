@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "strop/analysis/combiner.h"
+#include "strop/base/division.h"
 #include "strop/spmd/propagation.h"
 
 namespace strop::spmd {

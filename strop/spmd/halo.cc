@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "strop/base/division.h"
+
 namespace strop::spmd {
 namespace {
 
@@ -131,8 +133,6 @@ Instruction* CutWhole(Builder& b, Resharder& resharder, Instruction* value, int6
 }
 
 }  // namespace
-
-int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 
 Halo PlanHalo(int64_t whole, int64_t n, const Span& span) {
   const int64_t piece = CeilDiv(whole, n);

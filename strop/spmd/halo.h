@@ -31,8 +31,6 @@ struct Halo {
   bool leaves = false;  // some device needs elements below zero or beyond the end
 };
 
-int64_t FloorDiv(int64_t a, int64_t b);
-
 // What a device asks its neighbours for, where uneven pieces become smaller, or larger, ones.
 Span SpanToRefine(const Mesh& mesh, const Shape& whole, const Move& move);
 Span SpanToCoarsen(const Mesh& mesh, const Shape& whole, const Spec& before, const Move& move);

@@ -8,7 +8,7 @@
 
 #include "strop/cpu/kernels/conv_positions.h"
 #include "strop/cpu/kernels/conv_tiles.h"
-#include "strop/cpu/kernels/gemm_micro.h"
+#include "strop/cpu/kernels/gemm_blocks.h"
 
 namespace strop::cpu {
 
@@ -86,11 +86,10 @@ class PatchTables {
 
  private:
   static constexpr int64_t kMostRowTaps = 64;
-  static constexpr int64_t kSetBytes = 4096;  // of the first-level cache, one way
 
   // Rows of registers that read at distances of a page meet in a few lines of the first-level cache: fewer then.
   static int64_t HeightAt(int64_t elements, int rows) {
-    return elements * static_cast<int64_t>(sizeof(T)) % kSetBytes == 0 ? rows / 2 : rows;
+    return MeetInSets(elements * static_cast<int64_t>(sizeof(T))) ? rows / 2 : rows;
   }
 
   // The same of positions in a row that each find the same of its taps, at one distance; false if they are not.

@@ -50,8 +50,7 @@ constexpr int64_t kLeastFeatures = 16;  // in planes
 // place, or faster if the product had to pack them.
 constexpr int64_t kMostWeights = 1 << 13, kMostOfMany = 1 << 11;
 constexpr int64_t kFewPositions = 200;
-constexpr int64_t kSetBytes = 4096;  // of the first-level cache, one way
-constexpr int64_t kFewColumns = 4;   // that planes fill vectors with, and products of f32 do not
+constexpr int64_t kFewColumns = 4;  // that planes fill vectors with, and products of f32 do not
 
 std::shared_ptr<const Conv> Make(const GemmProblem& product, const GemmIsa& isa, bool kernel_first,
                                  std::string_view what) {
@@ -65,7 +64,7 @@ bool PaysToPack(const ConvProblem& p) {
   int64_t positions = p.batch;
   for (const ConvSpatialDim& d : p.spatial) positions *= d.output;
   return p.out_features >= p.in_features || positions <= kFewPositions ||
-         p.in_features * Bytes(p.input_type) % kSetBytes == 0;
+         MeetInSets(p.in_features * Bytes(p.input_type));
 }
 
 // Features side by side, and all positions at one distance: one product.

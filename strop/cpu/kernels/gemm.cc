@@ -237,9 +237,9 @@ bool AreFewColumnsOfRows(const GemmProblem& p) {
 // Rows of A by as many columns of B as tiles have, both where they lie: as dot products, each element of B would be
 // read for one row of A at a time. Rows that meet in the same lines of the cache would have to be packed.
 bool AreTallByATile(const GemmProblem& p) {
-  constexpr int64_t kTileColumns = 16, kSetBytes = 4096;
+  constexpr int64_t kTileColumns = 16;
   return p.n > kLongDotRows && p.n <= kTileColumns && p.b.col_stride == 1 && p.a.col_stride == 1 &&
-         p.a.row_stride * Bytes(p.a.type) % kSetBytes != 0;
+         !MeetInSets(p.a.row_stride * Bytes(p.a.type));
 }
 
 // Is it better to compute the transpose, which has few rows? Complex results that lie along columns are so written
@@ -311,7 +311,7 @@ class RealGemm final : public Gemm {
           block_.mb = CeilDiv(p.m, CeilDiv(p.m, block_.mb));
         }
         a_in_place_ = !few && micro_.indirect[0] && p.a.type == ElementTypeOf<T>() && p.a.col_stride == 1 &&
-                      p.a.row_stride * static_cast<int64_t>(sizeof(T)) % kSetBytes != 0;
+                      !MeetInSets(p.a.row_stride * static_cast<int64_t>(sizeof(T)));
         if (few) block_.mb = std::min(RoundUp(block_.mb, mr), RoundUp(p.m, mr));
         block_.nb = std::min(RoundUp(block_.nb, 4 * nr), RoundUp(p.n, nr));
         block_.kb = std::min<int64_t>(few ? 512 : p.k, p.k);
@@ -383,10 +383,8 @@ class RealGemm final : public Gemm {
   bool few_rows() const { return strategy_ == Strategy::Direct && p_.m <= kFewPanels * micro_.mr && !streams_b_; }
 
  private:
-  static constexpr int64_t kFewPanels = 3;  // of rows of A
-  static constexpr int64_t kMostRows = 16;  // of a panel
-  // Rows at such distances meet in the same few lines of the first-level cache.
-  static constexpr int64_t kSetBytes = 4096;
+  static constexpr int64_t kFewPanels = 3;    // of rows of A
+  static constexpr int64_t kMostRows = 16;    // of a panel
   static constexpr int64_t kRowBytes = 1024;  // of B's rows, at least, that a task reads
   // Of a strip's rows where memory is waited for: shorter ones miss the translation cache each.
   static constexpr int64_t kPageBytes = 4096;
@@ -492,7 +490,7 @@ class RealGemm final : public Gemm {
   int64_t MostStripRows() const {
     if (!HasNarrowVectors(micro_)) return kFewStripRows;
     if (!typed_) return kMostStripRows;
-    return p_.b.row_stride * static_cast<int64_t>(sizeof(T)) % kSetBytes == 0 ? kMoreStripRows : kFewStripRows;
+    return MeetInSets(p_.b.row_stride * static_cast<int64_t>(sizeof(T))) ? kMoreStripRows : kFewStripRows;
   }
   StripKernel<T> StripOf() const {
     const PackSource source = PackSourceOf(p_.b.type);

@@ -73,6 +73,11 @@ class Carver {
 };
 inline constexpr int64_t kCarverSlack = 64 + kPanelSlack;  // a piece, at most
 
+// Rows at a distance of a multiple of so many bytes meet in the same lines of the first-level cache, one way of which
+// has as many.
+inline constexpr int64_t kSetBytes = 4096;
+inline bool MeetInSets(int64_t distance) { return distance % kSetBytes == 0; }
+
 // Rows in panels of at most `most`, as even as they can be: of 37, the last of four would be one row, and its sums
 // would wait for each other.
 struct EvenPanels {

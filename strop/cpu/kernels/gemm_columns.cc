@@ -15,7 +15,6 @@ constexpr int64_t kLeastSums = 128;          // elements of k
 constexpr int64_t kTaskProducts = 1 << 19;
 constexpr int64_t kMostPanels = 8;       // of rows of C, for which B is read again
 constexpr int64_t kPieceElements = 512;  // of k, summed in registers before they are added to what was before
-constexpr int64_t kSetBytes = 4096;      // rows of A so far apart meet in the same lines of the first-level cache
 
 template <class T>
 class ColumnsGemm final : public Gemm {

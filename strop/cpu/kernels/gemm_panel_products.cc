@@ -9,7 +9,6 @@ namespace strop::cpu {
 namespace {
 
 // Rows at such distances meet in the same few lines of the first-level cache.
-constexpr int64_t kSetBytes = 4096;
 
 // Packing pairs of bf16 takes longer, next to their products, than packing f32, where reading in place gains nothing.
 template <class T>
@@ -17,7 +16,7 @@ bool ReadsRowsOfA(const GemmProblem& p, const MicroTable<T>& micro) {
   if (micro.group != 2 || p.a.type != ElementType::BF16 || !micro.indirect[0] || p.a.col_stride != 1) return false;
   for (int64_t n : {p.k, p.a.row_stride, p.a.batch_stride, p.a.outer_stride})
     if (n % micro.group != 0) return false;
-  return p.a.row_stride * Bytes(p.a.type) % kSetBytes != 0;
+  return !MeetInSets(p.a.row_stride * Bytes(p.a.type));
 }
 
 PanelProblem PanelProblemOf(const GemmProblem& p, int bias) {

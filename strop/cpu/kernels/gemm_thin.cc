@@ -21,7 +21,6 @@ constexpr int64_t kPiecePanels = 8;         // of rows, that are converted toget
 constexpr int64_t kHeldBytes = 1 << 18;     // of B
 constexpr int64_t kTaskProducts = 1 << 20;  // several times what packing B takes
 constexpr int64_t kTasks = 32;              // for which products are cut
-constexpr int64_t kSetBytes = 4096;         // rows so far apart meet in the same lines of the first-level cache
 constexpr int64_t kMostTiles = 64, kMostTileRows = 16;
 
 // Of A: rows where they lie or converted as such, columns one after the other, or neither.
@@ -46,7 +45,7 @@ class ThinGemm final : public Gemm {
       tiles_of_b_[num_tiles_++] = {j, some, TileKernelsOf<T>(micro, 1, some).width, cols_};
       cols_ += tiles_of_b_[num_tiles_ - 1].width;
     }
-    const bool apart = p.a.row_stride * Bytes(p.a.type) % kSetBytes != 0;
+    const bool apart = !MeetInSets(p.a.row_stride * Bytes(p.a.type));
     if (p.a.col_stride == 1) reading_ = p.a.type == ElementTypeOf<T>() && apart ? Reading::Rows : Reading::Converted;
     if (p.a.col_stride != 1 && p.a.row_stride == 1 && micro.runs[0][0]) reading_ = Reading::Columns;
     piece_ = kPiecePanels * micro.mr;

@@ -20,7 +20,6 @@ constexpr int64_t kTaskBytes = 1 << 21;           // of the factors of a task's 
 constexpr int64_t kTasks = 16;                    // for which products are cut
 constexpr int64_t kRowsForPacking = 48;           // of a task that packs B
 constexpr int64_t kRowsBytes = 1 << 18;           // of A, a block along k: they are read again for the next columns
-constexpr int64_t kSetBytes = 4096;               // rows so far apart meet in the same lines of the first-level cache
 
 enum class Reading : uint8_t { Packed, Rows, Columns };  // of A
 
@@ -64,7 +63,7 @@ class TilesGemm final : public Gemm {
   }
 
  private:
-  static bool IsApart(int64_t stride) { return stride * static_cast<int64_t>(sizeof(T)) % kSetBytes != 0; }
+  static bool IsApart(int64_t stride) { return !MeetInSets(stride * static_cast<int64_t>(sizeof(T))); }
   // Rows by so few columns that a panel of A would be read for two tiles at most.
   static bool IsTall(const GemmProblem& p, const MicroTable<T>& micro) {
     return p.n <= 2 * micro.nr && p.a.col_stride == 1 && p.b.col_stride == 1 && IsApart(p.a.row_stride) &&
