@@ -279,12 +279,11 @@ bool StacksComputed(const KernelBody& body, const Int64Vector& sizes, int lanes)
 
 // Of `last` elements side by side: what has fewer elements is computed for as many of them only.
 int64_t InterleavedCode(const KernelBody& body, int64_t last, int lanes) {
-  const bool stack = HasStack(body, last, lanes);
   const int64_t elements = std::max<int64_t>(body.ElementsOf(0), 1);
   int64_t code = 0;
   for (const Instruction* i : body.Computed()) {
     int64_t times = last;
-    if (stack && i->shape().IsArray())
+    if (i->shape().IsArray())
       times = std::clamp<int64_t>(SaturatingMultiply(i->shape().num_elements(), last) / elements, 1, last);
     int64_t own = CodeOf(*i);
     if ((i->op() == Op::Concatenate || i->op() == Op::Pad) && !IsStack(body, *i, last, lanes))
@@ -613,26 +612,31 @@ void WidenForLongChains(const KernelBody& body, int vector_bytes, int64_t row_si
   if (row_size % lanes == 0 || row_size >= kLeastIterations * lanes) space.lanes = lanes;
 }
 
+// Are bytes reduced, without choosing places?
+bool ReducesBytes(const KernelBody& body) {
+  return std::any_of(body.roots.begin(), body.roots.end(), [](const Instruction* root) {
+    if (root->op() != Op::Reduce || root->operand_count() > 2) return false;
+    const ElementType type = root->operand(0)->shape().type();
+    return Bits(type) < 16 && !IsFloat(type);
+  });
+}
+
 // Of rows that are reduced, is a lane a row, read at distances, rather than an element of it? Where they fill no
 // vector; where lanes that are combined at the end of each are more work than reads one by one: choices of one element,
 // which compare and select values and places at each step, of rows that leave much of their last vector empty others as
-// well. Sums are added in an order of their own, which must not change. Bytes are combined sooner than dealt out, which
-// takes a fifth of a second to compile for a register of them; but choices of them are not.
+// well. Sums are added in an order of their own, which must not change. More than a few bytes are combined sooner than
+// dealt out, if they are not chosen from.
 bool LanesAreRows(const KernelBody& body, int64_t lanes, int64_t row_size) {
-  constexpr int64_t kMostOfChoice = 64, kFewestVectors = 4;
-  const bool of_bytes = std::any_of(body.roots.begin(), body.roots.end(), [](const Instruction* root) {
-    const ElementType type = root->operand(0)->shape().type();
-    return root->op() == Op::Reduce && root->operand_count() == 2 && Bits(type) < 16 && !IsFloat(type);
-  });
-  if (lanes <= 1 || of_bytes) return false;  // (a GPU's code has no lanes)
-  if (row_size < lanes) return true;
+  constexpr int64_t kMostOfChoice = 64, kFewestVectors = 4, kMostBytes = 7;
+  if (lanes <= 1) return false;  // (a GPU's code has none)
+  if (row_size < lanes) return row_size <= kMostBytes || !ReducesBytes(body);
   int64_t most = kMostOfChoice;
   for (const Instruction* root : body.roots) {
     if (root->op() != Op::Reduce) continue;
     const ElementType type = root->operand(0)->shape().type();
     const LaneCombiner combiner = RecognizeCombiner(*root->called(0));
     const bool sums = combiner.op == Op::Add || combiner.op == Op::Multiply;
-    if (!combiner.reorderable || (sums && IsFloat(type)) || IsComplex(type)) return false;
+    if (!combiner.reorderable || (sums && IsFloat(type)) || IsComplex(type) || ReducesBytes(body)) return false;
     if (root->operand(0)->shape().num_elements() < kFewestVectors * lanes * row_size) return false;
     if (root->operand_count() > 2) continue;
     if (row_size % lanes == 0) return false;
@@ -741,7 +745,9 @@ LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes, bool by_peri
     });
     const bool all_short = short_sums && std::all_of(body.roots.begin(), body.roots.end(),
                                                      [](const Instruction* r) { return IsShortReduce(*r); });
-    const bool in_strips = columns && space.interleaved == 1 && !neighbours && !all_short;
+    // Rows of bytes dealt to more lanes than a register has take LLVM long.
+    const bool deals_bytes = reduce != body.roots.end() && ReducesBytes(body);
+    const bool in_strips = columns && space.interleaved == 1 && !neighbours && !all_short && !deals_bytes;
     VectorizeRows(space, sizes, in_strips || trips);
     if (in_strips && by_period) CutIntoStrips(body, register_lanes, space);
   }
