@@ -274,6 +274,19 @@ V ElementBuilder::QuickGather(const Memory& memory, llvm::Type* type, V offset, 
                   memory, true);
 }
 
+// As DealOut. Bytes that are few enough to fill no register are dealt as words: LLVM would take byte by byte.
+std::vector<V> ElementBuilder::DealShort(std::vector<V> vectors) {
+  llvm::Type* const type = vectors[0]->getType();
+  const int lanes = VectorBuilder::Lanes(vectors[0]);
+  if (type->getScalarSizeInBits() != 8 || lanes < 4 || lanes * 4 > b_.target().vector_bytes)
+    return DealOut(b_, vectors);
+  llvm::Type* const words = VectorBuilder::WithLanes(b_.ir().getInt32Ty(), lanes);
+  for (V& v : vectors) v = b_.ir().CreateZExt(v, words);
+  vectors = DealOut(b_, vectors);
+  for (V& v : vectors) v = b_.ir().CreateTrunc(v, type);
+  return vectors;
+}
+
 // Groups of `stride` neighbours, a group a lane, that nobody writes meanwhile: read once for all places in a group.
 V ElementBuilder::GroupedPart(const Memory& memory, llvm::Type* type, V offset, int64_t stride, int lanes,
                               int64_t phase) {
@@ -288,7 +301,7 @@ V ElementBuilder::GroupedPart(const Memory& memory, llvm::Type* type, V offset, 
                                         ElementPointer(memory, type, b_.Add(offset, b_.I64(k * lanes))),
                                         AccessAlign(memory.alignment, 1, type->getScalarSizeInBits() / 8)),
                    memory, true));
-    at->second = DealOut(b_, vectors);
+    at->second = DealShort(vectors);
   }
   return at->second[static_cast<size_t>(phase)];
 }

@@ -103,6 +103,7 @@ class ElementBuilder {
   void StorePart(const Memory& memory, V stored, V offset, int64_t stride, V mask, int64_t multiple);
   V StridedPart(const Memory& memory, llvm::Type* type, V offset, int64_t stride, int lanes, int64_t phase);
   V GroupedPart(const Memory& memory, llvm::Type* type, V offset, int64_t stride, int lanes, int64_t phase);
+  std::vector<V> DealShort(std::vector<V> vectors);
   V QuickGather(const Memory& memory, llvm::Type* type, V offset, std::span<const int64_t> distances);
   V LaneByLane(const Memory& memory, V into, V offset, int64_t stride, int count);
   V GatherPart(const Memory& memory, llvm::Type* type, V offsets, V mask, int64_t elements, bool one_by_one = false);

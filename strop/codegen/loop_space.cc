@@ -612,13 +612,15 @@ void WidenForLongChains(const KernelBody& body, int vector_bytes, int64_t row_si
   if (row_size % lanes == 0 || row_size >= kLeastIterations * lanes) space.lanes = lanes;
 }
 
-// Are bytes reduced, without choosing places?
+// Are integers reduced that are read as one or two bytes, without choosing places?
 bool ReducesBytes(const KernelBody& body) {
-  return std::any_of(body.roots.begin(), body.roots.end(), [](const Instruction* root) {
-    if (root->op() != Op::Reduce || root->operand_count() > 2) return false;
-    const ElementType type = root->operand(0)->shape().type();
-    return Bits(type) < 16 && !IsFloat(type);
-  });
+  const auto is_short = [](const Instruction* i) {
+    return i->shape().IsArray() && i->shape().rank() > 0 && Bits(i->shape().type()) <= 16;
+  };
+  return std::ranges::any_of(body.inputs, is_short) && std::ranges::all_of(body.roots, [](const Instruction* root) {
+           return root->op() == Op::Reduce && root->operand_count() == 2 &&
+                  !IsFloat(root->operand(0)->shape().type()) && !IsComplex(root->operand(0)->shape().type());
+         });
 }
 
 // Of rows that are reduced, is a lane a row, read at distances, rather than an element of it? Where they fill no
@@ -627,7 +629,7 @@ bool ReducesBytes(const KernelBody& body) {
 // well. Sums are added in an order of their own, which must not change. More than a few bytes are combined sooner than
 // dealt out, if they are not chosen from.
 bool LanesAreRows(const KernelBody& body, int64_t lanes, int64_t row_size) {
-  constexpr int64_t kMostOfChoice = 64, kFewestVectors = 4, kMostBytes = 7;
+  constexpr int64_t kMostOfChoice = 64, kFewestVectors = 4, kMostBytes = 6;
   if (lanes <= 1) return false;  // (a GPU's code has none)
   if (row_size < lanes) return row_size <= kMostBytes || !ReducesBytes(body);
   int64_t most = kMostOfChoice;
@@ -746,7 +748,9 @@ LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes, bool by_peri
     const bool all_short = short_sums && std::all_of(body.roots.begin(), body.roots.end(),
                                                      [](const Instruction* r) { return IsShortReduce(*r); });
     // Rows of bytes dealt to more lanes than a register has take LLVM long.
-    const bool deals_bytes = reduce != body.roots.end() && ReducesBytes(body);
+    const bool deals_bytes = reduce != body.roots.end() && std::ranges::any_of(body.inputs, [](const Instruction* i) {
+                               return i->shape().IsArray() && i->shape().rank() > 0 && Bits(i->shape().type()) <= 8;
+                             });
     const bool in_strips = columns && space.interleaved == 1 && !neighbours && !all_short && !deals_bytes;
     VectorizeRows(space, sizes, in_strips || trips);
     if (in_strips && by_period) CutIntoStrips(body, register_lanes, space);
