@@ -21,7 +21,7 @@ class RealRowGemm final : public RowGemm {
       : p_(p), rows_(rows), micro_(micro), wanted_(wanted), units_(CeilDiv(p.k, micro.group)) {
     const int64_t mr = micro_.mr, nr = micro_.nr;
     kb_ = std::min<int64_t>(units_, kBlockBytes / static_cast<int64_t>(sizeof(T)));
-    cols_ = RoundUp(p.n, nr);
+    cols_ = p.n / nr * nr + (p.n % nr > 0 ? WidthOf(p.n % nr) : 0);
     const EvenPanels panels(rows, mr);
     panels_ = panels.count;
     for (int64_t n = 0; n <= panels_; ++n) first_rows_.push_back(panels.First(n));
@@ -54,11 +54,12 @@ class RealRowGemm final : public RowGemm {
     for (int64_t k0 = 0; k0 < units_; k0 += kb_) {
       const int64_t kc = std::min(kb_, units_ - k0);
       for (int64_t u = 0; u < kc; u += piece)
-        for (int64_t j = 0; j < p_.n; j += micro_.nr)
+        for (int64_t j = 0; j < p_.n; j += micro_.nr) {
+          const int64_t some = std::min<int64_t>(micro_.nr, p_.n - j), width = WidthOf(some);
           PackStrided<T>(micro_, p_.b.type, static_cast<const uint8_t*>(b),
                          j * p_.b.col_stride + Element(k0 + u) * p_.b.row_stride, p_.b.col_stride, p_.b.row_stride,
-                         std::min<int64_t>(micro_.nr, p_.n - j), Elements(k0 + u, std::min(piece, kc - u)), micro_.nr,
-                         to + k0 * cols_ + j * kc + u * micro_.nr);
+                         some, Elements(k0 + u, std::min(piece, kc - u)), width, to + k0 * cols_ + j * kc + u * width);
+        }
     }
   }
 
@@ -82,7 +83,8 @@ class RealRowGemm final : public RowGemm {
       for (int64_t n = 0; n < panels_; ++n) left.needed[n] = Needed(left, n, from, *finite);
       for (int64_t j = 0; j < p_.n; j += nr) {
         const T* panel = reads_b_ ? from + k0 * p_.b.row_stride + j : from + k0 * cols_ + j * left.kc;
-        const int64_t stride = reads_b_ ? p_.b.row_stride : nr, some = std::min(nr, p_.n - j), width = WidthOf(some);
+        const int64_t some = std::min(nr, p_.n - j), width = WidthOf(some);
+        const int64_t stride = reads_b_ ? p_.b.row_stride : width;
         for (int64_t n = 0; n < panels_; ++n) {
           const int64_t i = FirstRow(n), height = FirstRow(n + 1) - i;
           if (!IsWanted(first + i, height, j, some)) continue;
@@ -122,9 +124,11 @@ class RealRowGemm final : public RowGemm {
       ReadA(a, 0, n, n + 1, left);
       left.needed[n] = Needed(left, n, b, finite);
       const int64_t i = FirstRow(n), height = FirstRow(n + 1) - i;
-      for (int64_t j = 0; j < p_.n; j += micro_.nr)
-        Multiply(left, n, reads_b_ ? b + j : b + j * left.kc, reads_b_ ? p_.b.row_stride : micro_.nr,
-                 std::min<int64_t>(micro_.nr, p_.n - j), tile + j, cols_, false);
+      for (int64_t j = 0; j < p_.n; j += micro_.nr) {
+        const int64_t some = std::min<int64_t>(micro_.nr, p_.n - j);
+        Multiply(left, n, reads_b_ ? b + j : b + j * left.kc, reads_b_ ? p_.b.row_stride : WidthOf(some), some,
+                 tile + j, cols_, false);
+      }
       StoreTile<T>(target, i, 0, height, p_.n, tile, cols_, false);
     }
   }
