@@ -7,11 +7,35 @@ namespace strop {
 namespace {
 
 constexpr int64_t kLine = 64;
+constexpr int64_t kMostOfLong = 1 << 14;  // bytes: what the first-level cache holds beside the row itself
+// Instructions: a result in 16 bits, a store and a load, and what is left out at least.
+constexpr int64_t kRounding = 6, kMoving = 2, kLeastSaved = 4;
 
 bool IsCostly(const Instruction& i) {
   if (!Is(i.op(), kFloatMath) || !i.shape().IsArray()) return false;
   const ElementType type = i.shape().type();
   return type == ElementType::F32 || type == ElementType::F64 || type == ElementType::BF16 || type == ElementType::F16;
+}
+
+// Instructions a vector that computing `i` from what lies in memory takes, about.
+int64_t WorkOf(const Instruction& i, int64_t row_size, std::unordered_set<const Instruction*>& seen) {
+  const bool moves = i.op() == Op::Reshape || i.op() == Op::Broadcast;
+  if ((!IsElementwise(i.op()) && !moves) || !i.shape().IsArray() || i.shape().rank() == 0) return 0;
+  if (i.shape().dims().back() != row_size || !seen.insert(&i).second) return 0;  // once a row
+  const ElementType type = i.shape().type();
+  const bool rounds = (type == ElementType::BF16 || type == ElementType::F16) && i.op() != Op::Select;
+  int64_t work = moves ? 0 : rounds ? kRounding : 1;
+  for (int64_t k = 0; k < i.operand_count(); ++k) work += WorkOf(*i.operand(k), row_size, seen);
+  return work;
+}
+
+// Cheap operations, but so many that to write them and to read them is less; where their ways part.
+bool IsLong(const Instruction& i, int64_t row_size) {
+  if (i.use_count() < 2 || !i.shape().IsArray() || !IsFloat(i.shape().type())) return false;
+  const int64_t bytes = Bytes(i.shape().type());
+  if (row_size * bytes > kMostOfLong || !IsElementwise(i.op())) return false;
+  std::unordered_set<const Instruction*> seen;
+  return WorkOf(i, row_size, seen) >= (bytes < 4 ? kRounding : kMoving) + kLeastSaved;
 }
 
 // One result, along rows of this length.
@@ -60,7 +84,8 @@ std::vector<KeptRow> ChooseKeptRows(const KernelBody& body, const LoopSpace& spa
   if (!space.whole_rows || space.uniform || space.interleaved > 1 || space.step > 1) return kept;
   const std::vector<const Instruction*> computed = body.Computed();  // operands first
   for (const Instruction* i : computed) {
-    if (!IsCostly(*i) || i->shape().num_elements() != space.num_elements()) continue;
+    if (i->shape().IsTuple() || i->shape().num_elements() != space.num_elements()) continue;
+    if (!IsCostly(*i) && !IsLong(*i, space.row_size)) continue;
     Uses uses(body, space.row_size);
     if (!uses.Follow(*i) || uses.reduces.empty()) continue;
     const auto first = std::find_first_of(computed.begin(), computed.end(), uses.reduces.begin(), uses.reduces.end());

@@ -1,5 +1,6 @@
-// What a kernel over rows needs twice, once to reduce the row and once behind, and is costly to compute: it is kept for
-// the length of the row in memory of the thread's own.
+// What a kernel over rows needs twice, once to reduce the row and once behind, and is costly to compute, or takes many
+// instructions (scores that are scaled, biased and masked): it is kept for the length of the row in memory of the
+// thread's own.
 //
 //   softmax: %e = exponential(%x - max); %s = reduce(%e, add); ROOT divide(%e, broadcast(%s))
 //   the loop that adds up the row keeps each %e, the loop that divides reads it again

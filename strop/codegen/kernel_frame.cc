@@ -476,8 +476,12 @@ void KernelFrame::FillRows(const LoopSpace& space, const ArrayIndex& row) {
     });
     kept_values_[kept.value] = {.memory = {.pointer = pointer, .alignment = static_cast<int>(bytes)}};
   }
+  // Reductions of the same row will ask for it by its number.
+  const int64_t rows =
+      std::accumulate(of_reduce.sizes.begin(), of_reduce.sizes.end(), int64_t{1}, std::multiplies<int64_t>());
+  const ArrayIndex number = e.indices().Refactor(of_reduce, std::span(&rows, 1));
   for (const KeptRow& kept : kept_rows_) {
-    e.EmitAll(kept.reduce, of_reduce);
+    e.Provide(kept.reduce, number, e.EmitAll(kept.reduce, of_reduce));
     kept_values_[kept.value].filled = true;
   }
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <vector>
 
 #include "strop/cpu/kernels/gemm_blocks.h"
 #include "strop/cpu/kernels/gemm_zeros.h"
@@ -20,24 +21,25 @@ class RealRowGemm final : public RowGemm {
       : p_(p), rows_(rows), micro_(micro), wanted_(wanted), units_(CeilDiv(p.k, micro.group)) {
     const int64_t mr = micro_.mr, nr = micro_.nr;
     kb_ = std::min<int64_t>(units_, kBlockBytes / static_cast<int64_t>(sizeof(T)));
-    cols_ = RoundUp(p.n, nr);
-    panels_ = CeilDiv(rows, mr);
+    cols_ = p.n / nr * nr + (p.n % nr > 0 ? WidthOf(p.n % nr) : 0);
+    const EvenPanels panels(rows, mr);
+    panels_ = panels.count;
+    for (int64_t n = 0; n <= panels_; ++n) first_rows_.push_back(panels.First(n));
     const ElementType unit = micro_.group == 1 ? ElementTypeOf<T>() : ElementType::BF16;
     const bool lie = micro_.indirect[0] && p.a.col_stride == 1 && p.k % micro_.group == 0;
     reads_a_ = lie && p.a.type == unit;
-    converts_a_ =
-        lie && !reads_a_ && micro_.group == 1 && p.a.row_stride == p.k && units_ == kb_ && PackerOf(micro_, p.a.type);
-    // Dense rows of whole panels.
-    reads_b_ =
-        micro_.group == 1 && p.b.type == unit && p.b.col_stride == 1 && p.b.row_stride < 2 * p.n && p.n % nr == 0;
+    converts_a_ = lie && !reads_a_ && micro_.group == 1 && PackerOf(micro_, p.a.type);
+    // Dense rows of whole tiles.
+    reads_b_ = micro_.group == 1 && p.b.type == unit && p.b.col_stride == 1 && p.b.row_stride < 2 * p.n &&
+               (p.n % nr == 0 || WidthOf(p.n % nr) == p.n % nr);
     direct_ = HoldsSums<T>(p.c.type) && p.c.col_stride == 1;
     const int64_t bytes = sizeof(T);
     stores_rows_ = !HoldsSums<T>(p.c.type) && p.c.col_stride == 1 && units_ == kb_ && wanted_.step == 0 &&
                    std::max(kb_, mr) * cols_ * bytes <= kNearBytes;
     packed_bytes_ = sizeof(Finite) + (reads_b_ ? 0 : cols_ * units_ * bytes) + 2 * kCarverSlack;
-    scratch_bytes_ = (reads_a_ ? 0 : rows * kb_ * bytes) + mr * (stores_rows_ ? cols_ : nr) * bytes +
+    scratch_bytes_ = (reads_a_ ? 0 : HeldRows() * kb_ * bytes) + mr * (stores_rows_ ? cols_ : nr) * bytes +
                      (KeepsSums() ? rows * cols_ * bytes : 0) + panels_ * static_cast<int64_t>(sizeof(Extent)) +
-                     4 * kCarverSlack;
+                     rows * static_cast<int64_t>(sizeof(T*)) + 5 * kCarverSlack;
     tiles_ = StrCat(rows, "x", p.n, reads_b_ ? " by rhs where it lies" : " by packed rhs", ", ", CeilDiv(rows, panels_),
                     "x", nr, " in registers", micro_.group == 1 ? "" : ", 2 products an instruction", Wanted());
   }
@@ -52,51 +54,51 @@ class RealRowGemm final : public RowGemm {
     for (int64_t k0 = 0; k0 < units_; k0 += kb_) {
       const int64_t kc = std::min(kb_, units_ - k0);
       for (int64_t u = 0; u < kc; u += piece)
-        for (int64_t j = 0; j < p_.n; j += micro_.nr)
+        for (int64_t j = 0; j < p_.n; j += micro_.nr) {
+          const int64_t some = std::min<int64_t>(micro_.nr, p_.n - j), width = WidthOf(some);
           PackStrided<T>(micro_, p_.b.type, static_cast<const uint8_t*>(b),
                          j * p_.b.col_stride + Element(k0 + u) * p_.b.row_stride, p_.b.col_stride, p_.b.row_stride,
-                         std::min<int64_t>(micro_.nr, p_.n - j), Elements(k0 + u, std::min(piece, kc - u)), micro_.nr,
-                         to + k0 * cols_ + j * kc + u * micro_.nr);
+                         some, Elements(k0 + u, std::min(piece, kc - u)), width, to + k0 * cols_ + j * kc + u * width);
+        }
     }
   }
 
   void Run(const void* a, const void* b, void* packed, void* c, void* scratch, int64_t first) const override {
     const int64_t nr = micro_.nr;
     Carver carver(scratch);
-    T* a_panels = reads_a_ ? nullptr : carver.Take<T>(rows_ * kb_);
+    LeftRows left;
+    left.panels = reads_a_ ? nullptr : carver.Take<T>(HeldRows() * kb_);
+    left.lines = reads_a_ || converts_a_ ? carver.Take<const T*>(rows_) : nullptr;
     T* tile = carver.Take<T>(micro_.mr * (stores_rows_ ? cols_ : nr));
     T* sums = KeepsSums() ? carver.Take<T>(rows_ * cols_) : nullptr;
-    Extent* needed = carver.Take<Extent>(panels_);
+    left.needed = carver.Take<Extent>(panels_);
     Carver packed_carver(packed);
     Finite* finite = packed_carver.Take<Finite>(1);
     const T* from = reads_b_ ? static_cast<const T*>(b) : packed_carver.Take<T>(0);
     const StoreTarget target{p_.c.type, static_cast<uint8_t*>(c), p_.c.row_stride, p_.c.col_stride};
     for (int64_t k0 = 0; k0 < units_; k0 += kb_) {
-      const int64_t kc = std::min(kb_, units_ - k0);
-      if (converts_a_)
-        PackStrided<T>(micro_, p_.a.type, static_cast<const uint8_t*>(a), 0, 1, 0, rows_ * p_.k, 1, rows_ * p_.k,
-                       a_panels);
-      else if (!reads_a_)
-        PackA(a, k0, kc, a_panels);
-      for (int64_t n = 0; n < panels_; ++n) needed[n] = Needed(a, a_panels, n, k0, kc, from, *finite);
-      if (stores_rows_) return StoreRows(a, a_panels, kc, needed, from, target, tile);
+      left.kc = std::min(kb_, units_ - k0);
+      if (stores_rows_) return StoreRows(a, left, from, *finite, target, tile);
+      ReadA(a, k0, 0, panels_, left);
+      for (int64_t n = 0; n < panels_; ++n) left.needed[n] = Needed(left, n, from, *finite);
       for (int64_t j = 0; j < p_.n; j += nr) {
-        const T* panel = reads_b_ ? from + k0 * p_.b.row_stride + j : from + k0 * cols_ + j * kc;
-        const int64_t stride = reads_b_ ? p_.b.row_stride : nr, width = std::min(nr, p_.n - j);
+        const T* panel = reads_b_ ? from + k0 * p_.b.row_stride + j : from + k0 * cols_ + j * left.kc;
+        const int64_t some = std::min(nr, p_.n - j), width = WidthOf(some);
+        const int64_t stride = reads_b_ ? p_.b.row_stride : width;
         for (int64_t n = 0; n < panels_; ++n) {
           const int64_t i = FirstRow(n), height = FirstRow(n + 1) - i;
-          if (!IsWanted(first + i, height, j, width)) continue;
+          if (!IsWanted(first + i, height, j, some)) continue;
           T *to = tile, *const sum = sums ? sums + i * cols_ + j : nullptr;
           int64_t distance = nr;
           if (sum) {
             to = sum;
             distance = cols_;
-          } else if (direct_ && width == nr) {
+          } else if (direct_ && some == width) {
             to = static_cast<T*>(c) + i * p_.c.row_stride + j;
             distance = p_.c.row_stride;
           }
-          Multiply(a, a_panels, i, height, k0, kc, needed[n], panel, stride, to, distance, to != tile && k0 > 0);
-          if (to == tile) StoreTile<T>(target, i, j, height, width, tile, nr, k0 > 0);
+          Multiply(left, n, panel, stride, some, to, distance, to != tile && k0 > 0);
+          if (to == tile) StoreTile<T>(target, i, j, height, some, tile, nr, k0 > 0);
         }
       }
     }
@@ -106,18 +108,33 @@ class RealRowGemm final : public RowGemm {
  private:
   static constexpr int64_t kStrip = 8;  // units of B along k that the cache holds at distances of pages
 
+  // A block of A along k, in panels, or in rows.
+  struct LeftRows {
+    T* At(int64_t row) const { return panels + (row - first) * kc; }
+
+    int64_t kc = 0, first = 0;  // units of a row; the first row in `panels`
+    T* panels = nullptr;
+    const T** lines = nullptr;
+    Extent* needed = nullptr;  // of each panel
+  };
+
   // Panels of all columns, whose rows are converted whole.
-  void StoreRows(const void* a, const T* a_panels, int64_t kc, const Extent* needed, const T* b,
-                 const StoreTarget& target, T* tile) const {
+  void StoreRows(const void* a, LeftRows& left, const T* b, Finite& finite, const StoreTarget& target, T* tile) const {
     for (int64_t n = 0; n < panels_; ++n) {
+      ReadA(a, 0, n, n + 1, left);
+      left.needed[n] = Needed(left, n, b, finite);
       const int64_t i = FirstRow(n), height = FirstRow(n + 1) - i;
-      for (int64_t j = 0; j < p_.n; j += micro_.nr)
-        Multiply(a, a_panels, i, height, 0, kc, needed[n], reads_b_ ? b + j : b + j * kc,
-                 reads_b_ ? p_.b.row_stride : micro_.nr, tile + j, cols_, false);
+      for (int64_t j = 0; j < p_.n; j += micro_.nr) {
+        const int64_t some = std::min<int64_t>(micro_.nr, p_.n - j);
+        Multiply(left, n, reads_b_ ? b + j : b + j * left.kc, reads_b_ ? p_.b.row_stride : WidthOf(some), some,
+                 tile + j, cols_, false);
+      }
       StoreTile<T>(target, i, 0, height, p_.n, tile, cols_, false);
     }
   }
 
+  // Of A, at a time.
+  int64_t HeldRows() const { return stores_rows_ ? std::min<int64_t>(micro_.mr, rows_) : rows_; }
   // Partial sums that C cannot hold.
   bool KeepsSums() const { return !HoldsSums<T>(p_.c.type) && units_ > kb_; }
   // Of `height` rows of the product, is any of `width` columns?
@@ -136,42 +153,42 @@ class RealRowGemm final : public RowGemm {
     return text;
   }
   // Of a panel; they are as even as they can be.
-  int64_t FirstRow(int64_t panel) const { return rows_ * panel / panels_; }
+  int64_t FirstRow(int64_t panel) const { return first_rows_[static_cast<size_t>(panel)]; }
+  // Of the inner kernels that compute so many columns.
+  int64_t WidthOf(int64_t columns) const { return TileKernelsOf<T>(micro_, 1, columns).width; }
   int64_t Element(int64_t unit) const { return unit * micro_.group; }
   // How many elements `count` units hold from `unit` on: the last one may be short.
   int64_t Elements(int64_t unit, int64_t count) const { return std::min(Element(count), p_.k - Element(unit)); }
 
-  void PackA(const void* a, int64_t k0, int64_t kc, T* to) const {
-    for (int64_t n = 0; n < panels_; ++n) {
+  // The panels [begin, end).
+  void ReadA(const void* a, int64_t k0, int64_t begin, int64_t end, LeftRows& left) const {
+    const int64_t bytes = Bytes(p_.a.type), line_bytes = p_.a.row_stride * bytes, last = FirstRow(end);
+    const uint8_t* const from = static_cast<const uint8_t*>(a) + Element(k0) * p_.a.col_stride * bytes;
+    left.first = FirstRow(begin);
+    const auto convert = [&](int64_t row, int64_t count) {
+      PackStrided<T>(micro_, p_.a.type, from + row * line_bytes, 0, 1, 0, count, 1, count, left.At(row));
+    };
+    const bool dense = left.kc == p_.a.row_stride;
+    if (converts_a_ && dense) convert(left.first, (last - left.first) * left.kc);
+    for (int64_t i = left.first; i < last && left.lines; ++i) {
+      if (converts_a_ && !dense) convert(i, left.kc);
+      left.lines[i] = converts_a_ ? left.At(i) : reinterpret_cast<const T*>(from + i * line_bytes);
+    }
+    for (int64_t n = begin; n < end && !left.lines; ++n) {
       const int64_t i = FirstRow(n), height = FirstRow(n + 1) - i;
-      PackStrided<T>(micro_, p_.a.type, static_cast<const uint8_t*>(a),
-                     i * p_.a.row_stride + Element(k0) * p_.a.col_stride, p_.a.row_stride, p_.a.col_stride, height,
-                     Elements(k0, kc), height, to + i * kc, true);
+      PackStrided<T>(micro_, p_.a.type, from + i * line_bytes, 0, p_.a.row_stride, p_.a.col_stride, height,
+                     Elements(k0, left.kc), height, left.At(i), true);
     }
   }
 
-  // Where rows of A lie, as they are or converted.
-  void RowsOfA(const void* a, const T* converted, int64_t i, int64_t height, int64_t unit, const T** rows) const {
-    if (converts_a_) {
-      for (int64_t r = 0; r < height; ++r) rows[r] = converted + (i + r) * p_.k + unit;
-      return;
-    }
-    const uint8_t* const bytes = static_cast<const uint8_t*>(a);
-    for (int64_t r = 0; r < height; ++r)
-      rows[r] = reinterpret_cast<const T*>(bytes + ((i + r) * p_.a.row_stride + Element(unit)) * Bytes(p_.a.type));
-  }
-
-  // The units of [k0, k0 + kc) that are to be multiplied with rows of a panel.
-  Extent Needed(const void* a, const T* a_panels, int64_t panel, int64_t k0, int64_t kc, const T* b,
-                Finite& finite) const {
-    const Extent all{0, static_cast<int32_t>(kc)};
+  // The units that are to be multiplied with rows of a panel.
+  Extent Needed(const LeftRows& left, int64_t panel, const T* b, Finite& finite) const {
+    const Extent all{0, static_cast<int32_t>(left.kc)};
     if (!FindsZeros(micro_)) return all;
     const int64_t i = FirstRow(panel), height = FirstRow(panel + 1) - i;
-    const T* rows[kMostRows];
-    const bool in_rows = reads_a_ || converts_a_;
-    if (in_rows) RowsOfA(a, a_panels, i, height, k0, rows);
-    const Extent extent = in_rows ? ExtentOfRows(rows, height, kc) : ExtentOfPanel(a_panels + i * kc, kc, height);
-    return IsShort(extent, kc) && IsFiniteB(b, finite) ? extent : all;
+    const Extent extent =
+        left.lines ? ExtentOfRows(left.lines + i, height, left.kc) : ExtentOfPanel(left.At(i), left.kc, height);
+    return IsShort(extent, left.kc) && IsFiniteB(b, finite) ? extent : all;
   }
 
   bool IsFiniteB(const T* b, Finite& finite) const {
@@ -186,19 +203,22 @@ class RealRowGemm final : public RowGemm {
     return finite == Finite::kYes;
   }
 
-  void Multiply(const void* a, const T* a_panels, int64_t i, int64_t height, int64_t k0, int64_t kc, Extent needed,
-                const T* b, int64_t b_stride, T* c, int64_t c_stride, bool accumulate) const {
+  void Multiply(const LeftRows& left, int64_t panel, const T* b, int64_t b_stride, int64_t columns, T* c,
+                int64_t c_stride, bool accumulate) const {
+    Extent needed = left.needed[panel];
     if (needed.size() == 0 && accumulate) return;
     if (needed.size() == 0) needed = {0, 1};  // zeros, which have to be written
+    const int64_t i = FirstRow(panel), height = FirstRow(panel + 1) - i;
+    const TileKernels<T> kernels = TileKernelsOf<T>(micro_, height, columns);
     b += needed.first * b_stride;
-    if (!reads_a_ && !converts_a_) {
-      micro_.kernel[height - 1](needed.size(), a_panels + i * kc + needed.first * height, b, b_stride, c, c_stride,
-                                accumulate);
+    if (!left.lines) {
+      kernels.kernel(needed.size(), left.At(i) + needed.first * height, b, b_stride, c, c_stride, accumulate);
       return;
     }
-    const T* rows[kMostRows];
-    RowsOfA(a, a_panels, i, height, k0 + needed.first, rows);
-    micro_.indirect[height - 1](1, needed.size(), rows, b, b_stride, c, c_stride, accumulate);
+    const T* const* lines = left.lines + i;
+    const T* later[kMostRows];
+    for (int64_t r = 0; r < height && needed.first > 0; ++r) later[r] = lines[r] + needed.first;
+    kernels.indirect(1, needed.size(), needed.first > 0 ? later : lines, b, b_stride, c, c_stride, accumulate);
   }
 
   static constexpr int64_t kMostRows = 16;
@@ -209,8 +229,9 @@ class RealRowGemm final : public RowGemm {
   const WantedColumns wanted_;
   const int64_t units_;  // along k
   int64_t kb_ = 0, cols_ = 0, panels_ = 0;
+  std::vector<int64_t> first_rows_;         // of panels
   bool reads_a_ = false, reads_b_ = false;  // where they lie
-  bool converts_a_ = false;                 // all of them at once
+  bool converts_a_ = false;                 // row by row
   bool direct_ = false;                     // inner kernels write to C
   bool stores_rows_ = false;                // of a panel, once its sums are there
 };

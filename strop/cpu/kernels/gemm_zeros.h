@@ -65,6 +65,7 @@ bool AreZeros(const T* x) {
 // How many zeros lie at the beginning of [x, x + count), and how many at its end.
 template <class T>
 int64_t ZerosFrom(const T* x, int64_t count) {
+  if (count == 0 || !AreZeros<T, 1>(x)) return 0;
   int64_t n = 0;
   while (n + kZeros <= count && AreZeros<T, kZeros>(x + n)) n += kZeros;
   while (n < count && AreZeros<T, 1>(x + n)) ++n;
@@ -72,6 +73,7 @@ int64_t ZerosFrom(const T* x, int64_t count) {
 }
 template <class T>
 int64_t ZerosBefore(const T* x, int64_t count) {
+  if (count == 0 || !AreZeros<T, 1>(x + count - 1)) return 0;
   int64_t n = 0;
   while (n + kZeros <= count && AreZeros<T, kZeros>(x + count - n - kZeros)) n += kZeros;
   while (n < count && AreZeros<T, 1>(x + count - n - 1)) ++n;
@@ -89,7 +91,7 @@ Extent ExtentOfPanel(const T* panel, int64_t units, int64_t width) {
 template <class T>
 Extent ExtentOfRows(const T* const* rows, int64_t count, int64_t units) {
   int64_t first = units, last = units;  // zeros on either side
-  for (int64_t r = 0; r < count; ++r) {
+  for (int64_t r = 0; r < count && first + last > 0; ++r) {
     first = std::min(first, ZerosFrom(rows[r], first));
     last = std::min(last, ZerosBefore(rows[r] + units - last, last));
   }

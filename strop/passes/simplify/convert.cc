@@ -58,9 +58,21 @@ Instruction* ConvertConvert(Instruction* i, Builder& b) {
   return b.Convert(x, to);
 }
 
+// Of one constant or another, which are converted once: a mask's 0 and -1e9 in bf16.
+Instruction* ConvertSelectConstants(Instruction* i, Builder& b) {
+  Instruction* select = i->operand(0);
+  if (select->op() != Op::Select || select->use_count() != 1 || select->shape().IsScalar()) return nullptr;
+  if (!Splat(select->operand(1)) || !Splat(select->operand(2))) return nullptr;
+  const auto converted = [&](int64_t k) {
+    return b.Broadcast(b.Convert(SpreadScalar(select->operand(k)), Type(i)), i->shape().dims(), {});
+  };
+  return b.Make(Op::Select, {select->operand(0), converted(1), converted(2)});
+}
+
 constexpr Rule kRules[] = {
     {"convert-same-type", Op::Convert, &SameType},
     {"convert-convert", Op::Convert, &ConvertConvert},
+    {"convert-select-constants", Op::Convert, &ConvertSelectConstants},
 };
 
 }  // namespace
