@@ -1,5 +1,7 @@
 #include "strop/analysis/combiner.h"
 
+#include <algorithm>
+
 namespace strop {
 namespace {
 
@@ -62,6 +64,23 @@ LaneCombiner RecognizeCombiner(const Computation& computation) {
     combiner.reorderable = IsSelection(computation);
   }
   return combiner;
+}
+
+std::vector<Op> OpsOfResults(const Computation& computation) {
+  const Instruction& root = *computation.root();
+  const int64_t n = computation.parameter_count() / 2;
+  if (root.op() != Op::Tuple || root.operand_count() != n) return {};
+  std::vector<Op> ops;
+  for (int64_t k = 0; k < n; ++k) {
+    const Instruction& result = *root.operand(k);
+    if (!IsReorderable(result.op()) || result.operand_count() != 2) return {};
+    const Instruction *x = result.operand(0), *y = result.operand(1);
+    if (!x->IsParameter() || !y->IsParameter()) return {};
+    if (std::min(x->parameter_number(), y->parameter_number()) != k) return {};
+    if (std::max(x->parameter_number(), y->parameter_number()) != n + k) return {};
+    ops.push_back(result.op());
+  }
+  return ops;
 }
 
 }  // namespace strop

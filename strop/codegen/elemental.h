@@ -228,6 +228,8 @@ class ElementalEmitter {
   Vals AccumulateLoops(const Accumulation& a, size_t group, std::vector<ArrayIndex>& parts, Vals accumulators);
   Vals CombineParts(const Accumulation& a, const std::vector<ArrayIndex>& parts, const Vals& accumulators, V mask);
   Vals CombineAll(const Accumulation& a, const Vals& accumulators, const Vals& values, V mask, bool elements = false);
+  Vals PartialStarts(std::span<const Op> ops, const Vals& init);
+  Vals PartialResults(const Accumulation& a, const Vals& accumulators);
   Vals LoopInBlocks(const Accumulation& a, llvm::Value* begin, llvm::Value* end, int64_t step, int64_t trips,
                     const Vals& accumulators, const std::function<Vals(llvm::Value* i, const Vals& carried)>& body);
   // `a`: the values are elements of its operand, in their order.

@@ -163,8 +163,8 @@ struct ElementalEmitter::Accumulation {
   bool in_strips = false;           // parts are strips, with the masks of these
   bool in_chains = false;           // parts are neighbours along the last loop, whose steps would wait for each other
   bool first_vector_taken = false;  // the accumulators start as the first elements of the last (and only) loop
-  std::optional<Val> partial;       // sums are cut into partial ones, which start as this
-  bool contracted = false;          // a sum of products that are not rounded (ir/contraction.h)
+  Vals partials;            // sums are cut into partial ones, which start as these, by input; empty: they are not
+  bool contracted = false;  // a sum of products that are not rounded (ir/contraction.h)
   const Instruction* known = nullptr;  // a comparison of the combiner that holds for all elements in their order
 };
 
@@ -332,19 +332,25 @@ std::optional<Val> ElementalEmitter::Identity(const LaneCombiner& combiner, Elem
   }
 }
 
+// What partial results start as, of as many lanes as the accumulators.
+Vals ElementalEmitter::PartialResults(const Accumulation& a, const Vals& accumulators) {
+  Vals start;
+  for (const Val& v : accumulators)
+    start.push_back(elements_.Splat(a.partials[start.size() % a.partials.size()], v.lanes()));
+  return start;
+}
+
 // Loops in loops, each of at most kSumBlock trips, that walk from begin to end.
 Vals ElementalEmitter::LoopInBlocks(const Accumulation& a, V begin, V end, int64_t step, int64_t trips,
                                     const Vals& accumulators,
                                     const std::function<Vals(V i, const Vals& carried)>& body) {
-  if (!a.partial || trips <= kSumBlock) return LoopOver("reduce", begin, end, step, accumulators, body);
+  if (a.partials.empty() || trips <= kSumBlock) return LoopOver("reduce", begin, end, step, accumulators, body);
   int64_t inner = kSumBlock;
   while (inner * kSumBlock < trips) inner *= kSumBlock;
   return LoopOver("block", begin, end, inner * step, accumulators, [&](V first, const Vals& carried) {
     V last = b_.ir().CreateNSWAdd(first, b_.I64(inner * step));
     last = b_.ir().CreateSelect(b_.ir().CreateICmpSLT(last, end), last, end);
-    Vals start;
-    for (const Val& v : carried) start.push_back(elements_.Splat(*a.partial, v.lanes()));
-    return CombineAll(a, carried, LoopInBlocks(a, first, last, step, inner, start, body), nullptr);
+    return CombineAll(a, carried, LoopInBlocks(a, first, last, step, inner, PartialResults(a, carried), body), nullptr);
   });
 }
 
@@ -404,15 +410,10 @@ Vals ElementalEmitter::AccumulateLoops(const Accumulation& a, size_t loop, std::
     }
     return accumulators;
   }
-  const auto partial_sums = [&](const Vals& like) {
-    Vals start;
-    for (const Val& v : like) start.push_back(elements_.Splat(*a.partial, v.lanes()));
-    return start;
-  };
   const auto body = [&](V i, const Vals& carried) {
     go_to(indices_.Counter(i, scopes_.current(), vector ? 1 : 0, step));
-    if (!a.partial || inside < kSumBlock / 4) return AccumulateLoops(a, loop + 1, parts, carried);
-    return CombineAll(a, carried, AccumulateLoops(a, loop + 1, parts, partial_sums(carried)), nullptr);
+    if (a.partials.empty() || inside < kSumBlock / 4) return AccumulateLoops(a, loop + 1, parts, carried);
+    return CombineAll(a, carried, AccumulateLoops(a, loop + 1, parts, PartialResults(a, carried)), nullptr);
   };
   const int64_t whole = size - size % step;
   const int64_t begin = vector && a.first_vector_taken ? step : 0;
@@ -467,6 +468,19 @@ Vals ElementalEmitter::ReduceParts(const Instruction& i, std::span<const ArrayIn
   return ReduceAt(i, parts, false);
 }
 
+// Empty where nothing is added that rounds, or something has no such start.
+Vals ElementalEmitter::PartialStarts(std::span<const Op> ops, const Vals& init) {
+  Vals starts;
+  bool rounds = false;
+  for (size_t k = 0; k < ops.size(); ++k) {
+    rounds |= ops[k] == Op::Add && !IsInteger(init[k].type) && !IsPred(init[k].type);
+    const std::optional<Val> identity = Identity({nullptr, true, ops[k]}, init[k].type);
+    if (!identity) return {};
+    starts.push_back(*identity);
+  }
+  return rounds ? starts : Vals();
+}
+
 Vals ElementalEmitter::ReduceAt(const Instruction& i, std::span<const ArrayIndex> parts, bool in_strips) {
   Accumulation a{&i, RecognizeCombiner(*i.called(0)), i.operand_count() / 2, {}, false, in_strips};
   const Shape& operand = i.operand(0)->shape();
@@ -509,7 +523,8 @@ Vals ElementalEmitter::ReduceAt(const Instruction& i, std::span<const ArrayIndex
   const bool uniform = parts[0].uniform();
   const int64_t innermost = a.loops.empty() ? 0 : sizes[a.loops.back()];
   const std::optional<Val> identity = Identity(a.combiner, init[0].type);
-  if (single && a.combiner.op == Op::Add && !IsInteger(type) && !IsPred(type)) a.partial = identity;
+  a.partials =
+      single ? PartialStarts(std::span(&a.combiner.op, 1), init) : PartialStarts(OpsOfResults(*i.called(0)), init);
   const int64_t position_input = identity ? -1 : PositionInput(i, a.inputs);
   if (position_input >= 0) a.known = ComparisonOfPositions(i, a.inputs, position_input);
   a.contracted = ContractedOperand(i) == 0;

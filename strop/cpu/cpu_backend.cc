@@ -65,6 +65,7 @@ void CpuBackend::AddPasses(Phase phase, PassPipeline& pipeline) const {
   pipeline.Add(PassId::WhileSimplifier);          // of what only that was made of
   pipeline.Add(PassId::Contraction);              // last: it asks who uses a product
   pipeline.Add(PassId::ReductionSplitter);        // of what the algebra would put together again
+  pipeline.Add(PassId::ReductionJoiner);          // of pieces of the same array
   pipeline.Add(PassId::ScatterSplitter);
   pipeline.Add(PassId::LoopSplitter);
   pipeline.Add(PassId::WhileSimplifier);  // of state that no part reads

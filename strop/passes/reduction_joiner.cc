@@ -1,0 +1,175 @@
+// Reductions along columns that read one large array are made one, which reads it once:
+//
+//   %s = f32[64] reduce(f32[32768,64] %x, %zero), dimensions={0}, to_apply=%add
+//   %q = f32[64] reduce(multiply(%x, %x), %zero), dimensions={0}, to_apply=%add
+//   ->
+//   %both = (f32[64], f32[64]) reduce(%x, multiply(%x, %x), %zero, %zero), dimensions={0}, to_apply=%adds
+//
+// These are the mean and the mean square of a batch's features, their gradients, means beside maxima. Each result's
+// elements are combined in the order that they would have had: a lane is a column.
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "strop/analysis/combiner.h"
+#include "strop/analysis/pairwise.h"
+#include "strop/ir/builder.h"
+#include "strop/passes/inline.h"
+#include "strop/passes/pass.h"
+
+namespace strop {
+namespace {
+
+constexpr int64_t kLeastBytes = 1 << 16;  // of what all read
+constexpr size_t kMostJoined = 4;         // results, whose sums are in registers
+constexpr size_t kMostInstructions = 64;  // between an array and what is reduced
+constexpr size_t kMostMoved = 512;        // instructions that are looked at for what has to come earlier
+
+bool IsFree(const Instruction& i) { return i.control_predecessors().empty() && i.control_successors().empty(); }
+
+// Of one array, along dimensions that do not include the last one.
+bool ReducesColumns(const Instruction& i) {
+  if (i.op() != Op::Reduce || i.operand_count() != 2 || !i.shape().IsArray() || i.IsRoot() || !IsFree(i)) return false;
+  const Shape& from = i.operand(0)->shape();
+  if (!from.IsStatic() || from.rank() < 2 || IsComplex(from.type()) || from.byte_size() < kLeastBytes) return false;
+  if (IsShortReduce(i)) return false;                                 // its users compute it
+  if (IsFloat(from.type()) && Bits(from.type()) < 32) return false;   // its sums are rounded once, at the end
+  if (RecognizeCombiner(*i.to_apply()).op == Op::kEnd) return false;  // each is combined by itself
+  return std::ranges::find(i.dimensions(), from.rank() - 1) == i.dimensions().end();
+}
+
+// The large arrays that `i` is computed from by kernels that compute elements.
+std::unordered_set<const Instruction*> ArraysOf(const Instruction* i) {
+  const int64_t elements = i->shape().num_elements();
+  std::unordered_set<const Instruction*> arrays, seen;
+  std::vector<const Instruction*> stack = {i};
+  while (!stack.empty() && seen.size() < kMostInstructions) {
+    const Instruction* at = stack.back();
+    stack.pop_back();
+    if (!at->shape().IsArray() || at->shape().num_elements() < elements || !seen.insert(at).second) continue;
+    const bool computed = IsElementwise(at->op()) || at->op() == Op::Reshape || at->op() == Op::Bitcast;
+    if (at->op() == Op::Broadcast || at->op() == Op::Iota || at->op() == Op::Constant) continue;
+    if (!computed) arrays.insert(at);
+    for (int64_t k = 0; computed && k < at->operand_count(); ++k) stack.push_back(at->operand(k));
+  }
+  return arrays;
+}
+
+class Joiner {
+ public:
+  explicit Joiner(Computation& computation) : computation_(computation) {}
+
+  int64_t Run() {
+    std::vector<Instruction*> reduces;
+    for (Instruction* i : computation_.instructions())
+      if (ReducesColumns(*i)) reduces.push_back(i);
+    if (reduces.size() < 2) return 0;
+    Number();
+    int64_t joined = 0;
+    for (size_t first = 0; first < reduces.size(); ++first) {
+      if (!reduces[first]) continue;
+      std::vector<Instruction*> group = {reduces[first]};
+      const std::unordered_set<const Instruction*> arrays = ArraysOf(group[0]->operand(0));
+      for (size_t next = first + 1; next < reduces.size() && group.size() < kMostJoined; ++next) {
+        if (!reduces[next] || !ReadsTheSame(*group[0], arrays, *reduces[next]) || !MoveInFront(*reduces[next], group))
+          continue;
+        group.push_back(reduces[next]);
+        reduces[next] = nullptr;
+      }
+      if (group.size() == 1) continue;
+      Join(group);
+      joined += static_cast<int64_t>(group.size());
+    }
+    return joined;
+  }
+
+ private:
+  void Number() {
+    int64_t n = 0;
+    for (const Instruction* i : computation_.instructions()) places_[i] = n++;
+  }
+
+  static bool ReadsTheSame(const Instruction& a, const std::unordered_set<const Instruction*>& arrays,
+                           const Instruction& b) {
+    const Shape &from = a.operand(0)->shape(), &other = b.operand(0)->shape();
+    if (!from.SameDims(other) || from.type() != other.type() || a.dimensions() != b.dimensions()) return false;
+    const std::unordered_set<const Instruction*> others = ArraysOf(b.operand(0));
+    int64_t both = 0, all = 0;
+    for (const Instruction* i : arrays) all += i->shape().byte_size();
+    for (const Instruction* i : others) (arrays.contains(i) ? both : all) += i->shape().byte_size();
+    return 2 * both >= all;
+  }
+
+  // What `reduce` needs goes in front of the first of the group. False: it needs one of them.
+  bool MoveInFront(const Instruction& reduce, const std::vector<Instruction*>& group) {
+    const int64_t begin = places_.at(group[0]);
+    std::map<int64_t, Instruction*> needed;  // in order
+    std::vector<Instruction*> stack = reduce.operands();
+    while (!stack.empty()) {
+      Instruction* i = stack.back();
+      stack.pop_back();
+      const auto place = places_.find(i);
+      if (place == places_.end()) return false;
+      if (place->second < begin) continue;
+      if (i == group[0] || std::ranges::find(group, i) != group.end() || !IsFree(*i)) return false;
+      if (!needed.emplace(place->second, i).second) continue;
+      if (needed.size() > kMostMoved) return false;
+      for (int64_t k = 0; k < i->operand_count(); ++k) stack.push_back(i->operand(k));
+    }
+    for (auto [place, i] : needed) {
+      computation_.MoveBefore(i, group[0]);
+      places_[i] = begin - 1;  // in front of it, which is all that is asked
+    }
+    return true;
+  }
+
+  void Join(const std::vector<Instruction*>& group) {
+    const auto n = static_cast<int64_t>(group.size());
+    Computation* all = computation_.module()->AddComputation("joined");
+    std::vector<Instruction*> left, right, results, operands, inits;
+    for (int64_t k = 0; k < n; ++k) left.push_back(all->AddParameter(k, group[k]->operand(1)->shape()));
+    for (int64_t k = 0; k < n; ++k) right.push_back(all->AddParameter(n + k, group[k]->operand(1)->shape()));
+    Builder inside(all);
+    Instruction* end = inside.Tuple({});  // bodies are cloned before something
+    for (int64_t k = 0; k < n; ++k) {
+      results.push_back(CloneBodyBefore(*group[k]->to_apply(), std::vector<Instruction*>{left[k], right[k]}, end));
+      operands.push_back(group[k]->operand(0));
+      inits.push_back(group[k]->operand(1));
+    }
+    all->set_root(inside.Tuple(results));
+    all->Remove(end);
+    operands.insert(operands.end(), inits.begin(), inits.end());
+    Builder b(&computation_);
+    b.set_insert_before(group[0]);
+    if (group[0]->has_metadata()) b.set_metadata(group[0]->shared_metadata());
+    Computation* const called[] = {all};
+    Instruction* joined = b.Make(Op::Reduce, operands, DimensionsAttrs{group[0]->dimensions()}, called, nullptr);
+    const int64_t place = places_.at(group[0]);
+    places_[joined] = place;
+    std::vector<Instruction*> elements;
+    for (int64_t k = 0; k < n; ++k) {
+      elements.push_back(b.GetTupleElement(joined, k));
+      places_[elements.back()] = place;
+    }
+    for (int64_t k = 0; k < n; ++k) computation_.Replace(group[k], elements[k]);
+  }
+
+  Computation& computation_;
+  std::unordered_map<const Instruction*, int64_t> places_;
+};
+
+struct ReductionJoiner final : Pass {
+  Result<bool> Run(Module& module, PassContext& context) override {
+    int64_t joined = 0;
+    for (Computation* c : module.PostOrder()) joined += Joiner(*c).Run();
+    context.Count("reduction-joiner.joined", joined);
+    return joined > 0;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> MakeReductionJoiner() { return std::make_unique<ReductionJoiner>(); }
+
+}  // namespace strop
