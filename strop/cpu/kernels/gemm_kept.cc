@@ -17,8 +17,9 @@ constexpr int64_t kGroupBytes = 1 << 14;    // of tiles that stay in the first-l
 // products where they lie, have to be as exact as these.
 constexpr int64_t kBlock = 128, kFewBlock = 64, kBlockOfTwo = 32;
 constexpr int64_t kFewRows = 36, kTwoRows = 2;
-// Of up to two rows, packing takes as long as five products, and a third of one is saved.
-constexpr int64_t kFewestCalls = 8, kFewestCallsOfTwo = 64;
+// Of up to two rows, packing takes as long as five products, and a third of one is saved; of a large matrix, less.
+constexpr int64_t kFewestCalls = 8, kFewestCallsOfTwo = 16, kFewestCallsOfLarge = 64;
+constexpr int64_t kLargeBytes = 1 << 16;
 
 template <class T>
 int64_t BlockOf(const GemmProblem& p, const MicroTable<T>& micro) {
@@ -45,7 +46,8 @@ class RealKeptGemm final : public KeptGemm {
     const int64_t bytes = sizeof(T), rest = p.n % micro.nr;
     kb_ = CeilDiv(p.k, CeilDiv(p.k, BlockOf(p, micro)));
     cols_ = p.n - rest + (rest == 0 ? 0 : rest <= micro.nr / 2 ? micro.nr / 2 : micro.nr);
-    fewest_calls_ = p.m <= kTwoRows ? kFewestCallsOfTwo : kFewestCalls;
+    const bool large = p.k * p.n * bytes > kLargeBytes;
+    fewest_calls_ = p.m > kTwoRows ? kFewestCalls : large ? kFewestCallsOfLarge : kFewestCallsOfTwo;
     direct_ = HoldsSums<T>(p.c.type) && p.c.col_stride == 1;
     kept_bytes_ = p.batch * p.k * cols_ * bytes + kCarverSlack;
     scratch_bytes_ = micro.mr * micro.nr * bytes + kCarverSlack;
