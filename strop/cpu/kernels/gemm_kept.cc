@@ -12,7 +12,7 @@ constexpr int64_t kNearProducts = 1 << 15;  // to which B lies in the first-leve
 constexpr int64_t kMostRows = 128;          // from which on packing is little of the work
 constexpr int64_t kMostBytes = 1 << 22;     // kept
 constexpr int64_t kMostBytesOfTwo = 3 << 17;  // by up to two rows
-constexpr int64_t kGroupBytes = 1 << 14;    // of tiles that stay in the first-level cache for the next rows
+constexpr int64_t kGroupBytes = 1 << 14;      // of tiles that stay in the first-level cache for the next rows
 // Along k, the products that are summed in registers, as in TilesGemm. Those of one row and of two, which are dot
 // products where they lie, have to be as exact as these.
 constexpr int64_t kBlock = 128, kFewBlock = 64, kBlockOfTwo = 32;
