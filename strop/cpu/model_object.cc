@@ -24,6 +24,7 @@ constexpr KindSymbol kSymbols[] = {
     {&kSortByCodeRecipe, "kSortByCodeRecipe"},
     {&kGemmRecipe, "kGemmRecipe"},
     {&kWholeGemmRecipe, "kWholeGemmRecipe"},
+    {&kKeptGemmRecipe, "kKeptGemmRecipe"},
     {&kBandRecipe, "kBandRecipe"},
     {&kConvolutionRecipe, "kConvolutionRecipe"},
     {&kCholeskyRecipe, "kCholeskyRecipe"},

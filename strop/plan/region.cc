@@ -185,6 +185,14 @@ class RegionFormer {
     step.region = std::move(region_);
   }
 
+  // Do others lie in it?
+  bool HasViews(size_t buffer) const {
+    const int32_t group = g_.values[values_of_buffers_[buffer]].group;
+    return std::ranges::any_of(g_.groups, [&](const Group& other) {
+      return other.base == Base::View && !other.values.empty() && g_.values[other.index].group == group;
+    });
+  }
+
   // A spare's memory may hold a carry throughout the region.
   void Rotate(const ProtoStep& step) {
     std::set<int32_t> viewed;  // groups that others lie in
@@ -280,6 +288,7 @@ class RegionFormer {
 
   void AddArg(size_t k, Args& args) {
     RegionBuffer& buffer = region_->buffers[k];
+    buffer.same = buffer.loaded && !buffer.written && GroupOf(k).base != Base::View && !HasViews(k);
     buffer.arg = static_cast<int32_t>(args.size());
     args.push_back({values_of_buffers_[k], buffer.written ? Access::kReadWrite : Access::kRead});
   }

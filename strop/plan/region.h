@@ -25,6 +25,7 @@ struct RegionBuffer {
   bool loaded = false;    // has a value when the region begins
   bool stored = false;    // a node writes it, and its value is wanted when the region has ended
   bool written = false;   // by a node
+  bool same = false;      // the same elements from the region's begin to its end
   bool in_parts = false;  // each task of the region writes a part: it is never copied
   int64_t local = -1;     // large memory of a task's own: where it begins in that
 };

@@ -79,10 +79,14 @@ void Executable::Flatten() {
         flat.participants = std::max<int64_t>({1, kernel->num_tasks, kernel->prepare_tasks});
       }
       if (const RegionStep* region = std::get_if<RegionStep>(&step.body)) {
+        int64_t kept_bytes = 0;
         for (const KernelStep& call : region->calls) {
           flat.shared_bytes = std::max(flat.shared_bytes, Aligned(call.shared_bytes));
           flat.scratch_bytes = std::max(flat.scratch_bytes, Aligned(call.scratch_bytes));
+          if (call.kept_bytes > 0) kept_bytes = std::max(kept_bytes, call.kept_at + Aligned(call.kept_bytes));
         }
+        flat.calls_keep_at = flat.shared_bytes;
+        flat.shared_bytes += kept_bytes;
         flat.num_tasks = region->num_tasks;
         flat.participants = region->num_tasks;
         if (region->num_tasks > 1) {  // kernels that a task calls are its own

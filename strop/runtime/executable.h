@@ -69,11 +69,14 @@ using KernelFn = void (*)(void* const* args, int64_t task_begin, int64_t task_en
 struct TaskCall {
   void* const* args;
   int64_t round = 0;
-  void* shared = nullptr;  // 64-byte aligned
+  void* shared = nullptr;  // 64-byte aligned, as the next
+  void* kept = nullptr;    // of a region's call: what Keep filled
 };
 class TaskKernel {
  public:
   virtual ~TaskKernel() = default;
+  // Before the first of the calls of a region that has begun: from arguments that are the same in all of them.
+  virtual void Keep(const TaskCall&) const {}
   virtual void Prepare(const TaskCall&, int64_t /*task_begin*/, int64_t /*task_end*/) const {}
   virtual void Run(const TaskCall& call, int64_t task_begin, int64_t task_end, void* scratch) const = 0;
 };
@@ -86,6 +89,10 @@ struct KernelStep {
   int64_t scratch_bytes = 0;
   std::shared_ptr<const TaskKernel> library = nullptr;
   int64_t rounds = 1, prepare_tasks = 0, shared_bytes = 0;  // of a library kernel
+  // Of a region's call, if there is anything to keep: where that lies in what the region's calls keep, behind a line of
+  // the cache of its own, which says whether it is there.
+  int64_t kept_bytes = 0, kept_at = 0;
+  static constexpr int64_t kKeptHead = 64;
 };
 
 // What a region is told and tells besides its arguments.
@@ -95,6 +102,7 @@ struct RegionContext {
   const KernelStep* calls = nullptr;             // library kernels that it calls, by number
   void* scratch = nullptr;                       // for those
   void* shared = nullptr;
+  char* kept = nullptr;
   int32_t task = 0;
   void* locals = nullptr;  // memory of the task's own, 64-byte aligned
 };
@@ -403,6 +411,7 @@ class Executable {
     int64_t shared_bytes = 0, scratch_bytes = 0, participants = 1;  // of those, at most
     // Where in a participant's memory the kernels have theirs that a region's tasks call; in front of it is the task's.
     int64_t calls_share_at = 0, calls_scratch_at = 0;
+    int64_t calls_keep_at = 0;  // behind what they share
     ScratchRoom room;
     int64_t ScratchBytes(int threads) const;
     int64_t ScratchAt(int threads) const { return ScratchBytes(threads) <= room.gap_bytes ? room.gap_at : room.behind; }

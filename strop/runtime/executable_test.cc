@@ -261,6 +261,47 @@ TEST_F(ExecutableTest, RegionsAreCancelled) {
   EXPECT_EQ(x[0], 3);
 }
 
+// Adds what args[0] was when the region's first call of it began.
+class AddKept final : public TaskKernel {
+ public:
+  void Keep(const TaskCall& call) const override { std::memcpy(call.kept, call.args[0], kBytes); }
+  void Run(const TaskCall& call, int64_t, int64_t, void*) const override {
+    for (int64_t i = 0; i < kLength; ++i)
+      static_cast<int32_t*>(call.args[0])[i] += static_cast<const int32_t*>(call.kept)[i];
+  }
+};
+bool AddTwoKept(void* const* args, RegionContext* context) {
+  for (; context->trips < 3; ++context->trips) {
+    for (int64_t k = 0; k < 2; ++k) {
+      const KernelStep& call = context->calls[k];
+      const TaskCall task{args, 0, context->shared, context->kept + call.kept_at};
+      char& is_there = context->kept[call.kept_at - KernelStep::kKeptHead];
+      EXPECT_EQ(is_there != 0, context->trips > 0);
+      if (is_there == 0) call.library->Keep(task);
+      is_there = 1;
+      call.library->Run(task, 0, 1, context->scratch);
+    }
+  }
+  return true;
+}
+
+TEST_F(ExecutableTest, CallsOfARegionKeepWhatTheyWant) {
+  ExecutableSpec spec = LoopSpec();
+  RegionStep region{.fn = AddTwoKept};
+  constexpr int64_t kHead = KernelStep::kKeptHead, kSecond = 2 * kHead + (kBytes + 63) / 64 * 64;
+  for (int64_t at : {kHead, kSecond})
+    region.calls.push_back(
+        {.library = std::make_shared<AddKept>(), .shared_bytes = 128, .kept_bytes = kBytes, .kept_at = at});
+  spec.programs = {{"main", {Step{region, {InOut(2)}, {.name = "region"}}}}};
+  for (int run = 0; run < 2; ++run) {
+    std::vector<int32_t> x = Iota();
+    ASSERT_TRUE(Run(spec, {x.data()}, {x.data()}).ok());
+    for (int32_t i = 0; i < kLength; ++i) EXPECT_EQ(x[static_cast<size_t>(i)], 10 * i);
+  }
+  std::get<RegionStep>(spec.programs[0].steps[0].body).calls[1].kept_at = 0;
+  EXPECT_NE(Refusal(spec).find("what a call keeps"), std::string::npos);
+}
+
 // A task as a backend would compile it: squares its eighth of args[0], by way of memory of its own, in two trips.
 bool SquareAPart(void* const* args, RegionContext* context) {
   context->trips = 0;

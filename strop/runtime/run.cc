@@ -402,10 +402,18 @@ class Runner {
     } else {
       context.scratch = ScratchOf(flat, 0);
       context.shared = SharedBy(flat);
+      context.kept = SharedBy(flat) + flat.calls_keep_at;
+      ForgetKept(step, context.kept);
       ended = step.fn(args.data(), &context);
     }
     if (a_.stats) a_.stats->trips += context.trips;
     return ended ? OkStatus() : CancelledError();
+  }
+
+  // Nothing is there yet of what calls keep.
+  static void ForgetKept(const RegionStep& step, char* kept) {
+    for (const KernelStep& call : step.calls)
+      if (call.kept_bytes > 0) kept[call.kept_at - KernelStep::kKeptHead] = 0;
   }
 
   // `all` gets the trips of all tasks.
@@ -419,6 +427,8 @@ class Runner {
       context.locals = own;
       context.shared = own + flat.calls_share_at;
       context.scratch = own + flat.calls_scratch_at;
+      context.kept = own + flat.calls_share_at + flat.calls_keep_at;
+      ForgetKept(step, context.kept);
       for (int64_t task = begin; task < end; ++task) {
         context.task = static_cast<int32_t>(task);
         if (!step.fn(args, &context)) ended.store(false, std::memory_order_relaxed);

@@ -199,7 +199,12 @@ class Validator {
             [&](const CollectiveStep& s) { return CheckCollective(step, s); },
             [&](const ViewStep& s) { return CheckView(step, s); },
             [&](const RegionStep& s) {
-              for (const KernelStep& call : s.calls) STROP_TRY(CheckKernel(call));
+              for (const KernelStep& call : s.calls) {
+                STROP_TRY(CheckKernel(call));
+                if (call.kept_bytes < 0 || call.kept_bytes > int64_t{1} << 40 ||
+                    (call.kept_bytes > 0 && (call.kept_at < KernelStep::kKeptHead || call.kept_at > int64_t{1} << 40)))
+                  return InvalidArgument("bad size or place of what a call keeps");
+              }
               if (s.num_tasks < 1 || s.num_tasks > 1 << 20 || s.local_bytes < 0 || s.local_bytes > int64_t{1} << 40)
                 return InvalidArgument("bad task count or size of a task's memory");
               return s.fn ? OkStatus() : InvalidArgument("region without code");

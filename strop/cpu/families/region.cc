@@ -1,9 +1,13 @@
 // Regions: loops of small steps in one function (plan/region.h); the families emit their kernels inside it. What the
 // library does better than generated code is called there.
+#include <optional>
+
 #include "strop/analysis/cost.h"
+#include "strop/analysis/trip_count.h"
 #include "strop/codegen/region_emitter.h"
 #include "strop/cpu/kernel_family.h"
 #include "strop/cpu/kernels/gemm.h"
+#include "strop/cpu/kernels/gemm_kept.h"
 #include "strop/cpu/library/library.h"
 #include "strop/cpu/load/problems.h"
 
@@ -49,6 +53,35 @@ bool IsSingleTask(const Instruction& kernel) {
   return gemm.ok() && (*gemm)->num_tasks() == 1 && (*gemm)->prepare_tasks() <= 1;
 }
 
+// How often each program runs, as far as that is known. Those that a program calls come behind it.
+std::vector<int64_t> RunsOfPrograms(const Region& region) {
+  constexpr int64_t kUnknownTrips = 32;
+  std::vector<int64_t> runs(region.programs.size(), 1);
+  for (size_t p = 0; p < region.programs.size(); ++p) {
+    for (const RegionNode& node : region.programs[p]) {
+      int64_t trips = 1;
+      const bool is_split = p == 0 && region.tasks > 1;  // a trip is a task
+      if (node.kind == RegionNodeKind::kWhile && !is_split) {
+        const std::optional<Counter> counter = FindCounter(*node.instruction);
+        trips = counter ? counter->trips : kUnknownTrips;
+      }
+      for (int32_t called : node.programs) runs[static_cast<size_t>(called)] = SaturatingMultiply(runs[p], trips);
+    }
+  }
+  return runs;
+}
+
+// With the operand that stays the same, if to keep that pays in so many runs.
+std::optional<KeptGemmProblem> KeptProblemOf(const Region& region, const RegionNode& node, const GemmProblem& problem,
+                                             int64_t runs) {
+  for (const KeptGemmProblem& p : {KeptGemmProblem{problem, 1}, KeptGemmProblem{Transposed(problem), 0}}) {
+    if (!region.buffers[static_cast<size_t>(node.args[static_cast<size_t>(p.kept)])].same) continue;
+    const std::shared_ptr<const KeptGemm> gemm = KeptGemm::Create(p.product);
+    if (gemm && runs >= gemm->fewest_calls()) return p;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Decision WritesInLayout(const Instruction& dot) {
@@ -74,13 +107,17 @@ Decision JoinsRegion(const Instruction& kernel) {
 
 Result<std::vector<std::string>> CallsOfRegion(const Region& region) {
   std::vector<std::string> calls;
-  for (const std::vector<RegionNode>& program : region.programs) {
-    for (const RegionNode& node : program) {
+  const std::vector<int64_t> runs = RunsOfPrograms(region);
+  for (size_t p = 0; p < region.programs.size(); ++p) {
+    for (const RegionNode& node : region.programs[p]) {
       if (node.kind != RegionNodeKind::kKernel || !IsCall(*node.instruction)) continue;
-      if (IsSplit(*node.instruction)) {
-        STROP_ASSIGN(const GemmProblem problem, GemmProblemOf(*node.instruction));
-        calls.push_back(RecipeOf(kWholeGemmRecipe, problem));
-        continue;
+      if (node.instruction->op() == Op::Dot) {
+        const Result<GemmProblem> problem = GemmProblemOf(*node.instruction);
+        const auto kept = problem.ok() ? KeptProblemOf(region, node, *problem, runs[p]) : std::nullopt;
+        if (kept || IsSplit(*node.instruction)) {
+          calls.push_back(kept ? RecipeOf(kKeptGemmRecipe, *kept) : RecipeOf(kWholeGemmRecipe, *problem));
+          continue;
+        }
       }
       const KernelSpec spec{node.instruction, node.in_place};
       STROP_ASSIGN(CompiledKernel kernel,

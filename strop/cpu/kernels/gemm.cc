@@ -650,6 +650,14 @@ void Gemm::RunAll(const void* a, const void* b, void* c, void* shared, void* scr
   }
 }
 
+GemmProblem Transposed(const GemmProblem& problem) {
+  GemmProblem p = problem;
+  std::swap(p.m, p.n);
+  std::swap(p.a, p.b);
+  for (StridedMatrix* m : {&p.a, &p.b, &p.c}) std::swap(m->row_stride, m->col_stride);
+  return p;
+}
+
 GemmProblem WithSigned(const GemmProblem& problem) {
   GemmProblem p = problem;
   const ElementType sums = GemmAccumulator(p.a.type, p.b.type, p.c.type);
@@ -666,11 +674,7 @@ Result<std::shared_ptr<const Gemm>> Gemm::Create(const GemmProblem& problem, con
   GemmProblem p = WithSigned(problem);
   const ElementType accumulator = GemmAccumulator(p.a.type, p.b.type, p.c.type);
   const bool swap = SuitsSwapped(p, accumulator);
-  if (swap) {
-    std::swap(p.m, p.n);
-    std::swap(p.a, p.b);
-    for (StridedMatrix* m : {&p.a, &p.b, &p.c}) std::swap(m->row_stride, m->col_stride);
-  }
+  if (swap) p = Transposed(p);
   std::shared_ptr<const Gemm> gemm;
   if (accumulator != ElementType::Invalid && (p.batch == 0 || p.m == 0 || p.n == 0))
     return std::shared_ptr<const Gemm>(std::make_shared<EmptyGemm>());

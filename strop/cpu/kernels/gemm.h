@@ -44,6 +44,9 @@ struct GemmProblem {
   }
 };
 
+// The transpose of the product, whose operands come the other way round.
+GemmProblem Transposed(const GemmProblem& problem);
+
 // The type in which products of these types are summed: f32, f64, s32, s64, or c64, c128. Invalid if dot is not
 // defined.
 ElementType GemmAccumulator(ElementType a, ElementType b, ElementType c);

@@ -116,7 +116,7 @@ void MultiplySmall(const MicroTable<T>& micro, int64_t m, int64_t n, int64_t k, 
     }
     return;
   }
-  const EvenPanels panels(m, kSmallRows);
+  const EvenPanels panels(m, n > micro.lanes ? micro.small_rows : kSmallRows);
   for (int64_t panel = 0; panel < panels.count; ++panel) {
     const int64_t i = panels.First(panel), rows = panels.First(panel + 1) - i;
     for (int64_t j = 0; j < n; j += 2 * micro.lanes) {

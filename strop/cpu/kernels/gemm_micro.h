@@ -57,6 +57,12 @@ template <class T>
 using SmallKernel = void (*)(int64_t k, const T* a, int64_t a_row, int64_t a_k, const T* b, int64_t b_stride,
                              int64_t cols, T* c, int64_t c_stride);
 
+// c[r][j] = (accumulate ? c[r][j] : 0) + sum over k of a[r * a_row + k * a_k] * b[k][j], for `tiles` tiles of columns,
+// each of which lies packed behind the one before it.
+template <class T>
+using TilesKernel = void (*)(int64_t tiles, int64_t k, const T* a, int64_t a_row, int64_t a_k, const T* b, T* c,
+                             int64_t c_stride, bool accumulate);
+
 // As MicroKernel, with A read where it lies: row r of part t is the `k` elements that follow rows[t * height + r],
 // or, if rows[t * height] is null, zeros as all others of the part. k in units, as in MicroKernel.
 template <class T>
@@ -91,7 +97,7 @@ template <class T>
 using TapsKernel = void (*)(int64_t taps, const T* const* x, const T* const* w, int64_t count, int64_t x_step,
                             int64_t channels, T* out, int64_t out_step);
 
-inline constexpr int kSmallRows = 8;
+inline constexpr int kSmallRows = 8;  // of one vector each; of two, as MicroTable::small_rows says
 // Of so few rows, sums in more columns at a time: each waits for its last addition, and rows of B are read once.
 inline constexpr int kWideRows = 2, kWideVectors = 8;
 
@@ -117,8 +123,9 @@ inline constexpr int kPlanarSums = 4;
 template <class T>
 struct MicroTable {
   int mr = 0, nr = 0;
-  int group = 1;  // elements a unit
-  int lanes = 0;  // units of a vector register
+  int group = 1;       // elements a unit
+  int lanes = 0;       // units of a vector register
+  int small_rows = 0;  // whose sums, two vectors each, the registers hold
   // kernel[i] computes i + 1 rows (a is packed with that many); kernel[mr - 1] is the full one. narrow: nr / 2 columns.
   MicroKernel<T> kernel[16] = {};
   MicroKernel<T> narrow[16] = {};
@@ -138,6 +145,7 @@ struct MicroTable {
   PlanarSumsKernel<T> planar_sums[kPlanarSums][kPlanarSums] = {};
   SmallKernel<T> small[kSmallRows][2] = {};           // by rows, and by vectors in a row of sums; less one
   SmallKernel<T> wide[kWideRows][kWideVectors] = {};  // the same of few rows
+  TilesKernel<T> tiles[16][2] = {};                   // by rows, less one; half as wide, whole; null: not of this type
   RunsKernel<T> runs[16][2] = {};          // by rows, and by vectors in a row of sums; less one; null: not of this type
   PackPanel<T> pack[kPackSources] = {};    // null: not from this type
   PackPanel<T> pack_a[kPackSources] = {};  // of A, where it is packed in another way

@@ -1,4 +1,5 @@
 // Products of matrices, and sums that are cut instead of the product (kernels/gemm.h).
+#include "strop/cpu/kernels/gemm_kept.h"
 #include "strop/cpu/load/problems.h"
 
 namespace strop::cpu {
@@ -54,9 +55,36 @@ Result<MadeStep> MakeWholeGemm(ByteReader& fields, const LoadContext&) {
   return MakeTasks(problem);
 }
 
+class KeptTask final : public TaskKernel {
+ public:
+  KeptTask(std::shared_ptr<const KeptGemm> gemm, int32_t kept) : gemm_(std::move(gemm)), kept_(kept) {}
+  void Keep(const TaskCall& call) const override { gemm_->Keep(call.args[kept_], call.kept); }
+  void Run(const TaskCall& call, int64_t, int64_t, void* scratch) const override {
+    gemm_->Run(call.args[1 - kept_], call.kept, call.args[2], scratch);
+  }
+
+ private:
+  std::shared_ptr<const KeptGemm> gemm_;
+  int32_t kept_;
+};
+
+// As part of a region in which an operand stays the same. Where this processor has no use for that, as a whole.
+Result<MadeStep> MakeKeptGemm(ByteReader& fields, const LoadContext&) {
+  STROP_ASSIGN(const KeptGemmProblem problem, ReadProblem<KeptGemmProblem>(fields, kKeptGemmRecipe));
+  std::shared_ptr<const KeptGemm> gemm = KeptGemm::Create(problem.product);
+  if (!gemm) return MakeTasks(problem.kept == 1 ? problem.product : Transposed(problem.product));
+  KernelStep step;
+  step.scratch_bytes = gemm->scratch_bytes();
+  step.kept_bytes = gemm->kept_bytes();
+  std::string tiles = gemm->tiles();
+  step.library = std::make_shared<KeptTask>(std::move(gemm), problem.kept);
+  return MadeStep{std::move(step), std::move(tiles)};
+}
+
 }  // namespace
 
 const RecipeKind kGemmRecipe = {"gemm", &MakeGemm};
 const RecipeKind kWholeGemmRecipe = {"whole gemm", &MakeWholeGemm};
+const RecipeKind kKeptGemmRecipe = {"kept gemm", &MakeKeptGemm};
 
 }  // namespace strop::cpu

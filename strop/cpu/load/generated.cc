@@ -17,6 +17,7 @@ Result<MadeStep> MakeRegion(ByteReader& fields, const LoadContext& context) {
   STROP_ASSIGN(const RegionProblem p, ReadProblem<RegionProblem>(fields, kRegionRecipe));
   STROP_ASSIGN(void* const code, context.Find(p.code));
   RegionStep step{.fn = reinterpret_cast<RegionFn>(code), .num_tasks = p.num_tasks, .local_bytes = p.local_bytes};
+  int64_t kept_bytes = 0;
   for (const std::string& call : p.calls) {
     // A region in a region would let bytes ask for any depth.
     if (ProblemOfRecipe<RegionProblem>(call, kRegionRecipe).ok())
@@ -24,6 +25,11 @@ Result<MadeStep> MakeRegion(ByteReader& fields, const LoadContext& context) {
     STROP_ASSIGN(MadeStep made, MakeStep(call, context));
     auto* kernel = std::get_if<KernelStep>(&made.body);
     if (!kernel || !kernel->library) return InvalidArgument("a region calls what is no kernel of the library");
+    if (kernel->kept_bytes > 0) {
+      kernel->kept_at = kept_bytes + KernelStep::kKeptHead;
+      const int64_t end = kernel->kept_at + kernel->kept_bytes;
+      kept_bytes = (end + KernelStep::kKeptHead - 1) / KernelStep::kKeptHead * KernelStep::kKeptHead;
+    }
     step.calls.push_back(std::move(*kernel));
   }
   return MadeStep{std::move(step)};

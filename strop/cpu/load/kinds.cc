@@ -5,9 +5,10 @@ namespace strop::cpu {
 
 std::span<const RecipeKind* const> AllRecipeKinds() {
   static constexpr const RecipeKind* kKinds[] = {
-      &kKernelRecipe,   &kRegionRecipe,          &kSortByCodeRecipe, &kGemmRecipe, &kBandRecipe, &kConvolutionRecipe,
-      &kCholeskyRecipe, &kTriangularSolveRecipe, &kRandomBitsRecipe, &kScanRecipe, &kSortRecipe, &kTopKRecipe,
-      &kFftRecipe,      &kLapackRecipe,          &kWholeGemmRecipe,
+      &kKernelRecipe,     &kRegionRecipe,      &kSortByCodeRecipe, &kGemmRecipe,
+      &kBandRecipe,       &kConvolutionRecipe, &kCholeskyRecipe,   &kTriangularSolveRecipe,
+      &kRandomBitsRecipe, &kScanRecipe,        &kSortRecipe,       &kTopKRecipe,
+      &kFftRecipe,        &kLapackRecipe,      &kWholeGemmRecipe,  &kKeptGemmRecipe,
   };
   static_assert(std::size(kKinds) == kNumRecipeKinds);
   return kKinds;

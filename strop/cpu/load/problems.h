@@ -85,6 +85,16 @@ void Fields(Archive& a, GemmProblem& p) {
   Require(a, IsArraySize({p.batch, p.m, p.n}) && IsArraySize({p.batch, p.m, p.k}) && IsArraySize({p.batch, p.k, p.n}));
   Require(a, p.inner_batch >= 0 && p.inner_batch <= kMostElements);
 }
+// Of a product in a region, one operand of which stays the same: as the right-hand side.
+struct KeptGemmProblem {
+  GemmProblem product;
+  int32_t kept = 1;  // the number of that operand; 0: `product` is the transpose
+};
+template <class Archive>
+void Fields(Archive& a, KeptGemmProblem& p) {
+  a(p.product, p.kept);
+  Require(a, p.kept == 0 || p.kept == 1);
+}
 template <class Archive>
 void Fields(Archive& a, ConvSpatialDim& d) {
   a(d.input, d.kernel, d.output, d.stride, d.pad_low, d.base_dilation, d.window_dilation, d.reversal, d.input_stride,

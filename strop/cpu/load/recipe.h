@@ -51,13 +51,14 @@ struct RecipeKind {
 };
 
 extern const RecipeKind kKernelRecipe, kRegionRecipe, kSortByCodeRecipe;           // generated.cc
-extern const RecipeKind kGemmRecipe, kWholeGemmRecipe, kBandRecipe;                // gemm.cc, band.cc
+extern const RecipeKind kGemmRecipe, kWholeGemmRecipe, kKeptGemmRecipe;            // gemm.cc
+extern const RecipeKind kBandRecipe;                                               // band.cc
 extern const RecipeKind kConvolutionRecipe;                                        // convolution.cc
 extern const RecipeKind kCholeskyRecipe, kTriangularSolveRecipe, kLapackRecipe;    // linear_algebra.cc
 extern const RecipeKind kRandomBitsRecipe, kScanRecipe, kSortRecipe, kTopKRecipe;  // lines.cc
 extern const RecipeKind kFftRecipe;                                                // fft.cc
 
-inline constexpr size_t kNumRecipeKinds = 15;
+inline constexpr size_t kNumRecipeKinds = 16;
 // All of them. A program that links those which it needs has a list of its own.
 std::span<const RecipeKind* const> AllRecipeKinds();
 

@@ -51,7 +51,14 @@ void SinCos(double x, double* sine, double* cosine) {
 // A kernel of the library, all of it on this thread: what a region calls.
 void CallFromRegion(const RegionContext* context, int64_t call, void* const* args) {
   const KernelStep& kernel = context->calls[call];
-  for (TaskCall round{args, 0, context->shared}; round.round < kernel.rounds; ++round.round) {
+  TaskCall round{args, 0, context->shared};
+  if (kernel.kept_bytes > 0) {
+    round.kept = context->kept + kernel.kept_at;
+    char& is_there = context->kept[kernel.kept_at - KernelStep::kKeptHead];
+    if (is_there == 0) kernel.library->Keep(round);
+    is_there = 1;
+  }
+  for (; round.round < kernel.rounds; ++round.round) {
     if (kernel.prepare_tasks > 0) kernel.library->Prepare(round, 0, kernel.prepare_tasks);
     kernel.library->Run(round, 0, kernel.num_tasks, context->scratch);
   }
