@@ -204,17 +204,18 @@ TEST(Conv, DilatedInputs) {
 
 // Images of 20x20 with 32 features, by 3x3 to 48. Input features are that far apart: side by side, or in planes.
 ConvProblem Images(ElementType type, int64_t feature_stride) {
+  constexpr int64_t kFeatures = 40;  // more than go by lines
   ConvProblem p;
   p.input_type = p.kernel_type = p.output_type = type;
-  p.batch = 2, p.in_features = 32, p.out_features = 48;
-  p.input_feature_stride = feature_stride, p.input_batch_stride = 32 * 400;
+  p.batch = 2, p.in_features = kFeatures, p.out_features = 48;
+  p.input_feature_stride = feature_stride, p.input_batch_stride = kFeatures * 400;
   p.kernel_in_stride = 48, p.kernel_out_stride = 1, p.output_batch_stride = 48 * 400, p.output_feature_stride = 1;
-  const int64_t pixel = feature_stride == 1 ? 32 : 1;
+  const int64_t pixel = feature_stride == 1 ? kFeatures : 1;
   for (int64_t row : {1, 0}) {
     ConvSpatialDim d;
     d.input = d.output = 20, d.kernel = 3, d.pad_low = 1;
     d.input_stride = (row ? 20 : 1) * pixel, d.output_stride = (row ? 20 : 1) * 48;
-    d.kernel_stride = (row ? 3 : 1) * 32 * 48;
+    d.kernel_stride = (row ? 3 : 1) * kFeatures * 48;
     p.spatial.push_back(d);
   }
   return p;
@@ -243,7 +244,7 @@ TEST(Conv, PointsOfNeighbours) {
   ConvProblem p = Images(ElementType::F32, 1);
   p.in_features = 5;
   p.input_batch_stride = 5 * 400;
-  for (ConvSpatialDim& d : p.spatial) d.kernel = 1, d.pad_low = 0, d.input_stride = d.input_stride / 32 * 5;
+  for (ConvSpatialDim& d : p.spatial) d.kernel = 1, d.pad_low = 0, d.input_stride = d.input_stride / 40 * 5;
   EXPECT_TRUE((*Conv::Create(p))->tiles().starts_with("a product of all positions, "));
   p.input_batch_stride += 5;
   EXPECT_FALSE((*Conv::Create(p))->tiles().starts_with("a product of all positions, "));
