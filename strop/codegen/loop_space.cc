@@ -130,12 +130,16 @@ void WidenForLongChains(const KernelBody& body, int vector_bytes, int64_t row_si
   if (row_size % lanes == 0 || row_size >= kLeastIterations * lanes) space.lanes = lanes;
 }
 
+// Is an array read whose elements have at most so many bits?
+bool ReadsShort(const KernelBody& body, int bits) {
+  return std::ranges::any_of(body.inputs, [&](const Instruction* i) {
+    return i->shape().IsArray() && i->shape().rank() > 0 && Bits(i->shape().type()) <= bits;
+  });
+}
+
 // Are integers reduced that are read as one or two bytes, without choosing places?
 bool ReducesBytes(const KernelBody& body) {
-  const auto is_short = [](const Instruction* i) {
-    return i->shape().IsArray() && i->shape().rank() > 0 && Bits(i->shape().type()) <= 16;
-  };
-  return std::ranges::any_of(body.inputs, is_short) && std::ranges::all_of(body.roots, [](const Instruction* root) {
+  return ReadsShort(body, 16) && std::ranges::all_of(body.roots, [](const Instruction* root) {
            return root->op() == Op::Reduce && root->operand_count() == 2 &&
                   !IsFloat(root->operand(0)->shape().type()) && !IsComplex(root->operand(0)->shape().type());
          });
@@ -266,9 +270,7 @@ LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes, bool by_peri
     const bool all_short = short_sums && std::all_of(body.roots.begin(), body.roots.end(),
                                                      [](const Instruction* r) { return IsShortReduce(*r); });
     // Rows of bytes dealt to more lanes than a register has take LLVM long.
-    const bool deals_bytes = reduce != body.roots.end() && std::ranges::any_of(body.inputs, [](const Instruction* i) {
-                               return i->shape().IsArray() && i->shape().rank() > 0 && Bits(i->shape().type()) <= 8;
-                             });
+    const bool deals_bytes = reduce != body.roots.end() && ReadsShort(body, 8);
     const bool in_strips = columns && space.interleaved == 1 && !neighbours && !all_short && !deals_bytes;
     VectorizeRows(space, sizes, in_strips || trips);
     if (in_strips && by_period) CutIntoStrips(body, register_lanes, space);

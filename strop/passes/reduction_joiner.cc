@@ -101,7 +101,8 @@ class Joiner {
     return 2 * both >= all;
   }
 
-  // What `reduce` needs goes in front of the first of the group. False: it needs one of them.
+  // What `reduce` needs goes in front of the first of the group. False: it needs one of them, or something that must
+  // stay where it is.
   bool MoveInFront(const Instruction& reduce, const std::vector<Instruction*>& group) {
     const int64_t begin = places_.at(group[0]);
     std::map<int64_t, Instruction*> needed;  // in order
@@ -112,7 +113,8 @@ class Joiner {
       const auto place = places_.find(i);
       if (place == places_.end()) return false;
       if (place->second < begin) continue;
-      if (i == group[0] || std::ranges::find(group, i) != group.end() || !IsFree(*i)) return false;
+      if (std::ranges::find(group, i) != group.end() || !IsFree(*i)) return false;
+      if (i->HasSideEffect()) return false;
       if (!needed.emplace(place->second, i).second) continue;
       if (needed.size() > kMostMoved) return false;
       for (int64_t k = 0; k < i->operand_count(); ++k) stack.push_back(i->operand(k));

@@ -177,12 +177,16 @@ class LinesConv final : public Conv {
       for (int d = outer_rank_; d-- > 0; rest /= p_.spatial[d].kernel)
         from += offsets_[d].At(at[d], rest % p_.spatial[d].kernel);
       float* const to = line + begin * step_ + n * p_.in_features;
-      const auto* const input = static_cast<const uint8_t*>(call.input);
-      if (from >= 0 && !own)
-        PackStrided<float>(micro_, p_.input_type, input, from, 1, 1, count * p_.in_features, 1, count * p_.in_features,
-                           widened);
-      const float* const elements = reinterpret_cast<const float*>(input) + from;
-      CopyRow(from < 0 ? nullptr : own ? elements : widened, count, to);
+      if (from < 0) {
+        CopyRow(nullptr, count, to);
+      } else if (own) {
+        CopyRow(static_cast<const float*>(call.input) + from, count, to);
+      } else {
+        const int64_t elements = count * p_.in_features;
+        PackStrided<float>(micro_, p_.input_type, static_cast<const uint8_t*>(call.input), from, 1, 1, elements, 1,
+                           elements, widened);
+        CopyRow(widened, count, to);
+      }
     }
   }
   // `count` elements of a row of the image, or zeros for them.
