@@ -122,7 +122,7 @@ class Finder {
       const Instruction* i = stack.back();
       stack.pop_back();
       if (IsInvariant(i) || !seen_.insert(i).second) continue;
-      if (!i->control_predecessors().empty() || !i->control_successors().empty() || !IsWhole(i)) return false;
+      if (i->HasControlEdges() || !IsWhole(i)) return false;
       if (const int64_t k = StateElement(i); k >= 0) {
         if (found_.roles[k] != Role::kCarried) return false;
         continue;

@@ -118,6 +118,7 @@ class Instruction {
   void set_statistics(std::string statistics) { extra().statistics = std::move(statistics); }
   const std::vector<Instruction*>& control_predecessors() const;
   const std::vector<Instruction*>& control_successors() const;
+  bool HasControlEdges() const { return !control_predecessors().empty() || !control_successors().empty(); }
   void AddControlPredecessor(Instruction* predecessor);
   void ClearControlEdges();
 

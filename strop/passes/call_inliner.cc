@@ -40,7 +40,7 @@ bool CanWiden(const Instruction& map) {
 std::optional<Op> ElementaryComposite(const Instruction& call) {
   constexpr std::string_view kDialect = "chlo.";
   if (!call.attrs<CallAttrs>().is_composite || call.operand_count() != 1) return std::nullopt;
-  if (!call.control_predecessors().empty() || !call.control_successors().empty()) return std::nullopt;
+  if (call.HasControlEdges()) return std::nullopt;
   const auto& attributes = call.frontend_attributes();
   const auto name = attributes.find("composite.name");
   if (name == attributes.end() || !name->second.starts_with(kDialect)) return std::nullopt;

@@ -26,8 +26,7 @@ constexpr size_t kMostValues = 256;
 
 bool IsCandidate(const Instruction& i) {
   if (i.op() != Op::AllReduce && i.op() != Op::ReduceScatter) return false;
-  return i.operand_count() == 1 && i.shape().IsArray() && i.shape().IsStatic() && i.control_predecessors().empty() &&
-         i.control_successors().empty();
+  return i.operand_count() == 1 && i.shape().IsArray() && i.shape().IsStatic() && !i.HasControlEdges();
 }
 
 bool SameKind(const Instruction& a, const Instruction& b) {

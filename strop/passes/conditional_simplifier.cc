@@ -31,17 +31,13 @@ int64_t KnownBranch(const Instruction& i) {
   return value < 0 || value >= branches ? branches - 1 : value;
 }
 
-bool HasControlEdges(const Instruction& i) {
-  return !i.control_predecessors().empty() || !i.control_successors().empty();
-}
-
 // ---- select -------------------------------------------------------------------------------------------------------
 
 // Elements that the branch computes, or more than any limit if it does something that a select should not do in vain.
 int64_t Work(const Computation& branch) {
   int64_t n = 0;
   for (const Instruction* i : branch.instructions()) {
-    if (HasControlEdges(*i)) return kMaxSelected + 1;
+    if (i->HasControlEdges()) return kMaxSelected + 1;
     switch (i->op()) {
       case Op::Parameter:
       case Op::Constant:
@@ -67,7 +63,7 @@ bool IsArrayOrTupleOfArrays(const Shape& shape) {
 }
 
 bool IsBetterSelected(const Instruction& i) {
-  if (i.called().size() != 2 || !IsPred(i.operand(0)->shape().type()) || HasControlEdges(i)) return false;
+  if (i.called().size() != 2 || !IsPred(i.operand(0)->shape().type()) || i.HasControlEdges()) return false;
   if (!IsArrayOrTupleOfArrays(i.shape())) return false;
   int64_t n = 0;
   for (const Shape& leaf : i.shape().Leaves()) n = SaturatingAdd(n, leaf.num_elements());
@@ -114,7 +110,7 @@ std::vector<bool> LiveResults(const Instruction& i) {
   std::vector<bool> live(i.shape().tuple_size(), false);
   for (const Use& use : i.uses()) {
     if (use.user->op() != Op::GetTupleElement) return std::vector<bool>(live.size(), true);
-    if (use.user->use_count() > 0 || use.user->IsRoot() || HasControlEdges(*use.user))
+    if (use.user->use_count() > 0 || use.user->IsRoot() || use.user->HasControlEdges())
       live[use.user->tuple_index()] = true;
   }
   return live;
@@ -177,7 +173,7 @@ struct ConditionalSimplifier final : Pass {
   // Branches return what is read only. One result stays in any case: of a conditional that is there for its effects,
   // the smallest.
   Result<int64_t> RemoveDeadResults(Instruction* i, Effects& effects) {
-    if (!i->shape().IsTuple() || i->IsRoot() || HasControlEdges(*i)) return 0;
+    if (!i->shape().IsTuple() || i->IsRoot() || i->HasControlEdges()) return 0;
     std::vector<bool> live = LiveResults(*i);
     if (live.empty()) return 0;
     if (std::ranges::none_of(live, [](bool read) { return read; })) live[SmallestResult(*i)] = true;

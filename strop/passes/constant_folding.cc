@@ -113,7 +113,7 @@ struct ConstantFolding final : Pass {
     for (Computation* c : module.computations()) {
       for (Instruction* i : c->instructions()) {  // list order: what is folded feeds what comes after
         if (i->operand_count() == 0 || !IsPure(*i) || !IsArrayOrTupleOfArrays(i->shape())) continue;
-        if (!i->control_predecessors().empty() || !i->control_successors().empty()) continue;
+        if (i->HasControlEdges()) continue;
         const std::vector<Literal> operands = Operands(*i, interpreter);
         if (operands.empty()) continue;
         Result<Literal> value = interpreter.EvaluateInstruction(*i, operands);

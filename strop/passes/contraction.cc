@@ -22,17 +22,15 @@ bool IsSum(const Instruction& i) {
   return RecognizeCombiner(*i.called(0)).op == Op::Add && i.operand(0)->shape().num_elements() >= kFewestSummed;
 }
 
-bool IsFree(const Instruction& i) { return i.control_predecessors().empty() && i.control_successors().empty(); }
-
 struct Contraction final : Pass {
   Result<bool> Run(Module& module, PassContext& context) override {
     int64_t marked = 0;
     for (Computation* c : module.PostOrder()) {
       for (Instruction* sum : c->instructions()) {
-        if (!IsSum(*sum) || !IsFree(*sum) || sum->frontend_attributes().count(kContractionMark)) continue;
+        if (!IsSum(*sum) || sum->HasControlEdges() || sum->frontend_attributes().count(kContractionMark)) continue;
         for (int64_t k = 0; k < (sum->op() == Op::Reduce ? 1 : 2); ++k) {
           const Instruction& product = *sum->operand(k);
-          if (product.op() != Op::Multiply || product.use_count() != 1 || product.IsRoot() || !IsFree(product))
+          if (product.op() != Op::Multiply || product.use_count() != 1 || product.IsRoot() || product.HasControlEdges())
             continue;
           sum->set_frontend_attribute(kContractionMark, k == 0 ? "0" : "1");
           ++marked;

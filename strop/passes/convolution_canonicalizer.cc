@@ -100,7 +100,7 @@ struct ConvolutionCanonicalizer final : Pass {
         if (i->op() == Op::Convolution || (i->op() == Op::Transpose && i->operand(0)->op() == Op::Convolution))
           candidates.push_back(i);
       for (Instruction* i : candidates) {
-        if (i->parent() != c || !i->control_predecessors().empty() || !i->control_successors().empty()) continue;
+        if (i->parent() != c || i->HasControlEdges()) continue;
         if (i->op() == Op::Transpose) {
           folded += i->operand(0)->op() == Op::Convolution && FoldResult(i);
           continue;

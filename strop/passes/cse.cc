@@ -38,7 +38,7 @@ bool MayMerge(const Instruction& i, const Effects& effects) {
   }
   if (Is(i.op(), kAsync | kSideEffect)) return false;
   if (!Is(i.op(), kCollective) && effects.Has(i)) return false;
-  return i.control_predecessors().empty() && i.control_successors().empty();
+  return !i.HasControlEdges();
 }
 
 // ---- equal computations ---------------------------------------------------------------------------------------------

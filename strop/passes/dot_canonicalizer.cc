@@ -176,7 +176,7 @@ bool FoldIntoBatch(Instruction* dot) {
   if (!sides[0].batch.empty() || sides[0].contracting.size() != 1 || dot->use_count() != 1) return false;
   Instruction* transpose = dot->users()[0];
   if (transpose->op() != Op::Transpose || dot->shape().has_layout() || transpose->shape().has_layout()) return false;
-  if (!transpose->control_predecessors().empty() || !transpose->control_successors().empty()) return false;
+  if (transpose->HasControlEdges()) return false;
   const size_t mixed = sides[0].Fits() ? 1 : 0;
   const DotSide &matrix = sides[1 - mixed], &other = sides[mixed];
   if (other.Fits() || matrix.shape.rank() != 2 || matrix.shape.num_elements() > kMostOfMatrix) return false;
@@ -281,7 +281,7 @@ struct DotCanonicalizer final : Pass {
       for (Instruction* i : c->instructions())
         if (IsOrdinary(*i) || i->op() == Op::Transpose) candidates.push_back(i);
       for (Instruction* i : candidates) {
-        if (i->parent() != c || !i->control_predecessors().empty() || !i->control_successors().empty()) continue;
+        if (i->parent() != c || i->HasControlEdges()) continue;
         if (i->op() == Op::Transpose) {
           if (!IsOrdinary(*i->operand(0))) continue;
           folded += FoldResult(i);

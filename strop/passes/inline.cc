@@ -52,7 +52,7 @@ void InlineInPlaceOf(Instruction* caller, const Computation& callee, std::span<I
   Instruction* root = CloneBodyBefore(callee, arguments, caller);
   LocateInside(*caller, neighbour ? neighbour->next() : into->first());
   // What precedes the caller precedes its body, what follows it follows the body.
-  if (!caller->control_predecessors().empty() || !caller->control_successors().empty()) {
+  if (caller->HasControlEdges()) {
     const std::vector<Instruction*> earlier = caller->control_predecessors(), later = caller->control_successors();
     caller->ClearControlEdges();
     for (Instruction* i = neighbour ? neighbour->next() : into->first(); i != caller; i = i->next()) {
@@ -91,7 +91,7 @@ bool ReadsElementsOnly(const Instruction& tuple) {
 }  // namespace
 
 bool HasExplicitState(const Instruction& loop, const std::vector<int32_t>& callers) {
-  if (!loop.control_predecessors().empty() || !loop.control_successors().empty() || loop.sharding()) return false;
+  if (loop.HasControlEdges() || loop.sharding()) return false;
   for (const Computation* c : {loop.condition(), loop.body()})
     if (callers[static_cast<size_t>(c->id())] != 1 || !c->parameter(0)->shape().IsTuple() ||
         !ReadsElementsOnly(*c->parameter(0)))

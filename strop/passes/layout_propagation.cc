@@ -57,8 +57,7 @@ bool MovesNothing(const Shape& shape, const Order& order) {
 }
 
 bool IsPlain(const Instruction& i) {
-  return i.shape().IsArray() && i.shape().IsStatic() && i.control_predecessors().empty() &&
-         i.control_successors().empty() && !i.sharding();
+  return i.shape().IsArray() && i.shape().IsStatic() && !i.HasControlEdges() && !i.sharding();
 }
 
 // Can be made in any order at no cost.

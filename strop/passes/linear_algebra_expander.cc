@@ -109,7 +109,7 @@ std::optional<Problem> ReadCholesky(const Instruction& i) {
 }
 
 std::optional<Problem> Read(const Instruction& i) {
-  if (!i.control_predecessors().empty() || !i.control_successors().empty()) return std::nullopt;
+  if (i.HasControlEdges()) return std::nullopt;
   if (i.op() == Op::TriangularSolve) return SquareMatrices(Kind::kSolve, i.operand(0)->shape());
   if (i.op() != Op::CustomCall) return std::nullopt;
   std::optional<Problem> problem = ReadLu(i);

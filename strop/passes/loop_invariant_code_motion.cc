@@ -94,7 +94,7 @@ class Mover {
     if (i.IsParameter() || Is(i.op(), kAsync | kSideEffect)) return false;
     if (Is(i.op(), kCollective) ? !MayCommunicateOnce(i) : effects_.Has(i)) return false;
     if (i.op() == Op::OptimizationBarrier || i.op() == Op::AfterAll || i.op() == Op::AddDependency) return false;
-    return i.control_predecessors().empty() && i.control_successors().empty();
+    return !i.HasControlEdges();
   }
 
   // Devices come to the loop equally often, or they could not meet in it; of a loop that may run no trips on some of
@@ -367,7 +367,7 @@ bool IsPlain(const Instruction& loop) {
   return loop.shape().IsTuple() && loop.operand(0)->op() == Op::Tuple && loop.body()->root()->op() == Op::Tuple &&
          loop.body()->root()->use_count() == 0 && !loop.IsRoot() && ReadsElementsOnly(loop) &&
          ReadsElementsOnly(*loop.condition()->parameter(0)) && ReadsElementsOnly(*loop.body()->parameter(0)) &&
-         loop.control_predecessors().empty() && loop.control_successors().empty();
+         !loop.HasControlEdges();
 }
 
 struct LoopInvariantCodeMotion final : Pass {

@@ -119,8 +119,7 @@ struct LoopKernels final : Pass {
       if (fused.contains(c)) continue;
       std::vector<Instruction*> loops;
       for (Instruction* i : c->instructions())
-        if (i->op() == Op::While && i->control_predecessors().empty() && i->control_successors().empty())
-          loops.push_back(i);
+        if (i->op() == Op::While && !i->HasControlEdges()) loops.push_back(i);
       for (Instruction* loop : loops) {
         const std::optional<PositionwiseLoop> what = FindPositionwiseLoop(*loop);
         if (!what || what->elements < fewest_elements || !KernelMaker(loop, *what).Run()) continue;

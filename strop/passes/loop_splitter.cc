@@ -198,7 +198,7 @@ class LoopCutter {
 
   bool CanPlace(const Instruction& i, int64_t d) const {
     const std::vector<Shape> leaves = i.shape().Leaves();
-    if (!i.control_predecessors().empty() || !i.control_successors().empty() || i.sharding()) return false;
+    if (i.HasControlEdges() || i.sharding()) return false;
     for (const Shape& leaf : leaves)
       if (!leaf.IsArray() || !leaf.IsStatic() || d >= leaf.rank() || leaf.dim(d) != members_) return false;
     if (i.op() == Op::GetTupleElement) return true;

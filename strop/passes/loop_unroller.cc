@@ -52,7 +52,7 @@ bool PicksOneOfFew(const Instruction& i) {
 }
 
 Kind KindOf(const Instruction& i) {
-  if (!i.control_predecessors().empty() || !i.control_successors().empty()) return Kind::kUnfit;
+  if (i.HasControlEdges()) return Kind::kUnfit;
   switch (i.op()) {
     case Op::Parameter:
     case Op::Constant:
@@ -86,8 +86,7 @@ bool PicksElements(const Computation& body) {
 
 Decision ShouldUnroll(const Instruction& loop, int64_t trips) {
   if (trips < 2 || trips > kMaxTrips) return Decision::No(trips, " trips");
-  if (!loop.control_predecessors().empty() || !loop.control_successors().empty())
-    return Decision::No("control edges order it");
+  if (loop.HasControlEdges()) return Decision::No("control edges order it");
   int64_t computing = 0;
   bool large = false;
   const bool picks = PicksElements(*loop.body());

@@ -17,11 +17,9 @@ namespace {
 // Slices of a padded array from which on fusion keeps it in memory.
 constexpr size_t kFewestShifts = 5;
 
-bool IsFree(const Instruction& i) { return i.control_predecessors().empty() && i.control_successors().empty(); }
-
 // Is all of its operand inside, and read shifted so often that it will be in memory?
 bool IsCopy(const Instruction& pad) {
-  if (pad.op() != Op::Pad || !IsFree(pad) || !pad.operand(1)->IsConstant()) return false;
+  if (pad.op() != Op::Pad || pad.HasControlEdges() || !pad.operand(1)->IsConstant()) return false;
   for (const PaddingDim& d : pad.attrs<PadAttrs>().padding)
     if (d.low < 0 || d.high < 0 || d.interior != 0) return false;
   std::set<std::vector<int64_t>> shifts;
@@ -42,7 +40,7 @@ struct Copy {
 Copy CopyOf(Instruction* state) {
   for (const Use& use : state->uses()) {
     if (IsCopy(*use.user) && use.operand_number == 0) return {use.user, state};
-    if (use.user->op() != Op::Reshape || !IsFree(*use.user)) continue;
+    if (use.user->op() != Op::Reshape || use.user->HasControlEdges()) continue;
     for (const Use& further : use.user->uses())
       if (IsCopy(*further.user) && further.operand_number == 0) return {further.user, use.user};
   }

@@ -43,8 +43,7 @@ class Rewriter {
   bool IsPlain() const {
     const Shape& out = conv_->shape();
     if (conv_->operand_count() != 2 || !out.IsStatic() || out.num_elements() == 0 || !IsFloat(out.type())) return false;
-    if (!conv_->control_predecessors().empty() || !conv_->control_successors().empty() || conv_->sharding())
-      return false;
+    if (conv_->HasControlEdges() || conv_->sharding()) return false;
     if (!l_.input_unknown.empty() || !l_.kernel_unknown.empty() || !l_.output_unknown.empty()) return false;
     if (attrs_.batch_group_count != 1 || attrs_.feature_group_count != 1) return false;
     if (attrs_.window.dims.empty() || attrs_.window.dims.size() != l_.input_spatial.size()) return false;

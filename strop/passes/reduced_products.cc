@@ -22,7 +22,7 @@
 
 #include "strop/analysis/pairwise.h"
 #include "strop/ir/builder.h"
-#include "strop/passes/inline.h"
+#include "strop/passes/joined_reductions.h"
 #include "strop/passes/pass.h"
 
 namespace strop {
@@ -34,15 +34,14 @@ constexpr int64_t kLongestSum = 256;      // of longer ones, the product takes t
 constexpr int64_t kMostTerms = 16;        // of sums of pairs
 constexpr size_t kMostInstructions = 32;  // between product and reduction
 
-bool IsFree(const Instruction& i) { return i.control_predecessors().empty() && i.control_successors().empty(); }
-
 class Turner {
  public:
   explicit Turner(Instruction* reduce) : reduce_(reduce), rows_(reduce->operand(0)->shape()) {}
 
   bool Run() {
     const int64_t inputs = reduce_->operand_count() / 2;
-    if (!IsFree(*reduce_) || reduce_->dimensions().size() != 1 || rows_.rank() != 2 || reduce_->dimensions()[0] != 1)
+    if (reduce_->HasControlEdges() || reduce_->dimensions().size() != 1 || rows_.rank() != 2 ||
+        reduce_->dimensions()[0] != 1)
       return false;
     if (!rows_.IsStatic() || rows_.dim(1) > kLongestRow || rows_.dim(1) < 2 || rows_.dim(0) < kFewestRows) return false;
     for (int64_t k = 0; k < inputs; ++k)
@@ -88,7 +87,7 @@ class Turner {
     for (const Use& use : reduce_->operand(0)->uses()) {
       Instruction* other = use.user;
       if (other != reduce_ && other->op() == Op::Reduce && other->operand_count() == 2 && use.operand_number == 0 &&
-          other->dimensions() == reduce_->dimensions() && IsFree(*other) && !other->IsRoot() &&
+          other->dimensions() == reduce_->dimensions() && !other->HasControlEdges() && !other->IsRoot() &&
           moves(other->operand(1)))
         siblings.push_back(other);
     }
@@ -103,39 +102,14 @@ class Turner {
   // One reduction in the place of reduce_ and the sibling, whose result is the last element.
   void Join(Instruction* sibling) {
     const int64_t n = reduce_->operand_count() / 2;
-    Computation* both = reduce_->parent()->module()->AddComputation("both");
-    std::vector<Instruction*> left, right, left_of_sibling, right_of_sibling;
-    for (int64_t side = 0; side < 2; ++side) {
-      for (int64_t k = 0; k <= n; ++k) {
-        const Instruction* init = k < n ? reduce_->operand(n + k) : sibling->operand(1);
-        Instruction* x = both->AddParameter(side * (n + 1) + k, init->shape());
-        (k < n ? side == 0 ? left : right : side == 0 ? left_of_sibling : right_of_sibling).push_back(x);
-      }
-    }
-    std::vector<Instruction*> results, arguments = left;
-    arguments.insert(arguments.end(), right.begin(), right.end());
-    Builder inside(both);
-    Instruction* end = inside.Tuple({});  // bodies are cloned before something
-    Instruction* choice = CloneBodyBefore(*reduce_->to_apply(), arguments, end);
-    for (int64_t k = 0; k < n; ++k)
-      results.push_back(choice->op() == Op::Tuple ? choice->operand(k) : inside.GetTupleElement(choice, k));
-    results.push_back(
-        CloneBodyBefore(*sibling->to_apply(), std::vector<Instruction*>{left_of_sibling[0], right_of_sibling[0]}, end));
-    both->set_root(inside.Tuple(results));
-    both->Remove(end);
     Instruction* first = Precedes(sibling, reduce_) ? sibling : reduce_;
+    Instruction* const both[] = {reduce_, sibling};
+    for (const Instruction* i : both)
+      for (Instruction* operand : i->operands())
+        if (!Precedes(operand, first)) reduce_->parent()->MoveBefore(operand, first);
+    Instruction* joined = JoinedReduction(both, first);
     Builder b(reduce_->parent());
     b.set_insert_before(first);
-    if (reduce_->has_metadata()) b.set_metadata(reduce_->shared_metadata());
-    std::vector<Instruction*> operands;
-    for (int64_t k = 0; k < n; ++k) operands.push_back(reduce_->operand(k));
-    operands.push_back(sibling->operand(0));
-    for (int64_t k = 0; k < n; ++k) operands.push_back(reduce_->operand(n + k));
-    operands.push_back(sibling->operand(1));
-    for (Instruction* operand : operands)
-      if (!Precedes(operand, first)) reduce_->parent()->MoveBefore(operand, first);
-    Computation* const called[] = {both};
-    Instruction* joined = b.Make(Op::Reduce, operands, DimensionsAttrs{reduce_->dimensions()}, called, nullptr);
     const std::vector<Use> uses(reduce_->uses().begin(), reduce_->uses().end());
     for (const Use& use : uses) use.user->SetOperand(0, joined);
     reduce_->parent()->Replace(sibling, b.GetTupleElement(joined, n));
@@ -168,7 +142,7 @@ class Turner {
   }
 
   bool MayTurn(const Instruction& i) const {
-    if (!IsFree(i) || !i.shape().IsArray() || !i.shape().SameDims(rows_)) return false;
+    if (i.HasControlEdges() || !i.shape().IsArray() || !i.shape().SameDims(rows_)) return false;
     if (i.op() == Op::Iota || i.op() == Op::Broadcast) return true;
     if (i.op() == Op::Dot)
       return i.operand_count() == 2 && i.attrs<DotAttrs>().lhs_batch.empty() && i.operand(0)->shape().rank() == 2 &&

@@ -15,7 +15,7 @@
 #include "strop/analysis/combiner.h"
 #include "strop/analysis/pairwise.h"
 #include "strop/ir/builder.h"
-#include "strop/passes/inline.h"
+#include "strop/passes/joined_reductions.h"
 #include "strop/passes/pass.h"
 
 namespace strop {
@@ -26,11 +26,10 @@ constexpr size_t kMostJoined = 4;         // results, whose sums are in register
 constexpr size_t kMostInstructions = 64;  // between an array and what is reduced
 constexpr size_t kMostMoved = 512;        // instructions that are looked at for what has to come earlier
 
-bool IsFree(const Instruction& i) { return i.control_predecessors().empty() && i.control_successors().empty(); }
-
 // Of one array, along dimensions that do not include the last one.
 bool ReducesColumns(const Instruction& i) {
-  if (i.op() != Op::Reduce || i.operand_count() != 2 || !i.shape().IsArray() || i.IsRoot() || !IsFree(i)) return false;
+  if (i.op() != Op::Reduce || i.operand_count() != 2 || !i.shape().IsArray() || i.IsRoot() || i.HasControlEdges())
+    return false;
   const Shape& from = i.operand(0)->shape();
   if (!from.IsStatic() || from.rank() < 2 || IsComplex(from.type()) || from.byte_size() < kLeastBytes) return false;
   if (IsShortReduce(i)) return false;                                 // its users compute it
@@ -113,7 +112,7 @@ class Joiner {
       const auto place = places_.find(i);
       if (place == places_.end()) return false;
       if (place->second < begin) continue;
-      if (std::ranges::find(group, i) != group.end() || !IsFree(*i)) return false;
+      if (std::ranges::find(group, i) != group.end() || i->HasControlEdges()) return false;
       if (i->HasSideEffect()) return false;
       if (!needed.emplace(place->second, i).second) continue;
       if (needed.size() > kMostMoved) return false;
@@ -127,34 +126,17 @@ class Joiner {
   }
 
   void Join(const std::vector<Instruction*>& group) {
-    const auto n = static_cast<int64_t>(group.size());
-    Computation* all = computation_.module()->AddComputation("joined");
-    std::vector<Instruction*> left, right, results, operands, inits;
-    for (int64_t k = 0; k < n; ++k) left.push_back(all->AddParameter(k, group[k]->operand(1)->shape()));
-    for (int64_t k = 0; k < n; ++k) right.push_back(all->AddParameter(n + k, group[k]->operand(1)->shape()));
-    Builder inside(all);
-    Instruction* end = inside.Tuple({});  // bodies are cloned before something
-    for (int64_t k = 0; k < n; ++k) {
-      results.push_back(CloneBodyBefore(*group[k]->to_apply(), std::vector<Instruction*>{left[k], right[k]}, end));
-      operands.push_back(group[k]->operand(0));
-      inits.push_back(group[k]->operand(1));
-    }
-    all->set_root(inside.Tuple(results));
-    all->Remove(end);
-    operands.insert(operands.end(), inits.begin(), inits.end());
+    Instruction* joined = JoinedReduction(group, group[0]);
     Builder b(&computation_);
     b.set_insert_before(group[0]);
-    if (group[0]->has_metadata()) b.set_metadata(group[0]->shared_metadata());
-    Computation* const called[] = {all};
-    Instruction* joined = b.Make(Op::Reduce, operands, DimensionsAttrs{group[0]->dimensions()}, called, nullptr);
     const int64_t place = places_.at(group[0]);
     places_[joined] = place;
     std::vector<Instruction*> elements;
-    for (int64_t k = 0; k < n; ++k) {
-      elements.push_back(b.GetTupleElement(joined, k));
+    for (size_t k = 0; k < group.size(); ++k) {
+      elements.push_back(b.GetTupleElement(joined, static_cast<int64_t>(k)));
       places_[elements.back()] = place;
     }
-    for (int64_t k = 0; k < n; ++k) computation_.Replace(group[k], elements[k]);
+    for (size_t k = 0; k < group.size(); ++k) computation_.Replace(group[k], elements[k]);
   }
 
   Computation& computation_;

@@ -252,7 +252,7 @@ struct ReductionSplitter final : Pass {
       for (Instruction* i : c->instructions()) {
         if (i->op() != Op::Reduce || !i->operand(0)->shape().IsArray() || !i->operand(0)->shape().IsStatic()) continue;
         if (IsSecondStep(*i) || ReducesPairsToGroups(*i)) continue;
-        if (!i->control_predecessors().empty() || !i->control_successors().empty()) continue;
+        if (i->HasControlEdges()) continue;
         const Outermost run = OutermostOf(*i);
         const int64_t told_apart = RowsToldApart(*i, run);
         const int64_t pieces = told_apart > 1 ? told_apart : PiecesOf(*i, run);

@@ -77,7 +77,7 @@ struct ScatterSplitter final : Pass {
     int64_t split = 0;
     for (Computation* c : module.PostOrder())
       for (Instruction* i : c->instructions()) {
-        if (i->op() != Op::Scatter || !i->control_predecessors().empty() || !i->control_successors().empty()) continue;
+        if (i->op() != Op::Scatter || i->HasControlEdges()) continue;
         const int64_t parts = PartsOf(*i);
         if (parts == 1) continue;
         Split(*i, parts);

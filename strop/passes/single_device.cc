@@ -71,7 +71,7 @@ struct SingleDevice final : Pass {
         Instruction* value = OnOneDevice(*i);
         if (!value) continue;
         ReplaceAllUsesKeepingLayout(i, value);
-        if (i->control_predecessors().empty() && i->control_successors().empty()) c->Remove(i);
+        if (!i->HasControlEdges()) c->Remove(i);
         ++replaced;
       }
     }

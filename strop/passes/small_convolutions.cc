@@ -68,8 +68,7 @@ class Expander {
     const Shape& shape = conv_->shape();
     if (conv_->operand_count() != 2 || !shape.IsStatic() || !(IsFloat(shape.type()) || IsInteger(shape.type())))
       return false;
-    if (!conv_->control_predecessors().empty() || !conv_->control_successors().empty() || conv_->sharding())
-      return false;
+    if (conv_->HasControlEdges() || conv_->sharding()) return false;
     if (!labels_.input_unknown.empty() || !labels_.kernel_unknown.empty() || !labels_.output_unknown.empty())
       return false;
     if (attrs_.batch_group_count != 1 || attrs_.window.dims.size() != labels_.input_spatial.size()) return false;

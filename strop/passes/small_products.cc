@@ -81,7 +81,7 @@ class Expander {
     const Shape& shape = dot_->shape();
     if (dot_->operand_count() != 2 || !shape.IsStatic() || !attrs_.algorithm.empty()) return false;
     if (!IsFloatOrBrain(shape.type()) && !(IsInteger(shape.type()) && Bits(shape.type()) >= 32)) return false;
-    if (!dot_->control_predecessors().empty() || !dot_->control_successors().empty() || dot_->sharding()) return false;
+    if (dot_->HasControlEdges() || dot_->sharding()) return false;
     if (attrs_.lhs_batch.empty() || attrs_.lhs_contracting.size() != 1) return false;
     int64_t free[2] = {1, 1}, terms = 0;
     bool converted = false;
@@ -162,7 +162,7 @@ class SideBySide {
     if (attrs_.lhs_batch.empty() && !IsOfSmallIntegers()) return false;
     if (!dot_->shape().IsStatic() || !Side(0).IsStatic() || !Side(1).IsStatic() || dot_->shape().num_elements() == 0)
       return false;
-    if (!dot_->control_predecessors().empty() || !dot_->control_successors().empty() || dot_->sharding()) return false;
+    if (dot_->HasControlEdges() || dot_->sharding()) return false;
     b_.set_insert_before(dot_);
     if (dot_->has_metadata()) b_.set_metadata(dot_->shared_metadata());
     for (int64_t k = 0; k < 2; ++k)

@@ -13,16 +13,12 @@
 namespace strop {
 namespace {
 
-bool HasControlEdges(const Instruction& i) {
-  return !i.control_predecessors().empty() || !i.control_successors().empty();
-}
-
 // Which operands somebody needs; all of them if the result is used as a whole.
 std::vector<bool> Needed(const Instruction& sort) {
   std::vector<bool> needed(sort.operand_count(), sort.IsRoot());
   for (const Use& use : sort.uses()) {
     if (use.user->op() != Op::GetTupleElement) return std::vector<bool>(needed.size(), true);
-    if (use.user->use_count() > 0 || use.user->IsRoot() || HasControlEdges(*use.user))
+    if (use.user->use_count() > 0 || use.user->IsRoot() || use.user->HasControlEdges())
       needed[use.user->tuple_index()] = true;
   }
   for (const Instruction* p : sort.to_apply()->parameters())
@@ -88,11 +84,11 @@ struct SortSimplifier final : Pass {
     std::vector<Instruction*> sorts;
     for (Computation* c : module.computations())
       for (Instruction* i : c->instructions())
-        if (i->op() == Op::Sort && i->operand_count() > 1 && i->shape().IsTuple() && !HasControlEdges(*i))
+        if (i->op() == Op::Sort && i->operand_count() > 1 && i->shape().IsTuple() && !i->HasControlEdges())
           sorts.push_back(i);
     int64_t removed = 0;
     for (Instruction* sort : sorts) {
-      const bool edges = std::ranges::any_of(sort->uses(), [](const Use& u) { return HasControlEdges(*u.user); });
+      const bool edges = std::ranges::any_of(sort->uses(), [](const Use& u) { return u.user->HasControlEdges(); });
       if (!edges) removed += Simplify(sort);
     }
     context.Count("sort-simplifier.operands", removed);

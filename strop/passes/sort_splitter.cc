@@ -62,9 +62,7 @@ struct SortSplitter final : Pass {
     std::vector<Instruction*> sorts;
     for (Computation* c : module.computations())
       for (Instruction* i : c->instructions())
-        if (i->op() == Op::Sort && i->shape().IsTuple() && i->control_predecessors().empty() &&
-            i->control_successors().empty() && !i->sharding())
-          sorts.push_back(i);
+        if (i->op() == Op::Sort && i->shape().IsTuple() && !i->HasControlEdges() && !i->sharding()) sorts.push_back(i);
     int64_t split = 0;
     for (Instruction* sort : sorts) split += Split(sort);
     context.Count("sort-splitter.sorts", split);

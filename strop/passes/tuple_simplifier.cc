@@ -42,17 +42,13 @@ std::unordered_set<const Computation*> LoopBodies(const Module& module) {
   return bodies;
 }
 
-bool HasControlEdges(const Instruction& i) {
-  return !i.control_predecessors().empty() || !i.control_successors().empty();
-}
-
 struct TupleSimplifier final : Pass {
   Result<bool> Run(Module& module, PassContext& context) override {
     int64_t removed = 0;
     const std::unordered_set<const Computation*> bodies = LoopBodies(module);
     for (Computation* c : module.computations()) {
       for (Instruction* i : c->instructions()) {
-        if (HasControlEdges(*i)) continue;
+        if (i->HasControlEdges()) continue;
         Instruction* value = nullptr;
         if (i->op() == Op::GetTupleElement && i->operand(0)->op() == Op::Tuple)
           value = i->operand(0)->operand(i->tuple_index());
@@ -66,7 +62,7 @@ struct TupleSimplifier final : Pass {
       for (Instruction* i = c->last(); i;) {
         Instruction* before = i->prev();
         const bool structural = i->op() == Op::Tuple || i->op() == Op::GetTupleElement;
-        if (structural && i->use_count() == 0 && i != c->root() && !HasControlEdges(*i)) c->Remove(i);
+        if (structural && i->use_count() == 0 && i != c->root() && !i->HasControlEdges()) c->Remove(i);
         i = before;
       }
     }

@@ -59,10 +59,6 @@ int64_t StateRead(const Instruction& i) {
   return i.op() == Op::GetTupleElement && i.operand(0)->IsParameter() ? i.tuple_index() : -1;
 }
 
-bool HasControlEdges(const Instruction& i) {
-  return !i.control_predecessors().empty() || !i.control_successors().empty();
-}
-
 class Simplifier {
  public:
   Simplifier(Module& module, PassContext& context) : module_(module), context_(context), effects_(module) {}
@@ -75,7 +71,7 @@ class Simplifier {
     for (Computation* c : module_.PostOrder()) {
       std::vector<Instruction*> loops;
       for (Instruction* i : c->instructions())
-        if (i->op() == Op::While && !HasControlEdges(*i)) loops.push_back(i);
+        if (i->op() == Op::While && !i->HasControlEdges()) loops.push_back(i);
       for (Instruction* loop : loops)
         if (loop->parent() == c) Visit(loop);
     }
@@ -197,7 +193,7 @@ class Simplifier {
     }
     int64_t after = 0, sunk = 0;
     for (const Use& use : std::vector<Use>(l.loop->uses().begin(), l.loop->uses().end())) {
-      if (use.user->op() != Op::GetTupleElement || !unchanged[use.user->tuple_index()] || HasControlEdges(*use.user))
+      if (use.user->op() != Op::GetTupleElement || !unchanged[use.user->tuple_index()] || use.user->HasControlEdges())
         continue;
       Instruction* initial = l.init->operand(use.user->tuple_index());
       if (!initial->shape().Compatible(use.user->shape())) continue;
@@ -354,7 +350,7 @@ class Simplifier {
       Instruction* at = stack.back();
       stack.pop_back();
       if (!at->parent() || at->use_count() > 0 || at->IsRoot() || at->IsParameter()) continue;
-      if (at != i && (at->HasSideEffect() || HasControlEdges(*at))) continue;
+      if (at != i && (at->HasSideEffect() || at->HasControlEdges())) continue;
       std::vector<Instruction*> operands = at->operands();
       at->parent()->Remove(at);
       stack.insert(stack.end(), operands.begin(), operands.end());
@@ -395,7 +391,7 @@ class Simplifier {
     for (const Use& use : std::vector<Use>(loop->uses().begin(), loop->uses().end())) {
       Instruction* read = use.user;
       if (!state.IsTuple() || read->op() != Op::GetTupleElement || read->tuple_index() != counter.element) continue;
-      if (HasControlEdges(*read) || (read->use_count() == 0 && !read->IsRoot())) continue;
+      if (read->HasControlEdges() || (read->use_count() == 0 && !read->IsRoot())) continue;
       Builder b(loop->parent());
       b.set_insert_before(read);
       read->ReplaceAllUsesWith(b.Constant(Literal::ScalarOfInt(type, last)));

@@ -12,7 +12,7 @@ namespace {
 bool IsEmptyValue(const Instruction& i) {
   if (i.IsConstant() || i.IsParameter() || !i.shape().IsArray() || !i.shape().IsStatic()) return false;
   if (i.shape().num_elements() != 0 || i.HasSideEffect()) return false;
-  return i.control_predecessors().empty() && i.control_successors().empty();
+  return !i.HasControlEdges();
 }
 
 struct ZeroSizedElimination final : Pass {

@@ -26,7 +26,6 @@ using WidthOf = std::function<int64_t(const Instruction&)>;
 
 bool PassesOn(Op op) { return op == Op::Reshape || op == Op::Bitcast; }
 bool IsRowMajor(const Shape& shape) { return !shape.has_layout() || shape.layout().IsRowMajor(); }
-bool IsFree(const Instruction& i) { return i.control_predecessors().empty() && i.control_successors().empty(); }
 
 // How many dimensions, from the first on, make the rows; -1: none do.
 int64_t LeadingDims(const Shape& shape, int64_t rows) {
@@ -174,7 +173,7 @@ class BandFormer {
   size_t NumberOf(const Instruction& i) const { return number_[static_cast<size_t>(i.id())]; }
 
   bool Joins(const Instruction& i, int64_t elements = 0) const {
-    return IsFree(i) && static_cast<bool>(target_.joins_band(i, elements));
+    return !i.HasControlEdges() && static_cast<bool>(target_.joins_band(i, elements));
   }
   bool IsBeginning(const Instruction& i) const {
     return i.op() == Op::Dot && !taken_.contains(&i) && !tried_.contains(&i) && i.shape().num_elements() > 0 &&
@@ -206,7 +205,7 @@ class BandFormer {
     for (;; i = i->operand(0)) {
       if (i->use_count() != 1 || IsMember(i) || taken_.contains(i) || i == computation_.root()) return false;
       if (!PassesOn(i->op())) break;
-      if (!IsFree(*i) || !IsRowMajor(i->shape())) return false;
+      if (i->HasControlEdges() || !IsRowMajor(i->shape())) return false;
     }
     return i->op() == Op::Dot && RowsOf(*i).rows == band_.rows && !NeedsMember(*i) && Joins(*i);
   }
@@ -258,7 +257,7 @@ class BandFormer {
   }
 
   void AddWith(const Instruction& i, int64_t width, const std::vector<const Instruction*>& pulled) {
-    if (PassesOn(i.op()) ? !IsFree(i) : !Joins(i)) return;
+    if (PassesOn(i.op()) ? i.HasControlEdges() : !Joins(i)) return;
     for (int64_t k = 0; k < i.operand_count(); ++k)
       if (!IsMember(i.operand(k)) && NeedsMember(*i.operand(k))) return;
     for (const Instruction* o : pulled)

@@ -43,7 +43,7 @@ Cost CostOf(const Instruction& i) {
 }
 
 bool IsInlinable(const Instruction& i) {
-  if (!i.shape().IsArray() || !i.control_predecessors().empty() || !i.control_successors().empty()) return false;
+  if (!i.shape().IsArray() || i.HasControlEdges()) return false;
   switch (i.op()) {
     case Op::Constant: return i.shape().num_elements() == 1;
     case Op::Iota:
@@ -74,7 +74,7 @@ bool IsMadeFromNothing(const Instruction& i) {
 
 bool IsRowReduce(const Instruction& i) {
   if (i.op() != Op::Reduce || !i.shape().IsArray() || i.shape().rank() == 0) return false;
-  if (!i.control_predecessors().empty() || !i.control_successors().empty()) return false;
+  if (i.HasControlEdges()) return false;
   const Shape& operand = i.operand(0)->shape();
   const int64_t last = operand.rank() - 1;
   if (i.dimensions().size() != 1 || i.dimensions()[0] != last) return false;

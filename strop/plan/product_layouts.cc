@@ -11,8 +11,6 @@
 namespace strop::plan_internal {
 namespace {
 
-bool IsFree(const Instruction& i) { return i.control_predecessors().empty() && i.control_successors().empty(); }
-
 Layout LayoutOf(const Dims& major_to_minor) {
   Layout layout;
   for (size_t n = major_to_minor.size(); n-- > 0;) layout.minor_to_major.push_back(major_to_minor[n]);
@@ -28,7 +26,7 @@ void WriteProductsTransposed(Computation& computation, const TargetInfo& target)
     if (i->op() == Op::Transpose && i->operand(0)->op() == Op::Dot) transposes.push_back(i);
   for (Instruction* t : transposes) {
     Instruction* dot = t->operand(0);
-    if (dot->use_count() != 1 || dot->IsRoot() || !IsFree(*dot) || !IsFree(*t)) continue;
+    if (dot->use_count() != 1 || dot->IsRoot() || dot->HasControlEdges() || t->HasControlEdges()) continue;
     const Shape as_it_was = dot->shape();
     Shape shape = as_it_was;
     shape.set_layout(LayoutOf(t->dimensions()));

@@ -39,7 +39,7 @@ constexpr int64_t kLeastGain = 64;       // bytes
 enum class Effort : uint8_t { kElements, kProducts };
 
 bool IsPure(const Instruction& i, Effort effort) {
-  if (!i.shape().IsArray() || !i.control_predecessors().empty() || !i.control_successors().empty()) return false;
+  if (!i.shape().IsArray() || i.HasControlEdges()) return false;
   switch (i.op()) {
     case Op::Iota:
     case Op::Broadcast:
@@ -71,8 +71,7 @@ bool IsPure(const Instruction& i, Effort effort) {
 
 // Same bytes, another shape.
 bool IsView(const Instruction& i) {
-  return (i.op() == Op::Reshape || i.op() == Op::Bitcast || i.op() == Op::Copy) && i.control_predecessors().empty() &&
-         i.control_successors().empty();
+  return (i.op() == Op::Reshape || i.op() == Op::Bitcast || i.op() == Op::Copy) && !i.HasControlEdges();
 }
 
 class Rematerializer {

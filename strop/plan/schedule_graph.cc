@@ -32,7 +32,7 @@ bool RenamesArray(Op op) {
 
 // Hands its operand's memory on without a step (as BuildPlan does). With control edges it is a step that does nothing.
 bool IsPassedOn(const Instruction& i) {
-  if (!i.control_predecessors().empty() || !i.control_successors().empty()) return false;
+  if (i.HasControlEdges()) return false;
   return i.op() == Op::Tuple || i.op() == Op::GetTupleElement || RenamesArray(i.op());
 }
 

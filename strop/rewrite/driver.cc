@@ -20,7 +20,7 @@ constexpr int64_t kVisitsPerInstruction = 64;
 // Rules are written for sizes that are known; and what replaces an instruction with control edges would have to keep
 // its place in the order.
 bool MayRewrite(const Instruction& i) {
-  if (!i.control_predecessors().empty() || !i.control_successors().empty() || !i.shape().IsStatic()) return false;
+  if (i.HasControlEdges() || !i.shape().IsStatic()) return false;
   for (int64_t k = 0; k < i.operand_count(); ++k)
     if (!i.operand(k)->shape().IsStatic()) return false;
   return true;

@@ -86,9 +86,7 @@ struct TransposedTree {
     std::reverse(inner.begin(), inner.end());
     return true;
   }
-  static bool NoControl(const Instruction* i) {
-    return i->control_predecessors().empty() && i->control_successors().empty();
-  }
+  static bool NoControl(const Instruction* i) { return !i->HasControlEdges(); }
 
   Instruction* Permuted(Builder& b, Instruction* leaf) const {
     if (leaf->shape().IsScalar()) return leaf;
