@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "strop/base/host_limits.h"
 #include "strop/cpu/kernels/gemm_blocks.h"
 
 namespace strop::cpu {
@@ -12,14 +13,16 @@ constexpr int64_t kLeastProducts = int64_t{1} << 22;  // below, waiting for each
 constexpr int64_t kTaskProducts = int64_t{1} << 18;   // of a task, at least
 constexpr int64_t kTasks = 32;                        // enough to be even among threads
 constexpr int64_t kEvenTasks = 8;
-constexpr int64_t kOwnPanels = 2;  // of columns, of a task at least, where nothing is packed for all
+constexpr int64_t kTasksOfProcessor = 4;  // where each reads much from afar
+constexpr int64_t kOwnPanels = 2;         // of columns, of a task at least, where nothing is packed for all
 constexpr int64_t kFewTasks = 12;
-constexpr int64_t kRunsOfTask = 4;      // of PanelProblem::row
-constexpr int64_t kPieces = 16;         // of what is packed for all, at least where it is large
-constexpr int64_t kStripRows = 8;       // of units along k: what the caches hold at distances of pages
-constexpr int64_t kBlockUnits = 2048;   // along k
-constexpr int64_t kFetchedUnits = 256;  // along k, of what is fetched ahead
-constexpr int64_t kMostRows = 16;       // of registers
+constexpr int64_t kRunsOfTask = 4;        // of PanelProblem::row
+constexpr int64_t kPieces = 16;           // of what is packed for all, at least where it is large
+constexpr int64_t kStripRows = 8;         // of units along k: what the caches hold at distances of pages
+constexpr int64_t kBlockUnits = 2048;     // along k
+constexpr int64_t kFarBlockUnits = 1024;  // where what all share comes from afar
+constexpr int64_t kFetchedUnits = 256;    // along k, of what is fetched ahead
+constexpr int64_t kMostRows = 16;         // of registers
 constexpr int64_t kFewRows = 128;
 constexpr int64_t kFewRowsUnits = 128;        // along k, of columns that are fetched ahead for them
 constexpr int64_t kCachedBytes = 1 << 20;     // of A or C, that may still lie in the second-level cache
@@ -64,7 +67,14 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   const bool few = shares_a_ && p_.m <= kFewRows;
   // Not into narrow tiles: their blocks along k would be too short to pay for reading and writing the sums again.
   fetches_ = p_.fetches && !narrow && (few || (!shares_a_ && p_.a_across)) && HoldsSums<T>(p_.c) && !p_.whole_k;
-  const int64_t k_units = few && fetches_ ? kFewRowsUnits : fetches_ ? kFetchedUnits : kBlockUnits;
+  // What all share is read once a task. If that is more than the outer cache has for us, tasks are as large as the
+  // second-level cache allows, and shorter along k, which makes them wider; but each processor has some.
+  const bool far = !narrow && packs_shared() && (shares_a_ ? p_.m : p_.n) * CeilDiv(p_.k, group) * bytes > kSteadyBytes;
+  static const int64_t kFarTasks = std::clamp<int64_t>(kTasksOfProcessor * UsableCpus(), kEvenTasks, kTasks);
+  const int64_t k_units = few && fetches_             ? kFewRowsUnits
+                          : fetches_                  ? kFetchedUnits
+                          : far && HoldsSums<T>(p_.c) ? kFarBlockUnits
+                                                      : kBlockUnits;
   k_blocks_ = p_.whole_k ? 1 : CeilDiv(p_.k, k_units * group);
   kb_ = RoundUp(CeilDiv(p_.k, k_blocks_), 4 * group);
   k_blocks_ = CeilDiv(p_.k, kb_);
@@ -109,7 +119,7 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   const int64_t worth = CeilDiv(kTaskProducts, own_width_ * chunk_ * p_.k);
   const int64_t own_units = std::min(held_units_, CeilDiv(kb_, group));
   const int64_t held = std::max<int64_t>((narrow ? kNarrowOwnBytes : kOwnBytes) / (own_width_ * own_units * bytes), 1);
-  const int64_t even = CeilDiv(panels * batches_ * p_.outer, kTasks);
+  const int64_t even = CeilDiv(panels * batches_ * p_.outer, far ? kFarTasks : kTasks);
   per_task_ = std::min(std::max({even, worth, least}), held) * own_width_;
   blocks_ = CeilDiv(own_, per_task_);
   // Rows go evenly: the last panel of a task may be shorter, but two, four or eight threads end at the same time.
@@ -416,15 +426,15 @@ void Panels<T>::Tiles(const PanelOperands<T>& operands, const Part& part, const 
       }
     }
     // The first tiles ask for what the next column's will read, a part each.
-    constexpr int64_t kAheadOfUnit = kLineBytes / kUnitsALine / static_cast<int64_t>(sizeof(T));
-    const int64_t ahead = row * steps.units * kAheadOfUnit;
+    const int64_t ahead_of_unit = kLineBytes / static_cast<int64_t>(sizeof(T)) / fetching_.units_a_line;
+    const int64_t ahead = row * steps.units * ahead_of_unit;
     const bool fetches = fetching_ && column + 1 < across.count && ahead < steps.units * nr;
     const T* const next = fetches ? b + SharedAt(nr, 0) + ahead : nullptr;
     for (; done < steps.units; done += kSumUnits, accumulate = true) {
       const int64_t units = std::min(kSumUnits, steps.units - done);
       const T *a_at = a + done * height, *b_at = b + done * nr;
       if (fetches)
-        fetching_[height - 1](units, a_at, b_at, nr, to, stride, accumulate, next + done * kAheadOfUnit);
+        fetching_.of_rows[height - 1](units, a_at, b_at, nr, to, stride, accumulate, next + done * ahead_of_unit);
       else
         kernel(units, a_at, b_at, nr, to, stride, accumulate);
     }

@@ -145,7 +145,7 @@ class Panels {
   bool finds_zeros_ = false;
   int64_t kb_ = 0, k_blocks_ = 0, k_units_ = 0;
   // They ask for the shared panel of the next column while those of this one are multiplied; null: that is near.
-  const FetchingKernel<T>* fetching_ = nullptr;
+  FetchingKernels<T> fetching_;
   bool rows_first_ = false;  // a panel of rows goes through all columns before the next one does
   bool even_rows_ = false;   // panels of a task's rows are as high as each other; otherwise the last one is shorter
   int64_t held_rows_ = 0;   // panels of rows that go through all columns before the next ones do, unless rows are first
