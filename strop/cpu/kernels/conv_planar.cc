@@ -19,7 +19,8 @@ constexpr int64_t kTaskFlops = 4 << 20;    // tasks of more are cut further
 constexpr int64_t kEnoughTasks = 32;
 constexpr int64_t kSumTerms = 256;  // in registers before they are added to what was before
 constexpr int64_t kPieceFeatures = 16;
-constexpr int64_t kNeighbours = 64;  // features that are read together where they lie side by side
+constexpr int64_t kNeighbours = 64;          // features that are read together where they lie side by side
+constexpr int64_t kSharedWeights = 1 << 12;  // of a block of groups: fewer are packed sooner than threads meet
 
 // Without dimensions of one element, so that the first is one that can be cut.
 ConvProblem WithoutPoints(ConvProblem p) {
@@ -69,6 +70,11 @@ class PlanarConv final : public Conv {
     fetches_ = rank_ == 2 && p.batch_groups == 1 && p.input_feature_stride == 1 && p.output_feature_stride == 1 &&
                p.input_type == ElementTypeOf<T>() && p.output_type == ElementTypeOf<T>() &&
                together_ * std::min(p.in_features, features_) >= kPieceFeatures;
+    if (num_tasks_ > group_blocks_ && WeightElements() >= kSharedWeights) {
+      panels_of_group_ = CeilDiv(features_, down_);
+      prepare_tasks_ = groups_ * panels_of_group_;
+      shared_bytes_ = groups_ * features_ * k_ * kSize;
+    }
     scratch_bytes_ = 5 * kCarverSlack + (PlaneElements() + WeightElements() + ResultSize() + RowElements()) * kSize +
                      planes_.temporary(together_ * p.in_features) * kSize;
     tiles_ = StrCat("planes of ", together_ * p.in_features, " features, ", rows_, " of ", out0, " rows a task, ",
@@ -82,10 +88,19 @@ class PlanarConv final : public Conv {
     return static_cast<double>(line_pitch_ * Lines()) * chunks_ / outputs;
   }
 
+  // Of weights that all tasks share, a panel each.
+  void Prepare(const ConvCall& call, int64_t begin, int64_t end) const override {
+    for (; begin < end; ++begin) {
+      const int64_t group = begin / panels_of_group_, first = begin % panels_of_group_ * down_;
+      PackPanelOf(static_cast<const uint8_t*>(call.kernel), group, first,
+                  static_cast<T*>(call.shared) + (group * features_ + first) * k_);
+    }
+  }
+
   void Run(const ConvCall& call, int64_t begin, int64_t end, void* scratch) const override {
     Carver carver(scratch);
     T* planes = carver.Take<T>(PlaneElements());
-    T* weights = carver.Take<T>(WeightElements());
+    T* own = carver.Take<T>(prepare_tasks_ > 0 ? 0 : WeightElements());
     T* results = carver.Take<T>(ResultSize());
     T* row = carver.Take<T>(RowElements());
     T* temporary = carver.Take<T>(planes_.temporary(together_ * p_.in_features));
@@ -94,8 +109,10 @@ class PlanarConv final : public Conv {
       const int64_t chunk = task % chunks_, image = task / chunks_ % p_.batch, block = task / chunks_ / p_.batch;
       const int64_t group = block * together_, groups = std::min(together_, groups_ - group);
       const int64_t first = chunk * rows_, rows = std::min(rows_, p_.spatial[0].output - first);
-      if (packed != block) PackWeights(static_cast<const uint8_t*>(call.kernel), group, groups, weights);
+      const bool shared = prepare_tasks_ > 0;
+      if (!shared && packed != block) PackWeights(static_cast<const uint8_t*>(call.kernel), group, groups, own);
       packed = block;
+      const T* weights = shared ? static_cast<const T*>(call.shared) + group * features_ * k_ : own;
       int64_t base = image * p_.input_batch_stride;
       base += p_.batch_groups > 1 ? group * p_.batch * p_.input_batch_stride
                                   : group * p_.in_features * p_.input_feature_stride;
@@ -177,16 +194,17 @@ class PlanarConv final : public Conv {
   // A panel for each block of features: [term][feature].
   void PackWeights(const uint8_t* kernel, int64_t group, int64_t groups, T* to) const {
     for (int64_t g = 0; g < groups; ++g)
-      for (int64_t f = 0; f < features_; f += down_) {
-        const int64_t height = std::min(down_, features_ - f);
-        const int64_t base = ((group + g) * features_ + f) * p_.kernel_out_stride;
-        for (const Term& term : terms_) {
-          int64_t from = base + taps_.kernel_offset[term.tap] + term.in_feature * p_.kernel_in_stride;
-          const bool own = p_.kernel_type == ElementTypeOf<T>();
-          for (int64_t r = 0; r < height; ++r, from += p_.kernel_out_stride)
-            *to++ = own ? reinterpret_cast<const T*>(kernel)[from] : LoadAs<T>(p_.kernel_type, kernel, from);
-        }
-      }
+      for (int64_t f = 0; f < features_; f += down_) PackPanelOf(kernel, group + g, f, to + (g * features_ + f) * k_);
+  }
+  void PackPanelOf(const uint8_t* kernel, int64_t group, int64_t first, T* to) const {
+    const int64_t height = std::min(down_, features_ - first);
+    const int64_t base = (group * features_ + first) * p_.kernel_out_stride;
+    const bool own = p_.kernel_type == ElementTypeOf<T>();
+    for (const Term& term : terms_) {
+      int64_t from = base + taps_.kernel_offset[term.tap] + term.in_feature * p_.kernel_in_stride;
+      for (int64_t r = 0; r < height; ++r, from += p_.kernel_out_stride)
+        *to++ = own ? reinterpret_cast<const T*>(kernel)[from] : LoadAs<T>(p_.kernel_type, kernel, from);
+    }
   }
 
   template <class Fetch>
@@ -290,6 +308,7 @@ class PlanarConv final : public Conv {
   int64_t groups_ = 1, features_ = 1, together_ = 1, group_blocks_ = 1, k_ = 1;
   int64_t rows_ = 1, chunks_ = 1;  // of the first dimension: a task's; tasks
   int64_t line_ = 1, line_pitch_ = 0, down_ = 1, across_ = 1;
+  int64_t panels_of_group_ = 1;  // of weights
   struct Term {
     int64_t tap, in_feature;
   };

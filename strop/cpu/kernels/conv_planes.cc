@@ -40,6 +40,20 @@ int64_t Planes::temporary(int64_t features) const {
   return features * kept_.back().extent + kPanelSlack / static_cast<int64_t>(sizeof(float));
 }
 
+namespace {
+// Every `step`-th element. Of every second one the compiler makes vectors.
+template <class T>
+void CopyEvery(int64_t step, const T* from, int64_t count, T* to) {
+  if (step == 1) {
+    std::memcpy(to, from, count * sizeof(T));
+  } else if (step == 2) {
+    for (int64_t i = 0; i < count; ++i) to[i] = from[2 * i];
+  } else {
+    for (int64_t i = 0; i < count; ++i) to[i] = from[step * i];
+  }
+}
+}  // namespace
+
 template <class T>
 void Planes::Copy(const MicroTable<T>& micro, ElementType type, const void* data, int64_t base, int64_t feature_stride,
                   int64_t features, int64_t first, int64_t rows, T* planes, T* temporary) const {
@@ -74,9 +88,10 @@ void Planes::Copy(const MicroTable<T>& micro, ElementType type, const void* data
       const int64_t count = high - low, distance = row.step * row.stride;
       const int64_t offset = from + (begin + low * row.step) * row.stride;
       T* to_row = planes + to + static_cast<int64_t>(n) * kept_row.distance + low;
-      if (distance == 1 && type == ElementTypeOf<T>()) {
+      if ((distance == 1 || feature_stride != 1) && type == ElementTypeOf<T>()) {
+        const T* from_row = static_cast<const T*>(data) + offset;
         for (int64_t f = 0; f < features; ++f)
-          std::memcpy(to_row + f * size_, static_cast<const T*>(data) + offset + f * feature_stride, count * sizeof(T));
+          CopyEvery(distance, from_row + f * feature_stride, count, to_row + f * size_);
         continue;
       }
       PackStrided<T>(micro, type, static_cast<const uint8_t*>(data), offset, distance, feature_stride, count, features,

@@ -122,7 +122,8 @@ bool IsWindow(const ConvProblem& p) {
 
 // Has f32 a better way, and how much work makes up for the copies?
 bool Suits(const ConvProblem& p, const ConvProblem& wide, const GemmIsa& isa, int64_t work) {
-  constexpr int64_t kOfGradient = 4, kOfHalves = 16, kOfPlanes = 32, kOfHoles = 48, kLeastFeatures = 16;
+  constexpr int64_t kOfGradient = 4, kOfHalves = 16, kOfWideHalves = 60, kOfPlanes = 32, kOfHoles = 48,
+                    kLeastFeatures = 16;
   constexpr int64_t kLeastOfPairs = 33;  // features, of which pairs of bf16 make up for gathering them
   if (IsDepthwiseByRows(wide) || IsDepthwiseGradient(wide)) return true;
   if (p.feature_groups > 1 || p.batch_groups > 1) return false;
@@ -134,9 +135,10 @@ bool Suits(const ConvProblem& p, const ConvProblem& wide, const GemmIsa& isa, in
     const bool pairs = p.input_type == ElementType::BF16 && isa.bf16.mr > 0 && p.out_features >= kLeastOfPairs;
     return work >= kOfPlanes && !(pairs && IsWindow(p));
   }
-  // Pairs of bf16 are multiplied by one instruction, f16 are not, and of narrow vectors nothing is.
-  const bool as_f32 = p.input_type == ElementType::F16 || (isa.bf16.mr == 0 && HasNarrowVectors(isa.f32));
-  return as_f32 && p.out_features >= kLeastFeatures && work >= kOfHalves;
+  // Pairs of bf16 may be multiplied by one instruction, f16 are not.
+  const bool as_f32 = p.input_type == ElementType::F16 || isa.bf16.mr == 0;
+  const bool narrow = HasNarrowVectors(isa.f32) || p.input_type == ElementType::F16;
+  return as_f32 && p.out_features >= kLeastFeatures && work >= (narrow ? kOfHalves : kOfWideHalves);
 }
 
 }  // namespace
