@@ -8,6 +8,7 @@
 #include <complex>
 #include <random>
 
+#include "strop/cpu/kernels/gemm_blocks.h"
 #include "strop/cpu/kernels/gemm_rows.h"
 #include "strop/cpu/kernels/half.h"
 #include "strop/cpu/testing/gemm_matrices.h"
@@ -245,6 +246,18 @@ TEST(Gemm, FetchesAhead) {
     for (auto [m, n, k] : std::vector<std::array<int64_t, 3>>{{61, 1203, 300}, {101, 107, 1100}})
       for (int turn = 0; turn < 2; ++turn, layout += 3)
         Check({1, m, n, k, a, b, c, (layout & 1) != 0, (layout & 2) != 0, (layout & 4) != 0});
+}
+
+// What all tasks share comes from the outer cache, the next column ahead; of more than that has, tasks are as large as
+// the second-level cache allows, and k is cut.
+TEST(Gemm, SharedPanelsFromAfar) {
+  using enum ElementType;
+  Check({1, 390, 500, 1060, F32, F32, F32, false, false, false});
+  Check({1, 390, 480, 1110, F64, F64, F64, false, true, false});
+  const auto far = *Gemm::Create({1, 390, 480, 1110, {F64, 1110, 1}, {F64, 480, 1}, {F64, 480, 1}});
+  if (!HasNarrowVectors(BestGemmIsa().f64)) {
+    EXPECT_NE(far->tiles().find("k by 556"), std::string::npos) << far->tiles();
+  }
 }
 
 // The heads of attention: two batch dimensions in each way of multiplying.
