@@ -242,9 +242,18 @@ bool AreTallByATile(const GemmProblem& p) {
          !MeetInSets(p.a.row_stride * Bytes(p.a.type));
 }
 
+// As AreDots; processors with wide vectors have room for more of A in the second-level cache.
+bool AreDotsOf(const GemmIsa& isa, const GemmProblem& p, int64_t rows) {
+  constexpr int64_t kDotRowsBytes = 1 << 19;
+  if (AreDots(p, rows)) return true;
+  const bool typed = p.a.type == p.b.type && (p.a.type == ElementType::F32 || p.a.type == ElementType::F64);
+  return typed && !HasNarrowVectors(isa.f32) && rows <= kMostDotRows && p.k >= kLeastDotElements &&
+         rows * p.k * Bytes(p.a.type) <= kDotRowsBytes;
+}
+
 // Is it better to compute the transpose, which has few rows? Complex results that lie along columns are so written
 // along memory.
-bool SuitsSwapped(const GemmProblem& p, ElementType accumulator) {
+bool SuitsSwapped(const GemmIsa& isa, const GemmProblem& p, ElementType accumulator) {
   if (IsComplex(accumulator)) {
     if (p.b.row_stride == 1 && p.b.type == accumulator && AreComplexDots(p, p.m) && p.m <= p.n) return false;
     const bool dots = (p.a.col_stride == 1 || p.a.row_stride == 1) && p.a.type == accumulator && AreComplexDots(p, p.n);
@@ -253,8 +262,8 @@ bool SuitsSwapped(const GemmProblem& p, ElementType accumulator) {
   if (p.m > p.n && p.n <= kDotRows) return !AreFewShortColumns(p);
   if (AreFewColumnsOfRows(p)) return true;
   if (AreTallByATile(p)) return false;
-  const bool dots_already = p.b.row_stride == 1 && AreDots(p, p.m);
-  return p.m >= p.n && p.k >= kLeastDotElements && p.a.col_stride == 1 && !dots_already && AreDots(p, p.n);
+  const bool dots_already = p.b.row_stride == 1 && AreDotsOf(isa, p, p.m);
+  return p.m >= p.n && p.k >= kLeastDotElements && p.a.col_stride == 1 && !dots_already && AreDotsOf(isa, p, p.n);
 }
 
 // How B is read, and with it the rest.
@@ -275,7 +284,8 @@ class RealGemm final : public Gemm {
     const int64_t mr = micro_.mr, nr = micro_.nr;
     const bool has_rows = p.b.col_stride == 1 && p.k > 0;
     typed_ = p.b.type == ElementTypeOf<T>() && micro_.group == 1;
-    const bool dots = AreDots(p, p.m) && p.b.row_stride == 1 && p.k > 0 && (p.b.col_stride != 1 || p.n == 1) && DotOf();
+    const bool few = AreDotsOf(isa, p, p.m);
+    const bool dots = few && p.b.row_stride == 1 && p.k > 0 && (p.b.col_stride != 1 || p.n == 1) && DotOf();
     if (dots)
       strategy_ = Strategy::Dots;
     else if (has_rows && StripOf())
@@ -673,7 +683,7 @@ GemmProblem WithSigned(const GemmProblem& problem) {
 Result<std::shared_ptr<const Gemm>> Gemm::Create(const GemmProblem& problem, const GemmIsa& isa, GemmSharing sharing) {
   GemmProblem p = WithSigned(problem);
   const ElementType accumulator = GemmAccumulator(p.a.type, p.b.type, p.c.type);
-  const bool swap = SuitsSwapped(p, accumulator);
+  const bool swap = SuitsSwapped(isa, p, accumulator);
   if (swap) p = Transposed(p);
   std::shared_ptr<const Gemm> gemm;
   if (accumulator != ElementType::Invalid && (p.batch == 0 || p.m == 0 || p.n == 0))

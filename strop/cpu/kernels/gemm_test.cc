@@ -260,6 +260,17 @@ TEST(Gemm, SharedPanelsFromAfar) {
   }
 }
 
+// More rows by long columns, of either side: dot products where vectors are wide.
+TEST(Gemm, DotsOfMoreRows) {
+  using enum ElementType;
+  Check({1, 17, 19, 4096, F32, F32, F32, false, true, false});
+  Check({1, 40, 19, 4096, F32, F32, F32, false, true, false});
+  Check({1, 14, 25, 2100, F64, F64, F64, false, true, false});
+  const bool narrow = HasNarrowVectors(BestGemmIsa().f32);
+  const auto dots = *Gemm::Create({1, 17, 19, 4096, {F32, 4096, 1}, {F32, 1, 4096}, {F32, 19, 1}});
+  EXPECT_EQ(dots->tiles().starts_with("dot products"), !narrow) << dots->tiles();
+}
+
 // The heads of attention: two batch dimensions in each way of multiplying.
 TEST(Gemm, TwoBatchDimensions) {
   using enum ElementType;
