@@ -55,10 +55,10 @@ V PowerOfTwo(VectorBuilder& b, V n, bool wide) {
   return b.AsFloat(b.Shl(b.Add(n, b.I(wide ? 1023 : 127, n)), wide ? 52 : 23));
 }
 
-// Within [low, high]; NaN stays.
+// Up to high, and within [low, high]; NaN stays.
+V AtMost(VectorBuilder& b, V x, double high) { return b.Select(b.FGt(x, b.F(high, x)), b.F(high, x), x); }
 V Clamp(VectorBuilder& b, V x, double low, double high) {
-  x = b.Select(b.FLt(x, b.F(low, x)), b.F(low, x), x);
-  return b.Select(b.FGt(x, b.F(high, x)), b.F(high, x), x);
+  return AtMost(b, b.Select(b.FLt(x, b.F(low, x)), b.F(low, x), x), high);
 }
 
 // Within what ScaleBySum can do, up to `high`; NaN stays. vscalef of Intel's processors takes 150 cycles to round what
@@ -67,8 +67,7 @@ V Clamp(VectorBuilder& b, V x, double low, double high) {
 V Limit(VectorBuilder& b, V x, double high) {
   const bool wide = IsDouble(x);
   if (!b.target().scale) return Clamp(b, x, wide ? -750 : -110, high);
-  x = b.Select(b.FLt(x, b.F(wide ? -745.5 : -104, x)), b.F(wide ? -2900 : -400, x), x);
-  return b.Select(b.FGt(x, b.F(high, x)), b.F(high, x), x);
+  return AtMost(b, b.Select(b.FLt(x, b.F(wide ? -745.5 : -104, x)), b.F(wide ? -2900 : -400, x), x), high);
 }
 
 }  // namespace

@@ -32,6 +32,11 @@ constexpr int64_t kNarrowColumnPanels = 16;   // for enough tasks of two
 constexpr int64_t kNearBytes = 1 << 21;       // of panels for all: what is more comes from afar, columns of B in bursts
 constexpr int64_t kSteadyBytes = 1 << 22;     // the same of rows of A, which come more slowly and more often
 
+int64_t FarTasks() {
+  static const int64_t tasks = std::clamp<int64_t>(kTasksOfProcessor * UsableCpus(), kEvenTasks, kTasks);
+  return tasks;
+}
+
 }  // namespace
 
 template <class T>
@@ -70,7 +75,6 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   // What all share is read once a task. If that is more than the outer cache has for us, tasks are as large as the
   // second-level cache allows, and shorter along k, which makes them wider; but each processor has some.
   const bool far = !narrow && packs_shared() && (shares_a_ ? p_.m : p_.n) * CeilDiv(p_.k, group) * bytes > kSteadyBytes;
-  static const int64_t kFarTasks = std::clamp<int64_t>(kTasksOfProcessor * UsableCpus(), kEvenTasks, kTasks);
   const int64_t k_units = few && fetches_             ? kFewRowsUnits
                           : fetches_                  ? kFetchedUnits
                           : far && HoldsSums<T>(p_.c) ? kFarBlockUnits
@@ -119,7 +123,7 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   const int64_t worth = CeilDiv(kTaskProducts, own_width_ * chunk_ * p_.k);
   const int64_t own_units = std::min(held_units_, CeilDiv(kb_, group));
   const int64_t held = std::max<int64_t>((narrow ? kNarrowOwnBytes : kOwnBytes) / (own_width_ * own_units * bytes), 1);
-  const int64_t even = CeilDiv(panels * batches_ * p_.outer, far ? kFarTasks : kTasks);
+  const int64_t even = CeilDiv(panels * batches_ * p_.outer, far ? FarTasks() : kTasks);
   per_task_ = std::min(std::max({even, worth, least}), held) * own_width_;
   blocks_ = CeilDiv(own_, per_task_);
   // Rows go evenly: the last panel of a task may be shorter, but two, four or eight threads end at the same time.
