@@ -38,4 +38,12 @@ const MicroTable<T>& MicroOf(const GemmIsa& isa, ElementType a = ElementTypeOf<T
     return isa.s64;
 }
 
+// Those that multiply four bytes at a time; null: there are none for these types.
+inline const MicroTable<int32_t>* MicroOfBytes(const GemmIsa& isa, PackSource a, PackSource b) {
+  const auto is_byte = [](PackSource source) { return source == PackSource::S8 || source == PackSource::U8; };
+  if (!is_byte(a) || !is_byte(b)) return nullptr;
+  const MicroTable<int32_t>& micro = isa.bytes[a == PackSource::U8][b == PackSource::U8];
+  return micro.mr > 0 ? &micro : nullptr;
+}
+
 }  // namespace strop::cpu

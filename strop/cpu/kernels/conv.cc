@@ -82,14 +82,16 @@ class GemmConv final : public PanelConv<T> {
 
 // Four bytes at once; null if that does not suit.
 std::shared_ptr<const Conv> MakeOfBytes(const ConvProblem& p, const GemmIsa& isa) {
-  const auto is_byte = [](ElementType type) {
-    return PackSourceOf(type) == PackSource::S8 || PackSourceOf(type) == PackSource::U8;
-  };
-  if (isa.quads.mr == 0 || !is_byte(p.input_type) || !is_byte(p.kernel_type)) return nullptr;
-  auto product = std::make_shared<ConvProduct<int32_t>>(p, isa.quads);
-  if (PackSourceOf(product->b_type()) != PackSource::S8) return nullptr;
-  auto conv = std::make_shared<GemmConv<int32_t>>(std::move(product));
-  return conv->has_panels() ? conv : nullptr;
+  const PackSource input = PackSourceOf(p.input_type), kernel = PackSourceOf(p.kernel_type);
+  for (const bool swapped : {false, true}) {
+    const MicroTable<int32_t>* micro = MicroOfBytes(isa, swapped ? kernel : input, swapped ? input : kernel);
+    if (!micro) continue;
+    auto product = std::make_shared<ConvProduct<int32_t>>(p, *micro);
+    if (product->swapped() != swapped) continue;
+    auto conv = std::make_shared<GemmConv<int32_t>>(std::move(product));
+    if (conv->has_panels()) return conv;
+  }
+  return nullptr;
 }
 
 template <class T>

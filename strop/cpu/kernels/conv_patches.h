@@ -14,15 +14,15 @@ namespace strop::cpu {
 template <class T>
 class PatchPacker {
  public:
-  // The features of a tap take `tap_k` elements, whole units; `of_a`: positions are the rows of the product.
-  // Refers to all of them.
+  // The features of a tap take `tap_k` elements, all that kernels take at a time; `of_a`: positions are the rows of the
+  // product. Refers to all of them.
   PatchPacker(const ConvProblem& p, const ConvPositions& positions, const MicroTable<T>& micro, int64_t tap_k,
               bool of_a)
       : p_(p), positions_(positions), micro_(micro), tap_k_(tap_k), of_a_(of_a) {
     // Taps that follow each other in a row of the kernel read neighbours, all features of one after those of the other.
     const ConvSpatialDim* row = p.spatial.empty() ? nullptr : &p.spatial.back();
-    if (row && p.in_features % micro_.group == 0 && p.input_feature_stride == 1 && row->input_stride == p.in_features &&
-        row->window_dilation == 1 && row->base_dilation == 1 && !row->reversal)
+    if (row && p.in_features % micro_.Quantum() == 0 && p.input_feature_stride == 1 &&
+        row->input_stride == p.in_features && row->window_dilation == 1 && row->base_dilation == 1 && !row->reversal)
       row_taps_ = row->kernel;
   }
 
@@ -36,8 +36,9 @@ class PatchPacker {
       const int64_t tap = (k0 + k) / tap_k_, feature = (k0 + k) % tap_k_;
       int64_t elements = std::min(tap_k_ - feature, kc - k);
       if (pack && row_taps_ > 1) elements = std::min((row_taps_ - tap % row_taps_) * tap_k_ - feature, kc - k);
-      // Pieces that the first-level cache holds; whole units.
-      elements = std::min(elements, std::max<int64_t>(16, kPieceElements / count / 16 * 16));
+      // Pieces that the first-level cache holds, of whole steps.
+      const int64_t whole = std::max<int64_t>(16, micro_.Quantum());
+      elements = std::min(elements, std::max<int64_t>(whole, kPieceElements / count / whole * whole));
       T* to = dst + k / micro_.group * width;
       if (pack) {
         const int64_t real = row_taps_ > 1 ? elements : std::min(elements, p_.in_features - feature);

@@ -28,8 +28,8 @@ class ConvProduct {
         positions_(problem),
         groups_(std::max(problem.feature_groups, problem.batch_groups)),
         features_(problem.out_features / groups_),
-        // Units do not reach over taps: the features of a tap are rounded up to whole ones.
-        tap_k_(RoundUp(problem.in_features, micro.group)),
+        // Units do not reach over taps, nor what kernels take at a time: the features of a tap are rounded up to it.
+        tap_k_(RoundUp(problem.in_features, micro.Quantum())),
         swapped_(IsSwapped()),
         weights_(p_, positions_.taps(), micro, tap_k_, swapped_),
         patches_(p_, positions_, micro, tap_k_, !swapped_) {
@@ -117,7 +117,7 @@ PanelProblem ConvProduct<T>::ForPanels() const {
   problem.c = p_.output_type;
   problem.shared = swapped_ ? SharedOperand::A : SharedOperand::B;
   (swapped_ ? problem.a_across : problem.b_across) = p_.kernel_out_stride == 1;
-  problem.bias = PackSourceOf(a_type()) == PackSource::S8 ? micro_.bias : 0;
+  problem.bias = micro_.bias;
   problem.target_bytes_per_row = swapped_ ? 0 : static_cast<int64_t>(sizeof(int64_t));
   return problem;
 }
@@ -167,7 +167,7 @@ class ConvOperands final : public PanelOperands<T> {
             T* dst) const {
     if (!kernel) return conv_.PackPatches(call_.input, product, first, count, k0, kc, width, dst);
     conv_.PackWeights(call_.kernel, product, first, count, k0, kc, width, dst);
-    if (finite_) *finite_ &= conv_.micro().all_finite(CeilDiv(kc, conv_.micro().group) * width, dst);
+    if (finite_) *finite_ &= conv_.micro().all_finite(conv_.micro().Units(kc) * width, dst);
   }
   const ConvProduct<T>& conv_;
   const ConvCall& call_;

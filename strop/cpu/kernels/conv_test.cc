@@ -7,6 +7,7 @@
 
 #include <random>
 
+#include "strop/cpu/testing/isas.h"
 #include "strop/types/literal.h"
 
 namespace strop::cpu {
@@ -137,9 +138,8 @@ void Check(const Case& t, Order order) {
         }
         want.SetInt(n * p.output_batch_stride + f * p.output_feature_stride + oo, sum);
       }
-  const GemmIsa* isas[kMostGemmIsas];
-  for (int isa = GemmIsas(isas); isa-- > 0;) {
-    auto conv = Conv::Create(p, *isas[isa]);
+  for (const GemmIsa* isa : AllIsas()) {
+    auto conv = Conv::Create(p, *isa);
     ASSERT_TRUE(conv.ok()) << conv.status().ToString();
     std::vector<uint8_t> scratch((*conv)->scratch_bytes()), shared((*conv)->shared_bytes());
     ConvCall call{input.bytes().data(), kernel.bytes().data(), output.mutable_bytes().data(), 0, shared.data()};
@@ -147,7 +147,7 @@ void Check(const Case& t, Order order) {
       for (int64_t task = (*conv)->prepare_tasks(); task-- > 0;) (*conv)->Prepare(call, task, task + 1);
       for (int64_t task = (*conv)->num_tasks(); task-- > 0;) (*conv)->Run(call, task, task + 1, scratch.data());
     }
-    EXPECT_TRUE(output == want) << isas[isa]->name << " " << t.batch << " " << t.in << " " << t.out << " order "
+    EXPECT_TRUE(output == want) << isa->name << " " << t.batch << " " << t.in << " " << t.out << " order "
                                 << static_cast<int>(order) << " " << Name(t.type) << " " << Name(t.result);
   }
 }

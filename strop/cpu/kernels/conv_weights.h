@@ -13,8 +13,8 @@ namespace strop::cpu {
 template <class T>
 class WeightPacker {
  public:
-  // The features of a tap take `tap_k` elements, whole units; `of_a`: weights are the rows of the product.
-  // Refers to all of them.
+  // The features of a tap take `tap_k` elements, all that kernels take at a time; `of_a`: weights are the rows of the
+  // product. Refers to all of them.
   WeightPacker(const ConvProblem& p, const Taps& taps, const MicroTable<T>& micro, int64_t tap_k, bool of_a)
       : p_(p), taps_(taps), micro_(micro), tap_k_(tap_k), of_a_(of_a) {
     spreads_taps_ = SpreadsTaps();

@@ -13,7 +13,8 @@ const GemmIsa& GemmAvx512Vnni() {
     GemmIsa isa = GemmAvx512();
     isa.name = "avx512_vnni";
     isa.s16 = avx512_vnni::Pairs();
-    isa.quads = avx512_vnni::Quads();
+    isa.bytes[0][0] = avx512_vnni::Quads(/*biased=*/true);
+    isa.bytes[1][0] = avx512_vnni::Quads(/*biased=*/false);
     return isa;
   }();
   return kIsa;

@@ -4,7 +4,30 @@
 #define STROP_NRV 2
 #include "strop/cpu/kernels/gemm_micro.inc"
 
+#if defined(__linux__) && defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 namespace strop::cpu {
+namespace {
+
+// Has the processor squares of bf16 and of bytes, and does the system let us use them? It has to be asked: their state
+// makes every thread's larger. It refuses where a signal's stack would be too small for it.
+[[maybe_unused]] bool MayMultiplySquares() {
+#if defined(__linux__) && defined(__x86_64__)
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  constexpr unsigned kTiles = 1u << 24, kBf16 = 1u << 22, kInt8 = 1u << 25, kAll = kTiles | kBf16 | kInt8;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & kAll) != kAll) return false;
+  constexpr long kAskForState = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILE_DATA
+  return syscall(SYS_arch_prctl, kAskForState, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
+}  // namespace
 
 const GemmIsa& GemmBaseline() {
   static const GemmIsa kIsa = baseline::Make("baseline");
@@ -23,7 +46,10 @@ int GemmIsas(const GemmIsa* (&isas)[kMostGemmIsas]) {
   if (avx512) isas[n++] = &GemmAvx512();
   const bool vnni = avx512 && __builtin_cpu_supports("avx512vnni");
   if (vnni) isas[n++] = &GemmAvx512Vnni();
-  if (vnni && __builtin_cpu_supports("avx512bf16")) isas[n++] = &GemmAvx512Bf16();
+  const bool bf16 = vnni && __builtin_cpu_supports("avx512bf16");
+  if (bf16) isas[n++] = &GemmAvx512Bf16();
+  static const bool squares = bf16 && MayMultiplySquares();
+  if (squares) isas[n++] = &GemmAvx512Amx();
 #endif
   return n;
 }

@@ -4,7 +4,8 @@
 // Panels consist of units of the size of T, the type of the sums. A unit is one element, or a group of `group`
 // consecutive elements along k: s32 sums of small integers read pairs of s16, which every x86 multiplies and adds in
 // one instruction, exactly (pmaddwd wraps only where the sum itself does). Newer ones do that for four bytes, and for
-// pairs of bf16.
+// pairs of bf16. The newest ones multiply squares of units: their kernels take `step` units along k at a time, and
+// panels of A hold those of a row side by side: a[units / step][rows][step].
 #pragma once
 #include <cstdint>
 
@@ -16,6 +17,25 @@ template <class T>
 using MicroKernel = void (*)(int64_t units, const T* a, const T* b, int64_t b_stride, T* c, int64_t c_stride,
                              bool accumulate);
 
+// to[r][j] = before[r][j] + sum over k of a[k][r] * b[k][j], of a table whose kernels take steps, for `rows` rows and
+// as many columns as the kernel computes; the rows of b are nr units apart, and those of the sums before follow each
+// other. Meanwhile it asks for what is read next.
+template <class T>
+struct StepTile {
+  int64_t rows = 0, units = 0;
+  const T* a = nullptr;
+  const T* b = nullptr;
+  const T* before = nullptr;  // null: zeros
+  void* to = nullptr;
+  int64_t stride = 0;   // of its rows, in elements
+  bool halves = false;  // `to` are bf16, and not T
+  const void* next = nullptr;
+  int64_t next_lines = 0;      // of 64 bytes
+  bool asks_for_rows = false;  // of `to`, before they are written
+};
+template <class T>
+using StepKernel = void (*)(const StepTile<T>& tile);
+
 // As MicroKernel, with each row of sums beginning at `seeds`, one number a column.
 template <class T>
 using SeededKernel = void (*)(int64_t units, const T* a, const T* b, int64_t b_stride, const T* seeds, T* c,
@@ -25,8 +45,9 @@ using SeededKernel = void (*)(int64_t units, const T* a, const T* b, int64_t b_s
 enum class PackSource : uint8_t { F32, F64, BF16, F16, S8, U8, S16, S32, S64, None };
 inline constexpr int kPackSources = 9;
 
-// Packs `count` vectors, elements [0, kc) of each, as dst[kc / group][width] units; the vectors from `count` to `width`
-// and the rest of the last group are zeros. May write up to a vector register beyond the end of the panel.
+// Packs `count` vectors, elements [0, kc) of each, as dst[kc / group][width] units (where kernels take steps, those of
+// A as they read them); the vectors from `count` to `width` and the rest of the last group, or step, are zeros. May
+// write up to a vector register beyond the end of the panel.
 template <class T>
 using PackPanel = void (*)(const void* from, int64_t vector_stride, int64_t k_stride, int64_t count, int64_t kc,
                            int64_t width, T* dst);
@@ -120,22 +141,31 @@ template <class T>
 using PlanarSumsKernel = void (*)(const PlanarRows& rows, const T* const* x, const T* const* y, T* sums);
 inline constexpr int kPlanarSums = 4;
 
+inline constexpr int kMostTileRows = 32;
+
 template <class T>
 struct MicroTable {
   int mr = 0, nr = 0;
   int group = 1;       // elements a unit
+  int step = 1;        // units along k that a kernel takes at a time; more than one: there are only kernel and narrow
   int lanes = 0;       // units of a vector register
   int small_rows = 0;  // whose sums, two vectors each, the registers hold
   // kernel[i] computes i + 1 rows (a is packed with that many); kernel[mr - 1] is the full one. narrow: nr / 2 columns.
-  MicroKernel<T> kernel[16] = {};
-  MicroKernel<T> narrow[16] = {};
+  // Where kernels take steps, squares of rows that are not full are read as if they were, so up to 15 lines of 64 bytes
+  // behind a panel of A.
+  MicroKernel<T> kernel[kMostTileRows] = {};
+  MicroKernel<T> narrow[kMostTileRows] = {};
+  StepKernel<T> steps[2] = {};  // of nr / 2 columns, and of nr; where kernels take steps
+  // What makes the processor ready for kernels, on the thread that calls them, and what ends that; null: nothing does.
+  void (*begin)() = nullptr;
+  void (*end)() = nullptr;
   // One half of a vector, and one and a half: what a few columns more than a whole number of vectors fill. Null: there
   // are none.
-  MicroKernel<T> halves[16][2] = {};
-  IndirectKernel<T> halves_indirect[16][2] = {};
-  SeededKernel<T> seeded[16] = {};      // as kernel; null: there is no bias
-  IndirectKernel<T> indirect[16] = {};  // null: not of this type, as the next
-  IndirectKernel<T> narrow_indirect[16] = {};
+  MicroKernel<T> halves[kMostTileRows][2] = {};
+  IndirectKernel<T> halves_indirect[kMostTileRows][2] = {};
+  SeededKernel<T> seeded[kMostTileRows] = {};      // as kernel; null: there is no bias
+  IndirectKernel<T> indirect[kMostTileRows] = {};  // null: not of this type, as the next
+  IndirectKernel<T> narrow_indirect[kMostTileRows] = {};
   // By rows, less one, and by columns: half a vector (null but of the widest ones), one, two. b is that wide. Of the
   // first that there is, for two products, too.
   GroupKernel<T> group_indirect[kGroupRows][kGroupWidths] = {};
@@ -149,7 +179,7 @@ struct MicroTable {
   RunsKernel<T> runs[16][2] = {};          // by rows, and by vectors in a row of sums; less one; null: not of this type
   PackPanel<T> pack[kPackSources] = {};    // null: not from this type
   PackPanel<T> pack_a[kPackSources] = {};  // of A, where it is packed in another way
-  // What was added to the elements of A that were packed from S8: C is too large by this times the sums of B's columns.
+  // What was added to the elements of A when they were packed: C is too large by this times the sums of B's columns.
   int bias = 0;
   DotKernel<T> dot[kPackSources] = {};
   DotLanesKernel<T> dot_lanes[kPackSources] = {};
@@ -159,6 +189,26 @@ struct MicroTable {
   void (*multiply_add)(int64_t n, const T* x, const T* y, T* sums) = nullptr;  // sums[i] += x[i] * y[i]
   void (*scale_add)(int64_t n, const T* x, T factor, T* sums) = nullptr;       // sums[i] += x[i] * factor
   bool (*all_finite)(int64_t n, const T* x) = nullptr;                         // of floats only
+
+  // What a kernel takes of so many elements along k, and the fewest elements that it takes.
+  int64_t Units(int64_t elements) const { return (elements + Quantum() - 1) / Quantum() * step; }
+  int64_t Quantum() const { return int64_t{group} * step; }
+};
+
+// While this lives, its thread may call kernels of the table.
+template <class T>
+class KernelScope {
+ public:
+  explicit KernelScope(const MicroTable<T>& micro) : end_(micro.end) {
+    if (micro.begin) micro.begin();
+  }
+  ~KernelScope() {
+    if (end_) end_();
+  }
+  KernelScope(const KernelScope&) = delete;
+
+ private:
+  void (*end_)();
 };
 
 struct GemmIsa {
@@ -169,8 +219,8 @@ struct GemmIsa {
   MicroTable<int64_t> s64;
   MicroTable<int32_t> s16;  // pairs
   // Only where the processor has them (mr > 0), and only in Panels:
-  MicroTable<float> bf16;     // pairs, whose products and sums flush subnormal numbers to zero
-  MicroTable<int32_t> quads;  // u8 of A by s8 of B
+  MicroTable<float> bf16;           // pairs, whose products and sums flush subnormal numbers to zero
+  MicroTable<int32_t> bytes[2][2];  // four of them; [is A unsigned][is B]
   // Rounded to nearest, ties to even.
   void (*store_bf16)(int64_t n, const float* from, uint16_t* to);
   void (*store_f16)(int64_t n, const float* from, uint16_t* to);
@@ -183,10 +233,11 @@ const GemmIsa& GemmAvx2();        // x86 only
 const GemmIsa& GemmAvx512();      // x86 only
 const GemmIsa& GemmAvx512Vnni();  // x86 only
 const GemmIsa& GemmAvx512Bf16();  // x86 only
+const GemmIsa& GemmAvx512Amx();   // x86 only
 // The best that this processor runs.
 const GemmIsa& BestGemmIsa();
 // All that this processor runs, the best last; returns how many. For tests.
-inline constexpr int kMostGemmIsas = 5;
+inline constexpr int kMostGemmIsas = 6;
 int GemmIsas(const GemmIsa* (&isas)[kMostGemmIsas]);
 
 }  // namespace strop::cpu

@@ -1,5 +1,5 @@
 // Strided matrices multiplied by way of shared panels (gemm_panels.h), with the instruction that suits their types:
-// four bytes at once where A is s8 or u8 and B is s8, pairs of bf16 where no subnormal number can come of it.
+// four bytes at once, pairs of bf16 where no subnormal number can come of it.
 #include <algorithm>
 
 #include "strop/cpu/kernels/gemm_blocks.h"
@@ -31,8 +31,8 @@ PanelProblem PanelProblemOf(const GemmProblem& p, int bias) {
 }
 
 template <class T>
-PanelProblem PanelProblemOf(const GemmProblem& p, const MicroTable<T>& micro, int bias) {
-  PanelProblem problem = PanelProblemOf(p, bias);
+PanelProblem PanelProblemOf(const GemmProblem& p, const MicroTable<T>& micro) {
+  PanelProblem problem = PanelProblemOf(p, micro.bias);
   problem.a_in_place = ReadsRowsOfA(p, micro);
   problem.a_typed = micro.group == 1 && p.a.type == ElementTypeOf<T>();
   return problem;
@@ -83,8 +83,8 @@ class Operands final : public PanelOperands<T> {
 template <class T>
 class PanelGemm final : public Gemm {
  public:
-  PanelGemm(const GemmProblem& p, const MicroTable<T>& micro, int bias)
-      : p_(p), micro_(micro), panels_(PanelProblemOf(p, micro, bias), micro) {
+  PanelGemm(const GemmProblem& p, const MicroTable<T>& micro)
+      : p_(p), micro_(micro), panels_(PanelProblemOf(p, micro), micro) {
     num_tasks_ = panels_.num_tasks();
     scratch_bytes_ = panels_.scratch_bytes();
     rounds_ = panels_.rounds();
@@ -105,20 +105,16 @@ class PanelGemm final : public Gemm {
   Panels<T> panels_;
 };
 
-// The first round finds the exponents (NoSubnormals) while it packs. Where they are too small, tasks multiply in f32
-// instead.
+// What is packed for all is searched for small exponents (NoSubnormals) while it is packed; each task looks through its
+// own rows or columns. Where the exponents are too small, it multiplies in f32 instead. What all read where it lies is
+// searched before.
 class Bf16Gemm final : public Gemm {
  public:
   Bf16Gemm(const GemmProblem& p, const GemmIsa& isa)
-      : p_(p),
-        isa_(isa),
-        panels_(PanelProblemOf(p, isa.bf16, 0), isa.bf16),
-        scan_a_(p.a, p.m, p.k),
-        scan_b_(p.b, p.k, p.n) {
+      : p_(p), isa_(isa), panels_(PanelProblemOf(p, isa.bf16), isa.bf16), scan_a_(p.a, p.m, p.k) {
     num_tasks_ = panels_.num_tasks();
     rounds_ = panels_.rounds();
-    scans_ = p.batch * (scan_a_.pieces + scan_b_.pieces);
-    prepare_tasks_ = scans_ + panels_.prepare_tasks();
+    prepare_tasks_ = panels_.packs_shared() ? panels_.prepare_tasks() : p.batch * scan_a_.pieces;
     shared_bytes_ = ExponentBytes() + panels_.shared_bytes();
     tiles_ = StrCat("bf16, ", panels_.ToString());
     block_ = ChooseBlocks(p.m, p.n, p.k, isa.f32.mr, isa.f32.nr, sizeof(float), p.batch);
@@ -128,34 +124,80 @@ class Bf16Gemm final : public Gemm {
   }
 
   void Prepare(const GemmCall& call, int64_t begin, int64_t end) const override {
-    for (; begin < std::min(end, scans_); ++begin)
-      if (call.round == 0) static_cast<int*>(call.shared)[begin] = Scan(call, begin);
-    if (begin < end)
-      panels_.Prepare(Operands<float>(p_, isa_.bf16, call), call.round, begin - scans_, end - scans_, Panel(call));
+    int* const exponents = static_cast<int*>(call.shared);
+    for (; begin < end; ++begin) {
+      if (panels_.packs_shared()) {
+        const Bf16Operands operands(p_, isa_.bf16, call, isa_.least_exponent);
+        panels_.Prepare(operands, call.round, begin, begin + 1, Panel(call));
+        exponents[begin] = operands.least();
+      } else if (call.round == 0) {
+        const uint16_t* codes = static_cast<const uint16_t*>(call.a) + p_.Offset(p_.a, begin / scan_a_.pieces);
+        exponents[begin] = scan_a_.LeastOfPiece(isa_.least_exponent, codes, begin % scan_a_.pieces);
+      }
+    }
   }
 
   void Run(const GemmCall& call, int64_t begin, int64_t end, void* scratch) const override {
     const int* exponents = static_cast<const int*>(call.shared);
-    const int64_t of_a = p_.batch * scan_a_.pieces;
-    const int a = *std::min_element(exponents, exponents + of_a);
-    const int b = *std::min_element(exponents + of_a, exponents + scans_);
-    if (NoSubnormals(a, b))
-      panels_.Run(Operands<float>(p_, isa_.bf16, call), call.round, begin, end, Panel(call), scratch);
-    else
-      for (; begin < end; ++begin) RunInF32(call, panels_.PartOf(call.round, begin), scratch);
+    const int of_all = *std::min_element(exponents, exponents + prepare_tasks_);
+    for (; begin < end; ++begin) {
+      const Panels<float>::Part part = panels_.PartOf(call.round, begin);
+      if (part.rows == 0 || part.cols == 0) continue;
+      if (NoSubnormals(of_all, LeastOfTask(call, part)))
+        panels_.Run(Operands<float>(p_, isa_.bf16, call), call.round, begin, begin + 1, Panel(call), scratch);
+      else
+        RunInF32(call, part, scratch);
+    }
   }
 
  private:
-  int64_t ExponentBytes() const { return RoundUp(scans_ * static_cast<int64_t>(sizeof(int)), 64); }
+  // Looks at what it packs.
+  class Bf16Operands final : public PanelOperands<float> {
+   public:
+    Bf16Operands(const GemmProblem& problem, const MicroTable<float>& micro, const GemmCall& call,
+                 ExponentScan::LeastExponent least_exponent)
+        : operands_(problem, micro, call), micro_(micro), least_exponent_(least_exponent) {}
+    int least() const { return least_; }
+    void PackA(int64_t batch, int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width,
+               float* dst) const override {
+      operands_.PackA(batch, first, count, k0, kc, width, dst);
+      Look(kc, width, dst);
+    }
+    void PackB(int64_t batch, int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width,
+               float* dst) const override {
+      operands_.PackB(batch, first, count, k0, kc, width, dst);
+      Look(kc, width, dst);
+    }
+    void Fetch(bool of_a, int64_t batch, int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t part,
+               int64_t parts) const override {
+      operands_.Fetch(of_a, batch, first, count, k0, kc, part, parts);
+    }
+    StoreTarget Target(int64_t batch, int64_t first_row, int64_t rows, void* memory) const override {
+      return operands_.Target(batch, first_row, rows, memory);
+    }
+
+   private:
+    void Look(int64_t kc, int64_t width, const float* packed) const {
+      const uint16_t* codes = reinterpret_cast<const uint16_t*>(packed);
+      least_ = std::min(least_, least_exponent_(micro_.Units(kc) * width * 2, codes));
+    }
+    const Operands<float> operands_;
+    const MicroTable<float>& micro_;
+    const ExponentScan::LeastExponent least_exponent_;
+    mutable int least_ = 255;
+  };
+
+  int64_t ExponentBytes() const { return RoundUp(prepare_tasks_ * static_cast<int64_t>(sizeof(int)), 64); }
   void* Panel(const GemmCall& call) const { return static_cast<uint8_t*>(call.shared) + ExponentBytes(); }
 
-  int Scan(const GemmCall& call, int64_t task) const {
-    const bool of_b = task >= p_.batch * scan_a_.pieces;
-    if (of_b) task -= p_.batch * scan_a_.pieces;
-    const ExponentScan& s = of_b ? scan_b_ : scan_a_;
-    const uint16_t* codes =
-        static_cast<const uint16_t*>(of_b ? call.b : call.a) + p_.Offset(of_b ? p_.b : p_.a, task / s.pieces);
-    return s.LeastOfPiece(isa_.least_exponent, codes, task % s.pieces);
+  // Of the rows of A that a task owns, or the columns of B.
+  int LeastOfTask(const GemmCall& call, const Panels<float>::Part& part) const {
+    const bool of_b = panels_.shares_a();
+    const StridedMatrix& m = of_b ? p_.b : p_.a;
+    const int64_t first = of_b ? part.n0 * m.col_stride : part.m0 * m.row_stride;
+    const ExponentScan scan(m, of_b ? p_.k : part.rows, of_b ? part.cols : p_.k);
+    return scan.Least(isa_.least_exponent,
+                      static_cast<const uint16_t*>(of_b ? call.b : call.a) + p_.Offset(m, part.product) + first);
   }
 
   void RunInF32(const GemmCall& call, const Panels<float>::Part& part, void* scratch) const {
@@ -176,9 +218,8 @@ class Bf16Gemm final : public Gemm {
   GemmProblem p_;
   const GemmIsa& isa_;
   Panels<float> panels_;
-  ExponentScan scan_a_, scan_b_;
-  int64_t scans_ = 0;  // the first tasks of Prepare
-  BlockShape block_;   // of f32
+  ExponentScan scan_a_;  // where nothing is packed for all
+  BlockShape block_;     // of f32
 };
 
 }  // namespace
@@ -191,11 +232,10 @@ std::shared_ptr<const Gemm> MakePanelGemm(const GemmProblem& p, const GemmIsa& i
       return std::make_shared<Bf16Gemm>(p, isa);
   }
   if constexpr (std::is_same_v<T, int32_t>) {
-    const PackSource a = PackSourceOf(p.a.type), b = PackSourceOf(p.b.type);
-    if (isa.quads.mr > 0 && b == PackSource::S8 && (a == PackSource::S8 || a == PackSource::U8))
-      return std::make_shared<PanelGemm<T>>(p, isa.quads, a == PackSource::S8 ? isa.quads.bias : 0);
+    if (const MicroTable<T>* micro = MicroOfBytes(isa, PackSourceOf(p.a.type), PackSourceOf(p.b.type)))
+      return std::make_shared<PanelGemm<T>>(p, *micro);
   }
-  return std::make_shared<PanelGemm<T>>(p, MicroOf<T>(isa, p.a.type, p.b.type), 0);
+  return std::make_shared<PanelGemm<T>>(p, MicroOf<T>(isa, p.a.type, p.b.type));
 }
 
 template std::shared_ptr<const Gemm> MakePanelGemm<float>(const GemmProblem&, const GemmIsa&);

@@ -22,6 +22,9 @@ constexpr int64_t kStripRows = 8;         // of units along k: what the caches h
 constexpr int64_t kBlockUnits = 2048;     // along k
 constexpr int64_t kFarBlockUnits = 1024;  // where what all share comes from afar
 constexpr int64_t kFetchedUnits = 256;    // along k, of what is fetched ahead
+constexpr int64_t kSquareUnits = 192;     // along k, of a panel that stays in the first-level cache beside the others
+constexpr int64_t kSquareVectors = 1024;  // of the shared operand, by which the second-level cache holds a task's sums
+constexpr int64_t kSquareSums = 1 << 18;  // of a task
 constexpr int64_t kMostRows = 16;         // of registers
 constexpr int64_t kFewRows = 128;
 constexpr int64_t kFewRowsUnits = 128;        // along k, of columns that are fetched ahead for them
@@ -58,7 +61,7 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   // Where A is read as it lies and the second-level cache holds it, columns are dealt out if there are enough: nothing
   // is packed for all then, and no line goes from the core that packed it to another.
   const bool columns =
-      p_.a_in_place && b_panels >= kOwnPanels * kEvenTasks && p_.m * CeilDiv(p_.k, group) * bytes <= kCachedBytes;
+      p_.a_in_place && b_panels >= kOwnPanels * kEvenTasks && p_.m * micro.Units(p_.k) * bytes <= kCachedBytes;
   // Narrow tiles go through the panels of A for each column (see below), which are half as large as those of B: what
   // another core has packed comes in time.
   const bool narrow = HasNarrowVectors(micro);
@@ -74,25 +77,30 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   fetches_ = p_.fetches && !narrow && (few || (!shares_a_ && p_.a_across)) && HoldsSums<T>(p_.c) && !p_.whole_k;
   // What all share is read once a task. If that is more than the outer cache has for us, tasks are as large as the
   // second-level cache allows, and shorter along k, which makes them wider; but each processor has some.
-  const bool far = !narrow && packs_shared() && (shares_a_ ? p_.m : p_.n) * CeilDiv(p_.k, group) * bytes > kSteadyBytes;
-  const int64_t k_units = few && fetches_             ? kFewRowsUnits
+  const bool far = !narrow && packs_shared() && (shares_a_ ? p_.m : p_.n) * micro.Units(p_.k) * bytes > kSteadyBytes;
+  // Whole squares are multiplied faster than the second-level cache hands over two panels: one of them, a block along
+  // k, has to stay in the first.
+  const bool squares = micro.step > 1;
+  const int64_t k_units = squares                     ? kSquareUnits
+                          : few && fetches_           ? kFewRowsUnits
                           : fetches_                  ? kFetchedUnits
                           : far && HoldsSums<T>(p_.c) ? kFarBlockUnits
                                                       : kBlockUnits;
   k_blocks_ = p_.whole_k ? 1 : CeilDiv(p_.k, k_units * group);
-  kb_ = RoundUp(CeilDiv(p_.k, k_blocks_), 4 * group);
+  kb_ = RoundUp(CeilDiv(p_.k, k_blocks_), std::max(4 * group, micro.Quantum()));
   k_blocks_ = CeilDiv(p_.k, kb_);
-  k_units_ = CeilDiv(p_.k, group);
+  k_units_ = micro.Units(p_.k);
   fetches_c_ = p_.batch * p_.outer * p_.m * p_.n * Bytes(p_.c) > kCachedBytes;
   own_ = shares_a_ ? p_.n : p_.m;
   own_width_ = shares_a_ ? micro.nr : micro.mr;
   shared_width_ = shares_a_ ? micro.mr : micro.nr;
   finds_zeros_ = !in_place_ && p_.bias == 0 && FindsZeros(micro);
   const int64_t shared = RoundUp(shares_a_ ? p_.m : p_.n, shared_width_);
-  keeps_sums_ = k_blocks_ > 1 && !HoldsSums<T>(p_.c);
+  // Whole squares would wait for rows of C, which may meet in the same lines of the first-level cache.
+  keeps_sums_ = k_blocks_ > 1 && (squares || !HoldsSums<T>(p_.c));
   even_rows_ = narrow && !shares_a_;
   // What is summed at once of a panel of B then stays in the first-level cache, and a task's panels in the second.
-  held_units_ = narrow && HoldsSums<T>(p_.c) && p_.bias == 0 ? kSumUnits : CeilDiv(kb_, group);
+  held_units_ = narrow && HoldsSums<T>(p_.c) && p_.bias == 0 ? kSumUnits : micro.Units(kb_);
   // Narrow tiles are done sooner than the second-level cache has handed over a panel of B: if it is that short, it
   // stays in the first-level cache while the panels of A, which are smaller, pass by.
   rows_first_ = shares_a_ && !(narrow && held_units_ <= kSumUnits);
@@ -103,6 +111,7 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   chunk_ = shared;
   if (packs_shared() && shared * vector_bytes > kSharedBytes)
     chunk_ = std::max<int64_t>(kSharedBytes / vector_bytes / (16 * shared_width_), 1) * 16 * shared_width_;
+  if (squares && packs_shared()) chunk_ = std::min(chunk_, kSquareVectors);
   chunk_ = std::min(chunk_, shared);
   chunks_ = CeilDiv(shared, chunk_);
   if (!packs_shared())
@@ -121,9 +130,10 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
                         : shares_a_                         ? 4
                                                             : 2;
   const int64_t worth = CeilDiv(kTaskProducts, own_width_ * chunk_ * p_.k);
-  const int64_t own_units = std::min(held_units_, CeilDiv(kb_, group));
-  const int64_t held = std::max<int64_t>((narrow ? kNarrowOwnBytes : kOwnBytes) / (own_width_ * own_units * bytes), 1);
-  const int64_t even = CeilDiv(panels * batches_ * p_.outer, far ? FarTasks() : kTasks);
+  const int64_t own_units = std::min(held_units_, micro.Units(kb_));
+  int64_t held = std::max<int64_t>((narrow ? kNarrowOwnBytes : kOwnBytes) / (own_width_ * own_units * bytes), 1);
+  if (squares) held = std::min(held, std::max<int64_t>(kSquareSums / (own_width_ * chunk_), 1));
+  const int64_t even = CeilDiv(panels * batches_ * p_.outer, far || squares ? FarTasks() : kTasks);
   per_task_ = std::min(std::max({even, worth, least}), held) * own_width_;
   blocks_ = CeilDiv(own_, per_task_);
   // Rows go evenly: the last panel of a task may be shorter, but two, four or eight threads end at the same time.
@@ -148,7 +158,7 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   pieces_ = CeilDiv(chunk_, piece_);
   if (p_.bias != 0) {
     int32_t bytes = 0x01010101;
-    ones_.assign(CeilDiv(kb_, group), static_cast<T>(bytes));
+    ones_.assign(micro.Units(kb_), static_cast<T>(bytes));
   }
 }
 
@@ -156,7 +166,7 @@ template <class T>
 int64_t Panels<T>::shared_bytes() const {
   if (!packs_shared()) return kCarverSlack;
   const int64_t notes = batches_ * k_blocks_ * CeilDiv(chunk_, shared_width_) * static_cast<int64_t>(sizeof(PanelNote));
-  return SharedUnits() * static_cast<int64_t>(sizeof(T)) + notes + 2 * kCarverSlack;
+  return SharedUnits() * static_cast<int64_t>(sizeof(T)) + notes + ReadBeyond() + 2 * kCarverSlack;
 }
 
 template <class T>
@@ -168,17 +178,22 @@ int64_t Panels<T>::SharedUnits() const {
 template <class T>
 int64_t Panels<T>::scratch_bytes() const {
   const int64_t own = OwnUnits(), tile = micro_.mr * micro_.nr;
-  const int64_t sums = keeps_sums_ ? RoundUp(per_task_, micro_.nr) * RoundUp(chunk_, micro_.nr) : 0;
   const int64_t seeds = p_.bias != 0 ? RoundUp(per_task_, micro_.nr) : 0;
-  return (own + tile + sums + seeds) * static_cast<int64_t>(sizeof(T)) +
+  return (own + tile + KeptSums() + seeds) * static_cast<int64_t>(sizeof(T)) + ReadBeyond() +
          CeilDiv(per_task_, own_width_) * static_cast<int64_t>(sizeof(PanelNote)) +
          p_.target_bytes_per_row * std::max(per_task_, p_.m) + 6 * kCarverSlack;
 }
 
 template <class T>
+int64_t Panels<T>::KeptSums() const {
+  if (!keeps_sums_) return 0;
+  return CeilDiv(per_task_, own_width_) * CeilDiv(chunk_, shared_width_) * micro_.mr * micro_.nr;
+}
+
+template <class T>
 int64_t Panels<T>::OwnUnits() const {
   if (!packs_own()) return 0;
-  return OwnAt(per_task_, CeilDiv(per_task_, own_width_), std::min(held_units_, CeilDiv(kb_, micro_.group)));
+  return OwnAt(per_task_, CeilDiv(per_task_, own_width_), std::min(held_units_, micro_.Units(kb_)));
 }
 
 template <class T>
@@ -191,7 +206,10 @@ std::string Panels<T>::ToString() const {
   if (shares_a_ && !rows_first_) text += ", column by column";
   if (fetching_) text += ", the next column ahead";
   StrAppend(text, ", ", micro_.mr, "x", micro_.nr, " in registers");
-  if (micro_.group > 1) StrAppend(text, ", ", micro_.group, " products an instruction");
+  if (micro_.step > 1)
+    StrAppend(text, ", squares of ", micro_.step, "x", micro_.step, " an instruction");
+  else if (micro_.group > 1)
+    StrAppend(text, ", ", micro_.group, " products an instruction");
   return text;
 }
 
@@ -201,7 +219,7 @@ typename Panels<T>::Memory Panels<T>::Carve(void* scratch) const {
   Memory memory;
   memory.own = carver.Take<T>(OwnUnits());
   memory.tile = carver.Take<T>(micro_.mr * micro_.nr);
-  memory.sums = carver.Take<T>(keeps_sums_ ? RoundUp(per_task_, micro_.nr) * RoundUp(chunk_, micro_.nr) : 0);
+  memory.sums = carver.Take<T>(KeptSums());
   memory.seeds = carver.Take<T>(p_.bias != 0 ? RoundUp(per_task_, micro_.nr) : 0);
   memory.notes = carver.Take<PanelNote>(CeilDiv(per_task_, own_width_));
   memory.target = carver.Take<uint8_t>(0);
@@ -247,9 +265,9 @@ template <class T>
 template <class At>
 void Panels<T>::Pack(const PanelOperands<T>& operands, bool a, int64_t product, int64_t first, const Cut& cut,
                      int64_t k0, int64_t kc, T* dst, const At& at) const {
-  const int64_t strip = (a ? p_.a_across : p_.b_across) ? kStripRows * micro_.group : kc;
+  const int64_t strip = (a ? p_.a_across : p_.b_across) ? std::max(kStripRows * micro_.group, micro_.Quantum()) : kc;
   // The next strip, or the next panel, unless it was fetched while the last block was multiplied.
-  const bool ahead = p_.fetches && !(fetches_ && a != shares_a_ && k0 > 0);
+  const bool ahead = p_.fetches && micro_.step == 1 && !(fetches_ && a != shares_a_ && k0 > 0);
   for (int64_t p = 0; p < kc; p += strip) {
     for (int64_t panel = 0; panel < cut.count; ++panel) {
       const int64_t v = cut.First(panel), vectors = cut.Size(panel), width = a ? vectors : cut.most;
@@ -282,10 +300,10 @@ void Panels<T>::Prepare(const PanelOperands<T>& operands, int64_t number, int64_
          k0, kc, to, [&](int64_t v, int64_t) { return SharedAt(from + v, k0); });
     for (int64_t v = from; v < from + count && finds_zeros_; v += shared_width_)
       SharedNotes(panels, batch, k0)[v / shared_width_] = {
-          ExtentOfPanel(to + SharedAt(v, k0), CeilDiv(kc, micro_.group),
+          ExtentOfPanel(to + SharedAt(v, k0), micro_.Units(kc),
                         shares_a_ ? std::min(shared_width_, from + count - v) : shared_width_)};
     if (p_.bias != 0 && !shares_a_)
-      Seed(CeilDiv(kc, micro_.group), to + SharedAt(from, k0), SharedAt(micro_.nr, 0), count,
+      Seed(micro_.Units(kc), to + SharedAt(from, k0), SharedAt(micro_.nr, 0), count,
            SharedSeeds(panels, batch, k0) + from);
   }
 }
@@ -314,6 +332,7 @@ void Panels<T>::Run(const PanelOperands<T>& operands, int64_t number, int64_t be
                     void* scratch) const {
   T* panels = Carver(const_cast<void*>(shared)).Take<T>(0);
   const Memory memory = Carve(scratch);
+  const KernelScope kernels(micro_);
   for (int64_t task = begin; task < end; ++task) {
     const Part part = PartOf(number, task);
     const int64_t batch = task / blocks_ / p_.outer;
@@ -348,7 +367,7 @@ void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, T* pan
   for (int64_t k0 = 0; k0 < p_.k; k0 += kb_) {
     const int64_t kc = std::min(kb_, p_.k - k0);
     for (int64_t p = 0; p < kc; p += held_units_ * group) {
-      const int64_t some = std::min(held_units_ * group, kc - p), units = CeilDiv(some, group);
+      const int64_t some = std::min(held_units_ * group, kc - p), units = micro_.Units(some);
       if (packs_own())
         Pack(operands, !shares_a_, part.product, own_first, own, k0 + p, some, memory.own,
              [&](int64_t v, int64_t panel) { return OwnAt(v, panel, units); });
@@ -359,24 +378,65 @@ void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, T* pan
       if (p_.bias != 0 && shares_a_) Seed(units, memory.own, OwnAt(nr, 1, units), part.cols, memory.seeds);
       PanelNote* const notes = SharedNotes(panels, batch, k0);
       const bool zeros = finds_zeros_ && (AnyShort({memory.notes, static_cast<size_t>(own.count)}, units) ||
-                                          AnyShort({notes, static_cast<size_t>(theirs)}, CeilDiv(kc, group)));
-      Tiles(operands, part, c, {k0, p / group, units, zeros}, shared, notes, seeds, memory);
+                                          AnyShort({notes, static_cast<size_t>(theirs)}, micro_.Units(kc)));
+      if (micro_.step > 1)
+        Squares(part, c, k0, units, shared, memory);
+      else
+        Tiles(operands, part, c, {k0, p / group, units, zeros}, shared, notes, seeds, memory);
     }
   }
-  if (keeps_sums_) StoreTile<T>(c, part.m0, part.n0, part.rows, part.cols, memory.sums, RoundUp(part.cols, nr), false);
+}
+
+// Of whole squares, which are multiplied sooner than anything comes from afar that was not asked for: each tile asks
+// for its share of the next shared panel and, before the sums are there, for the rows of C that it writes.
+template <class T>
+void Panels<T>::Squares(const Part& part, const StoreTarget& c, int64_t k0, int64_t units, const T* shared,
+                        const Memory& memory) const {
+  const int64_t nr = micro_.nr, mr = micro_.mr;
+  const Cut down(part.rows, mr, false), across(part.cols, nr, false);
+  const Cut &theirs = shares_a_ ? down : across, &own = shares_a_ ? across : down;
+  const bool last = k0 + kb_ >= p_.k;
+  for (int64_t s = 0; s < theirs.count; ++s) {
+    const T* const panel = shared + SharedAt(theirs.First(s), k0);
+    const char* const next = reinterpret_cast<const char*>(panel + SharedAt(shared_width_, 0));
+    const int64_t lines =
+        s + 1 < theirs.count ? shared_width_ * units * static_cast<int64_t>(sizeof(T)) / kLineBytes : 0;
+    for (int64_t o = 0; o < own.count; ++o) {
+      const int64_t row = shares_a_ ? s : o, column = shares_a_ ? o : s;
+      const int64_t i = down.First(row), height = down.Size(row), j = across.First(column), width = across.Size(column);
+      const T* const mine = memory.own + OwnAt(own.First(o), o, units);
+      const bool whole = width > nr / 2, halves = c.type == ElementType::BF16 && std::is_same_v<T, float>;
+      T* const sums = keeps_sums_ ? memory.sums + (s * own.count + o) * mr * nr : memory.tile;
+      StepTile<T> tile;
+      tile.rows = height, tile.units = units;
+      tile.a = shares_a_ ? panel : mine, tile.b = shares_a_ ? mine : panel;
+      if (k0 > 0) tile.before = sums;
+      tile.to = sums, tile.stride = whole ? nr : nr / 2;
+      tile.next = next + lines * o / own.count * kLineBytes;
+      tile.next_lines = lines * (o + 1) / own.count - lines * o / own.count;
+      if (last && width == tile.stride && c.col_stride == 1 && !c.rows && (halves || HoldsSums<T>(c.type))) {
+        tile.to = c.data + ((part.m0 + i) * c.row_stride + part.n0 + j) * Bytes(c.type);
+        tile.stride = c.row_stride;
+        tile.halves = halves;
+        tile.asks_for_rows = true;
+      }
+      micro_.steps[whole](tile);
+      if (last && tile.to == sums) StoreTile<T>(c, part.m0 + i, part.n0 + j, height, width, sums, tile.stride, false);
+    }
+  }
 }
 
 template <class T>
 void Panels<T>::Tiles(const PanelOperands<T>& operands, const Part& part, const StoreTarget& c, const Steps& steps,
                       const T* shared, PanelNote* notes, const T* seeds, const Memory& memory) const {
-  const int64_t nr = micro_.nr, group = micro_.group, sums_stride = RoundUp(part.cols, nr);
+  const int64_t nr = micro_.nr, group = micro_.group;
   const auto [product, m0, rows, n0, cols] = part;
   const Cut down(rows, micro_.mr, even_rows_), across(cols, nr, false);
   const bool biased = p_.bias != 0, adds = steps.k0 + steps.from > 0;
   const auto [a_rows, a_stride] = in_place_ ? operands.RowsOfA(product) : std::pair<const T*, int64_t>();
   int64_t tiles = 0;
   const auto needed = [&](int64_t row, int64_t column, const T* a, const T* b) {
-    const int64_t height = down.Size(row), block = CeilDiv(std::min(kb_, p_.k - steps.k0), group);
+    const int64_t height = down.Size(row), block = micro_.Units(std::min(kb_, p_.k - steps.k0));
     const int64_t panel = shares_a_ ? row : column;  // of the shared ones, which begin before `steps` do
     const T* const begin = shared + SharedAt(panel * shared_width_, steps.k0);
     if (shares_a_)
@@ -398,7 +458,7 @@ void Panels<T>::Tiles(const PanelOperands<T>& operands, const Part& part, const 
     T* to = memory.tile;
     int64_t stride = nr, done = 0;
     if (keeps_sums_) {
-      to = memory.sums + i * sums_stride + j, stride = sums_stride;
+      to = memory.sums + (row * across.count + column) * micro_.mr * nr;
     } else if (direct >= 0) {
       to = AddressIn<T>(c, m0 + i, n0 + j), stride = direct;
       if (fetches_c_) FetchRows<true>(to, stride, height, width);
@@ -442,7 +502,10 @@ void Panels<T>::Tiles(const PanelOperands<T>& operands, const Part& part, const 
       else
         kernel(units, a_at, b_at, nr, to, stride, accumulate);
     }
-    if (to == memory.tile) StoreTile<T>(c, m0 + i, n0 + j, height, width, memory.tile, nr, adds);
+    if (to == memory.tile)
+      StoreTile<T>(c, m0 + i, n0 + j, height, width, to, nr, adds);
+    else if (keeps_sums_ && steps.k0 + steps.from * group + steps.units * group >= p_.k)
+      StoreTile<T>(c, m0 + i, n0 + j, height, width, to, nr, false);
     if (fetches_) FetchAhead(operands, part, steps.k0, tiles++, down.count * across.count);
   };
   if (rows_first_) {

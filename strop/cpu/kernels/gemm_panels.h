@@ -69,6 +69,7 @@ class Panels {
   int64_t num_tasks() const { return batches_ * p_.outer * blocks_; }
   int64_t shared_bytes() const;
   int64_t scratch_bytes() const;  // per thread, 64-byte aligned
+  bool packs_shared() const { return !(in_place_ && shares_a_); }
   // How it is cut, for reports.
   std::string ToString() const;
 
@@ -78,6 +79,7 @@ class Panels {
            void* scratch) const;
 
   int64_t per_task() const { return per_task_; }  // rows or columns
+  bool shares_a() const { return shares_a_; }     // and tasks own columns
   // The block of C that a task makes in a round; none of them if `rows` or `cols` is zero.
   struct Part {
     int64_t product, m0, rows, n0, cols;
@@ -86,7 +88,7 @@ class Panels {
   // For callers that multiply by themselves, with whole_k: the shared panel of `vector`, counted from the part's first.
   const T* SharedPanel(const void* shared, int64_t task, int64_t vector) const;
   // Summed in registers before they are added to what was before: the order in which XLA:CPU sums up to here, too.
-  static constexpr int64_t kSumUnits = 512;
+  static constexpr int64_t kSumUnits = 512;  // whole steps
 
  private:
   // Vectors [begin, end) of the shared operand, in the batches from `batch` on.
@@ -94,7 +96,6 @@ class Panels {
     int64_t batch, batches, begin, end;
   };
   Round RoundOf(int64_t round) const;
-  bool packs_shared() const { return !(in_place_ && shares_a_); }
   bool packs_own() const { return !in_place_ || shares_a_; }
   struct Memory {
     PanelNote* notes;  // of the own panels
@@ -110,7 +111,10 @@ class Panels {
   int64_t OwnAt(int64_t vector, int64_t panel, int64_t units) const { return vector * units + panel * micro_.lanes; }
   int64_t SharedAt(int64_t vector, int64_t k0) const;
   int64_t OwnUnits() const;     // of a task's panels
+  int64_t KeptSums() const;     // of a task, tile by tile, while C does not hold them
   int64_t SharedUnits() const;  // of panels for all, and of their seeds
+  // Bytes behind panels of A that kernels may read.
+  int64_t ReadBeyond() const { return micro_.step * micro_.step * static_cast<int64_t>(sizeof(T)); }
   // Vectors in panels of up to `most`: as even as they can be, or full ones and a last one.
   struct Cut {
     Cut(int64_t vectors, int64_t most, bool even);
@@ -133,6 +137,9 @@ class Panels {
   };
   void Tiles(const PanelOperands<T>& operands, const Part& part, const StoreTarget& c, const Steps& steps,
              const T* shared, PanelNote* notes, const T* seeds, const Memory& memory) const;
+  // The same of the whole block from k0 on, where kernels take steps.
+  void Squares(const Part& part, const StoreTarget& c, int64_t k0, int64_t units, const T* shared,
+               const Memory& memory) const;
   PanelNote* SharedNotes(T* panels, int64_t batch, int64_t k0) const;
   void FetchAhead(const PanelOperands<T>& operands, const Part& part, int64_t k0, int64_t tile, int64_t tiles) const;
   // What the bias of A makes of `count` columns of B, packed from `panel` on, with a minus: where their sums begin.

@@ -18,7 +18,7 @@ template <class T>
 class RealRowGemm final : public RowGemm {
  public:
   RealRowGemm(const GemmProblem& p, int64_t rows, const MicroTable<T>& micro, const WantedColumns& wanted)
-      : p_(p), rows_(rows), micro_(micro), wanted_(wanted), units_(CeilDiv(p.k, micro.group)) {
+      : p_(p), rows_(rows), micro_(micro), wanted_(wanted), units_(micro.Units(p.k)) {
     const int64_t mr = micro_.mr, nr = micro_.nr;
     kb_ = std::min<int64_t>(units_, kBlockBytes / static_cast<int64_t>(sizeof(T)));
     cols_ = p.n / nr * nr + (p.n % nr > 0 ? WidthOf(p.n % nr) : 0);
@@ -41,7 +41,11 @@ class RealRowGemm final : public RowGemm {
                      (KeepsSums() ? rows * cols_ * bytes : 0) + panels_ * static_cast<int64_t>(sizeof(Extent)) +
                      rows * static_cast<int64_t>(sizeof(T*)) + 5 * kCarverSlack;
     tiles_ = StrCat(rows, "x", p.n, reads_b_ ? " by rhs where it lies" : " by packed rhs", ", ", CeilDiv(rows, panels_),
-                    "x", nr, " in registers", micro_.group == 1 ? "" : ", 2 products an instruction", Wanted());
+                    "x", nr, " in registers",
+                    micro_.step > 1    ? ", squares of 16x16 an instruction"
+                    : micro_.group > 1 ? ", 2 products an instruction"
+                                       : "",
+                    Wanted());
   }
 
   void Pack(const void* b, void* packed) const override {
@@ -50,7 +54,7 @@ class RealRowGemm final : public RowGemm {
     if (reads_b_) return;
     T* to = carver.Take<T>(cols_ * units_);
     // As memory lies: rows of B are read whole where its columns are neighbours.
-    const int64_t piece = p_.b.col_stride == 1 ? kStrip : kb_;
+    const int64_t piece = p_.b.col_stride == 1 ? std::max<int64_t>(kStrip, micro_.step) : kb_;
     for (int64_t k0 = 0; k0 < units_; k0 += kb_) {
       const int64_t kc = std::min(kb_, units_ - k0);
       for (int64_t u = 0; u < kc; u += piece)
@@ -65,8 +69,9 @@ class RealRowGemm final : public RowGemm {
 
   void Run(const void* a, const void* b, void* packed, void* c, void* scratch, int64_t first) const override {
     const int64_t nr = micro_.nr;
+    const KernelScope kernels(micro_);
     Carver carver(scratch);
-    LeftRows left;
+    LeftRows left;  // followed by a tile, which is more than what kernels may read beyond panels
     left.panels = reads_a_ ? nullptr : carver.Take<T>(HeldRows() * kb_);
     left.lines = reads_a_ || converts_a_ ? carver.Take<const T*>(rows_) : nullptr;
     T* tile = carver.Take<T>(micro_.mr * (stores_rows_ ? cols_ : nr));

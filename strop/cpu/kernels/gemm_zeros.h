@@ -41,10 +41,11 @@ inline bool AnyShort(std::span<const PanelNote> notes, int64_t units) {
   return std::any_of(notes.begin(), notes.end(), [&](const PanelNote& note) { return IsShort(note.extent, units); });
 }
 
-// Can it be known what is finite? Biased bytes are no zeros.
+// Can it be known what is finite? Biased bytes are no zeros. Kernels that take steps would leave out few of them, and
+// are done before anything is found.
 template <class T>
 bool FindsZeros(const MicroTable<T>& micro) {
-  return micro.bias == 0 && (micro.all_finite || !std::is_floating_point_v<T>);
+  return micro.bias == 0 && micro.step == 1 && (micro.all_finite || !std::is_floating_point_v<T>);
 }
 
 // How many numbers ZerosFrom() and ZerosBefore() compare at a time.

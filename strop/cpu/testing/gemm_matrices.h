@@ -1,4 +1,4 @@
-// What the tests of GEMM share: matrices with exact products, how they lie, and the instruction sets of this machine.
+// What the tests of GEMM share: matrices with exact products, and how they lie.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "strop/cpu/kernels/gemm.h"
+#include "strop/cpu/testing/isas.h"
 #include "strop/types/literal.h"
 
 namespace strop::cpu {
@@ -30,12 +31,6 @@ inline StridedMatrix Strides(ElementType type, int64_t rows, int64_t cols, bool 
   if (heads > 0) return {type, heads * cols, 1, cols, heads * rows * cols};
   if (transposed) return {type, 1, rows, rows * cols};
   return {type, cols, 1, rows * cols};
-}
-
-inline std::vector<const GemmIsa*> AllIsas() {
-  const GemmIsa* isas[kMostGemmIsas];
-  const int n = GemmIsas(isas);
-  return {isas, isas + n};
 }
 
 }  // namespace strop::cpu

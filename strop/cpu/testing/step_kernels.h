@@ -1,0 +1,125 @@
+// Kernels that take sixteen units along k at a time, as those of AMX do (gemm_micro.h), in plain C++: so that what cuts
+// and packs products for them is tested on every processor. What they read as if it were there is not: panels of A end
+// where their last row does.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "strop/cpu/kernels/gemm_micro.h"
+
+namespace strop::cpu::testing {
+
+inline constexpr int kStep = 16;
+
+// The products of a unit: S and R are the elements of A and of B.
+template <class T, class S, class R>
+T ProductsOf(const T* a, const T* b) {
+  constexpr int kGroup = sizeof(T) / sizeof(S);
+  S x[kGroup];
+  R y[kGroup];
+  std::memcpy(x, a, sizeof x), std::memcpy(y, b, sizeof y);
+  T sum = 0;
+  for (int i = 0; i < kGroup; ++i) {
+    if constexpr (std::is_same_v<T, float>) {
+      const uint32_t wide[2] = {uint32_t{x[i]} << 16, uint32_t{y[i]} << 16};  // bf16
+      float numbers[2];
+      std::memcpy(numbers, wide, sizeof numbers);
+      sum += numbers[0] * numbers[1];
+    } else {
+      sum += static_cast<T>(x[i]) * static_cast<T>(y[i]);
+    }
+  }
+  return sum;
+}
+
+template <class T, class S, class R, int kRows, int kColumns>
+void MultiplySteps(int64_t units, const T* a, const T* b, int64_t b_stride, T* c, int64_t c_stride, bool accumulate) {
+  using Sum = std::conditional_t<std::is_same_v<T, float>, float, uint32_t>;
+  for (int r = 0; r < kRows; ++r)
+    for (int j = 0; j < kColumns; ++j) {
+      Sum sum = accumulate ? static_cast<Sum>(c[r * c_stride + j]) : Sum(0);
+      for (int64_t u = 0; u < units; ++u)
+        sum += static_cast<Sum>(
+            ProductsOf<T, S, R>(a + (u / kStep * kRows + r) * kStep + u % kStep, b + u * b_stride + j));
+      c[r * c_stride + j] = static_cast<T>(sum);
+    }
+}
+
+// Panels of columns of B, or of rows of A.
+template <class T, class S, bool kOfA>
+void PackSteps(const void* from, int64_t vector_stride, int64_t k_stride, int64_t count, int64_t kc, int64_t width,
+               T* dst) {
+  constexpr int64_t kGroup = sizeof(T) / sizeof(S);
+  const S* const data = static_cast<const S*>(from);
+  const int64_t whole = (kc + kGroup * kStep - 1) / (kGroup * kStep) * kGroup * kStep;
+  for (int64_t k = 0; k < whole; ++k)
+    for (int64_t v = 0; v < width; ++v) {
+      const S value = v < count && k < kc ? data[v * vector_stride + k * k_stride] : S(0);
+      const int64_t unit = k / kGroup;
+      const int64_t at = kOfA ? (unit / kStep * width + v) * kStep + unit % kStep : unit * width + v;
+      std::memcpy(reinterpret_cast<uint8_t*>(dst + at) + k % kGroup * static_cast<int64_t>(sizeof(S)), &value,
+                  sizeof value);
+    }
+}
+
+template <class T, class S, class R, int kColumns>
+void MultiplyTileOfSteps(const StepTile<T>& t) {
+  using Kernel = MicroKernel<T>;
+  static constexpr auto kKernels = []<int... kRow>(std::integer_sequence<int, kRow...>) {
+    return std::array<Kernel, sizeof...(kRow)>{&MultiplySteps<T, S, R, kRow + 1, kColumns>...};
+  }(std::make_integer_sequence<int, 2 * kStep>());
+  T sums[2 * kStep * kColumns] = {};
+  if (t.before) std::memcpy(sums, t.before, static_cast<size_t>(t.rows) * kColumns * sizeof(T));
+  kKernels[static_cast<size_t>(t.rows - 1)](t.units, t.a, t.b, 2 * kStep, sums, kColumns, true);
+  for (int64_t r = 0; r < t.rows; ++r) {
+    const T* const row = sums + r * kColumns;
+    if constexpr (std::is_same_v<T, float>) {
+      if (t.halves) {
+        GemmBaseline().store_bf16(kColumns, row, static_cast<uint16_t*>(t.to) + r * t.stride);
+        continue;
+      }
+    }
+    std::memcpy(static_cast<T*>(t.to) + r * t.stride, row, kColumns * sizeof(T));
+  }
+}
+
+template <class T, class S, class R, int kRows>
+void AddStepRows(MicroTable<T>& t) {
+  t.kernel[kRows - 1] = &MultiplySteps<T, S, R, kRows, 2 * kStep>;
+  t.narrow[kRows - 1] = &MultiplySteps<T, S, R, kRows, kStep>;
+  if constexpr (kRows > 1) AddStepRows<T, S, R, kRows - 1>(t);
+}
+
+template <class T, class S, class R>
+MicroTable<T> StepKernels(PackSource a, PackSource b) {
+  MicroTable<T> t;
+  t.mr = t.nr = 2 * kStep;
+  t.lanes = t.step = kStep;
+  t.group = sizeof(T) / sizeof(S);
+  AddStepRows<T, S, R, 2 * kStep>(t);
+  t.steps[0] = &MultiplyTileOfSteps<T, S, R, kStep>;
+  t.steps[1] = &MultiplyTileOfSteps<T, S, R, 2 * kStep>;
+  t.pack[static_cast<int>(b)] = &PackSteps<T, R, false>;
+  t.pack_a[static_cast<int>(a)] = &PackSteps<T, S, true>;
+  return t;
+}
+
+// The baseline's kernels and these.
+inline const GemmIsa& StepIsa() {
+  static const GemmIsa kIsa = [] {
+    GemmIsa isa = GemmBaseline();
+    isa.name = "steps";
+    isa.bf16 = StepKernels<float, uint16_t, uint16_t>(PackSource::BF16, PackSource::BF16);
+    isa.bytes[0][0] = StepKernels<int32_t, int8_t, int8_t>(PackSource::S8, PackSource::S8);
+    isa.bytes[0][1] = StepKernels<int32_t, int8_t, uint8_t>(PackSource::S8, PackSource::U8);
+    isa.bytes[1][0] = StepKernels<int32_t, uint8_t, int8_t>(PackSource::U8, PackSource::S8);
+    isa.bytes[1][1] = StepKernels<int32_t, uint8_t, uint8_t>(PackSource::U8, PackSource::U8);
+    return isa;
+  }();
+  return kIsa;
+}
+
+}  // namespace strop::cpu::testing
