@@ -31,6 +31,8 @@ class PatchPacker {
             T* dst) const {
     ConvPositions::Panel panel;
     positions_.Describe(first, count, panel);
+    if (micro_.pack_lines && of_a_ && p_.input_feature_stride == 1)
+      return PackLines(input, base, panel, k0, kc, width, dst);
     const PackPanel<T> pack = PackerOf(micro_, p_.input_type, of_a_);
     for (int64_t k = 0; k < kc;) {
       const int64_t tap = (k0 + k) / tap_k_, feature = (k0 + k) % tap_k_;
@@ -60,6 +62,23 @@ class PatchPacker {
 
  private:
   static constexpr int kPieceElements = 2048;  // of a piece of a panel
+
+  // Features side by side, of each position from wherever it lies.
+  void PackLines(const uint8_t* input, int64_t base, const ConvPositions::Panel& panel, int64_t k0, int64_t kc,
+                 int64_t width, T* dst) const {
+    const int64_t size = Bytes(p_.input_type);
+    const uint8_t* rows[ConvPositions::kMostVectors] = {};
+    for (int64_t k = 0, elements; k < kc; k += elements) {
+      const int64_t tap = (k0 + k) / tap_k_, feature = (k0 + k) % tap_k_;
+      elements = std::min(tap_k_ - feature, kc - k);
+      for (int64_t v = 0; v < panel.count; ++v) {
+        const int64_t offset = positions_.Offset(panel, v, tap);
+        rows[v] = offset < 0 ? nullptr : input + (base + offset + feature) * size;
+      }
+      const int64_t real = std::min(elements, p_.in_features - feature);
+      micro_.pack_lines(rows, width, real * size, dst + k / micro_.group * width);
+    }
+  }
 
   // `length` elements from (tap, feature) on, of all positions. Where these lie at one distance, straight from the
   // input; else from a copy, with zeros for what is outside.

@@ -82,6 +82,46 @@ bool NarrowRow(const T* from, int64_t n, ElementType type, uint8_t* data, int64_
   return true;
 }
 
+// What stores rows of f32 as halves; null: not of this type.
+auto HalvesStore(ElementType type) -> void (*)(int64_t, const float*, uint16_t*) {
+  if (type == ElementType::BF16) return BestGemmIsa().store_bf16;
+  if (type == ElementType::F16) return BestGemmIsa().store_f16;
+  return nullptr;
+}
+
+// Of C whose rows lie side by side, turned in registers, a square at a time. False: not of these types.
+constexpr int64_t kTurned = 256;  // elements that are worth it
+template <class T>
+bool StoreTurned(const StoreTarget& c, int64_t row, int64_t col, int64_t rows, int64_t cols, const T* tile,
+                 int64_t tile_stride) {
+  constexpr int64_t kSide = 64;
+  const bool same = HoldsSums<T>(c.type);
+  const auto halves = std::is_same_v<T, float> ? HalvesStore(c.type) : nullptr;
+  const PackPanel<T> pack = PackerOf(MicroOf<T>(BestGemmIsa()), ElementTypeOf<T>());
+  if (!pack || (!same && !halves)) return false;
+  alignas(64) T turned[kSide * kSide + kPanelSlack];
+  for (int64_t r = 0; r < rows; r += kSide) {
+    const int64_t height = std::min(kSide, rows - r);
+    const int64_t at = (c.rows ? c.rows[row + r - c.first_row] : (row + r) * c.row_stride) + col * c.col_stride;
+    for (int64_t j = 0; j < cols; j += kSide) {
+      const int64_t width = std::min(kSide, cols - j);
+      pack(tile + r * tile_stride + j, tile_stride, 1, height, width, height, turned);
+      for (int64_t k = 0; k < width; ++k) {
+        const T* const from = turned + k * height;
+        const int64_t to = at + (j + k) * c.col_stride;
+        if constexpr (std::is_same_v<T, float>) {
+          if (halves) {
+            halves(height, from, reinterpret_cast<uint16_t*>(c.data) + to);
+            continue;
+          }
+        }
+        std::memcpy(reinterpret_cast<T*>(c.data) + to, from, static_cast<size_t>(height) * sizeof(T));
+      }
+    }
+  }
+  return true;
+}
+
 bool FitS32(int64_t n, const float* numbers) {
   bool fit = true;
   for (int64_t j = 0; j < n; ++j) fit &= numbers[j] >= -0x1p31f && numbers[j] < 0x1p31f;
@@ -93,15 +133,16 @@ template <class T>
 void StoreTile(const StoreTarget& c, int64_t row, int64_t col, int64_t rows, int64_t cols, const T* tile,
                int64_t tile_stride, bool accumulate) {
   const bool same = HoldsSums<T>(c.type);
+  if (!accumulate && c.col_stride != 1 && rows * cols >= kTurned && RowsFollow(c, row, rows) &&
+      StoreTurned<T>(c, row, col, rows, cols, tile, tile_stride))
+    return;
   if (same && !accumulate && c.col_stride != 1 && RowsFollow(c, row, rows)) {  // along memory
     T* to = AddressIn<T>(c, row, 0) + col * c.col_stride;
     for (int64_t j = 0; j < cols; ++j, to += c.col_stride)
       for (int64_t r = 0; r < rows; ++r) to[r] = tile[r * tile_stride + j];
     return;
   }
-  void (*store)(int64_t, const float*, uint16_t*) = nullptr;
-  if (c.col_stride == 1 && c.type == ElementType::BF16) store = BestGemmIsa().store_bf16;
-  if (c.col_stride == 1 && c.type == ElementType::F16) store = BestGemmIsa().store_f16;
+  const auto store = c.col_stride == 1 ? HalvesStore(c.type) : nullptr;
   for (int64_t r = 0; r < rows; ++r) {
     const T* from = tile + r * tile_stride;
     const int64_t base = (c.rows ? c.rows[row + r - c.first_row] : (row + r) * c.row_stride) + col * c.col_stride;
@@ -641,7 +682,7 @@ std::shared_ptr<const Gemm> MakeReal(const GemmProblem& p, const GemmIsa& isa, G
   }
   if (!alone->blocked()) return alone;
   std::shared_ptr<const Gemm> half;
-  if constexpr (std::is_same_v<T, float>) half = MakeHalfGemm(p, isa);
+  if constexpr (sizeof(T) == 4) half = MakeHalfGemm(p, isa);
   if (sharing == GemmSharing::Allowed)
     if (std::shared_ptr<const Gemm> shared = MakePanelGemm<T>(p, isa)) return shared;
   if (half) return half;

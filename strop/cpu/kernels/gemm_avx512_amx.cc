@@ -279,6 +279,16 @@ static void PackRowsOfSteps(const void* from, int64_t vector_stride, int64_t k_s
   }
 }
 
+template <class T>
+static void PackLines(const uint8_t* const* rows, int64_t count, int64_t bytes, T* dst) {
+  for (int64_t at = 0; at < bytes; at += kLine) {
+    const int64_t left = bytes - at;
+    const uint64_t mask = left >= kLine ? ~uint64_t{0} : ~uint64_t{0} >> (kLine - left);
+    for (int64_t v = 0; v < count; ++v, dst += kSide)
+      _mm512_store_si512(dst, rows[v] ? _mm512_maskz_loadu_epi8(mask, rows[v] + at) : _mm512_setzero_si512());
+  }
+}
+
 template <class T, class S, int kGroup>
 static void PackColumnsAs(const void* from, int64_t vector_stride, int64_t k_stride, int64_t count, int64_t kc,
                           int64_t width, T* dst) {
@@ -319,6 +329,7 @@ static MicroTable<SumOf<kUnits>> Kernels() {
   t.begin = &Begin;
   t.end = &End;
   AddRows<kUnits, 2 * kSide>(t);
+  t.pack_lines = &PackLines<SumOf<kUnits>>;
   t.steps[0] = &Tile<kUnits, 1>;
   t.steps[1] = &Tile<kUnits, 2>;
   return t;

@@ -291,8 +291,8 @@ std::shared_ptr<const Gemm> MakeThinGemm(const GemmProblem& problem, const GemmI
 template <class T>
 std::shared_ptr<const Gemm> MakeComplexGemm(const GemmProblem& problem, const GemmIsa& isa, GemmSharing sharing);
 
-// Products of bf16 by the processor's own instructions, without shared panels (gemm_half_products.cc); null if it has
-// none, or the types are others. k is not zero.
+// Products of bf16, and of bytes, by the processor's own instructions, without shared panels (gemm_half_products.cc);
+// null if it has none, or the types are others. k is not zero.
 std::shared_ptr<const Gemm> MakeHalfGemm(const GemmProblem& problem, const GemmIsa& isa);
 
 }  // namespace strop::cpu

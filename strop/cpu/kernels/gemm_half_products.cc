@@ -1,5 +1,6 @@
-// Products of bf16 that are too small, or too many, for panels that all tasks share (gemm_panel_products.cc): every
-// task packs B for itself and multiplies its rows of A by it, in pairs where the numbers allow that (gemm_rows.cc).
+// Products of bf16, or of bytes where squares of them are multiplied at once, that are too small, or too many, for
+// panels that all tasks share (gemm_panel_products.cc): every task packs B for itself and multiplies its rows of A by
+// it, of bf16 in pairs where the numbers allow that (gemm_rows.cc).
 #include <algorithm>
 
 #include "strop/cpu/kernels/gemm_blocks.h"
@@ -46,10 +47,14 @@ class HalfGemm final : public Gemm {
 }  // namespace
 
 std::shared_ptr<const Gemm> MakeHalfGemm(const GemmProblem& p, const GemmIsa& isa) {
-  if (isa.bf16.mr == 0 || p.a.type != ElementType::BF16 || p.b.type != ElementType::BF16 || p.k == 0) return nullptr;
-  const int64_t most = std::min(CeilDiv(kTasks, p.batch), CeilDiv(p.m, 2 * isa.bf16.mr));
+  if (p.k == 0) return nullptr;
+  const bool bf16 = p.a.type == ElementType::BF16 && p.b.type == ElementType::BF16;
+  const MicroTable<int32_t>* bytes = MicroOfBytes(isa, PackSourceOf(p.a.type), PackSourceOf(p.b.type));
+  const int64_t mr = bf16 ? isa.bf16.mr : bytes && bytes->step > 1 ? bytes->mr : 0;
+  if (mr == 0) return nullptr;
+  const int64_t most = std::min(CeilDiv(kTasks, p.batch), CeilDiv(p.m, 2 * mr));
   const int64_t cuts = std::clamp<int64_t>(p.m * p.n * p.k / kTaskProducts, 1, most);
-  const int64_t height = std::min(p.m, RoundUp(CeilDiv(p.m, cuts), isa.bf16.mr)), rest = p.m % height;
+  const int64_t height = std::min(p.m, RoundUp(CeilDiv(p.m, cuts), mr)), rest = p.m % height;
   auto rows = RowGemm::Create(p, height, isa);
   if (!rows.ok()) return nullptr;
   if (rest == 0) return std::make_shared<HalfGemm>(p, *std::move(rows), nullptr, height);

@@ -155,7 +155,10 @@ struct MicroTable {
   // behind a panel of A.
   MicroKernel<T> kernel[kMostTileRows] = {};
   MicroKernel<T> narrow[kMostTileRows] = {};
-  StepKernel<T> steps[2] = {};  // of nr / 2 columns, and of nr; where kernels take steps
+  // Where kernels take steps: of nr / 2 columns, and of nr; and what packs rows of A, each of `bytes` bytes wherever it
+  // lies, or zeros if that is null, as pack_a does.
+  StepKernel<T> steps[2] = {};
+  void (*pack_lines)(const uint8_t* const* rows, int64_t count, int64_t bytes, T* dst) = nullptr;
   // What makes the processor ready for kernels, on the thread that calls them, and what ends that; null: nothing does.
   void (*begin)() = nullptr;
   void (*end)() = nullptr;

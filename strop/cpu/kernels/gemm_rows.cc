@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kNearBytes = 1 << 17;  // of B, that are read again for each panel of rows
 constexpr int64_t kBlockBytes = 1024;    // along k, of a column of B: a panel of it stays in the first-level cache
 
-// Panels hold units of T (gemm_micro.h): elements, or pairs of bf16.
+// Panels hold units of T (gemm_micro.h): elements, pairs of bf16, or bytes in fours.
 template <class T>
 class RealRowGemm final : public RowGemm {
  public:
@@ -299,6 +299,11 @@ Result<std::shared_ptr<const RowGemm>> RowGemm::Create(const GemmProblem& p, int
       return std::shared_ptr<const RowGemm>(std::make_shared<RealRowGemm<float>>(p, rows, isa.f32, wanted));
     case ElementType::F64:
       return std::shared_ptr<const RowGemm>(std::make_shared<RealRowGemm<double>>(p, rows, isa.f64, wanted));
+    case ElementType::S32:
+      if (const MicroTable<int32_t>* micro = MicroOfBytes(isa, PackSourceOf(p.a.type), PackSourceOf(p.b.type));
+          micro && micro->step > 1)
+        return std::shared_ptr<const RowGemm>(std::make_shared<RealRowGemm<int32_t>>(p, rows, *micro, wanted));
+      [[fallthrough]];
     default: return Unimplemented("rows of a dot of ", Name(p.a.type), " and ", Name(p.b.type), " to ", Name(p.c.type));
   }
 }

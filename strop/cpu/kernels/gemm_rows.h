@@ -17,7 +17,7 @@ class RowGemm {
  public:
   virtual ~RowGemm() = default;
   // `problem` is the whole product; each call computes `rows` of its rows, which are in one product of its batch.
-  // Unimplemented for elements that are not summed as f32 or f64.
+  // Unimplemented for elements that are not summed as f32 or f64, but for bytes where kernels multiply squares of them.
   static Result<std::shared_ptr<const RowGemm>> Create(const GemmProblem& problem, int64_t rows,
                                                        const GemmIsa& isa = BestGemmIsa(),
                                                        const WantedColumns& wanted = {});

@@ -2,6 +2,7 @@
 // and packs products for them is tested on every processor. What they read as if it were there is not: panels of A end
 // where their last row does.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -65,6 +66,16 @@ void PackSteps(const void* from, int64_t vector_stride, int64_t k_stride, int64_
     }
 }
 
+template <class T>
+void PackLinesOfSteps(const uint8_t* const* rows, int64_t count, int64_t bytes, T* dst) {
+  constexpr int64_t kLine = kStep * static_cast<int64_t>(sizeof(T));
+  for (int64_t at = 0; at < bytes; at += kLine)
+    for (int64_t v = 0; v < count; ++v, dst += kStep) {
+      std::memset(dst, 0, kLine);
+      if (rows[v]) std::memcpy(dst, rows[v] + at, static_cast<size_t>(std::min(kLine, bytes - at)));
+    }
+}
+
 template <class T, class S, class R, int kColumns>
 void MultiplyTileOfSteps(const StepTile<T>& t) {
   using Kernel = MicroKernel<T>;
@@ -100,6 +111,7 @@ MicroTable<T> StepKernels(PackSource a, PackSource b) {
   t.lanes = t.step = kStep;
   t.group = sizeof(T) / sizeof(S);
   AddStepRows<T, S, R, 2 * kStep>(t);
+  t.pack_lines = &PackLinesOfSteps<T>;
   t.steps[0] = &MultiplyTileOfSteps<T, S, R, kStep>;
   t.steps[1] = &MultiplyTileOfSteps<T, S, R, 2 * kStep>;
   t.pack[static_cast<int>(b)] = &PackSteps<T, R, false>;
