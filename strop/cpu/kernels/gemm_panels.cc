@@ -13,8 +13,10 @@ constexpr int64_t kLeastProducts = int64_t{1} << 22;  // below, waiting for each
 constexpr int64_t kTaskProducts = int64_t{1} << 18;   // of a task, at least
 constexpr int64_t kTasks = 32;                        // enough to be even among threads
 constexpr int64_t kEvenTasks = 8;
-constexpr int64_t kTasksOfProcessor = 4;  // where each reads much from afar
-constexpr int64_t kOwnPanels = 2;         // of columns, of a task at least, where nothing is packed for all
+constexpr int64_t kTasksOfProcessor = 8;  // where each reads much from afar
+constexpr int64_t kFewOfProcessor = 4;    // the same where it is more than kSteadyBytes
+constexpr int64_t kSquaresOfProcessor = 2;
+constexpr int64_t kOwnPanels = 2;  // of columns, of a task at least, where nothing is packed for all
 constexpr int64_t kFewTasks = 12;
 constexpr int64_t kRunsOfTask = 4;        // of PanelProblem::row
 constexpr int64_t kPieces = 16;           // of what is packed for all, at least where it is large
@@ -22,7 +24,7 @@ constexpr int64_t kStripRows = 8;         // of units along k: what the caches h
 constexpr int64_t kBlockUnits = 2048;     // along k
 constexpr int64_t kFarBlockUnits = 1024;  // where what all share comes from afar
 constexpr int64_t kFetchedUnits = 256;    // along k, of what is fetched ahead
-constexpr int64_t kSquareUnits = 192;     // along k, of a panel that stays in the first-level cache beside the others
+constexpr int64_t kSquareUnits = 128;     // along k, of a panel that stays in the first-level cache beside the others
 constexpr int64_t kSquareVectors = 1024;  // of the shared operand, by which the second-level cache holds a task's sums
 constexpr int64_t kSquareSums = 1 << 18;  // of a task
 constexpr int64_t kMostRows = 16;         // of registers
@@ -33,11 +35,12 @@ constexpr int64_t kOwnBytes = 3 << 18;        // a task's panels: most of the se
 constexpr int64_t kNarrowOwnBytes = 9 << 15;  // the same for narrow vectors
 constexpr int64_t kNarrowColumnPanels = 16;   // for enough tasks of two
 constexpr int64_t kNearBytes = 1 << 21;       // of panels for all: what is more comes from afar, columns of B in bursts
+constexpr int64_t kWideNearBytes = 1 << 20;   // the same of wide vectors, which need more of it
 constexpr int64_t kSteadyBytes = 1 << 22;     // the same of rows of A, which come more slowly and more often
 
-int64_t FarTasks() {
-  static const int64_t tasks = std::clamp<int64_t>(kTasksOfProcessor * UsableCpus(), kEvenTasks, kTasks);
-  return tasks;
+int64_t FarTasks(int64_t of_processor) {
+  static const int64_t cpus = UsableCpus();
+  return std::clamp<int64_t>(of_processor * cpus, 2 * of_processor, kTasks);
 }
 
 }  // namespace
@@ -77,7 +80,8 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   fetches_ = p_.fetches && !narrow && (few || (!shares_a_ && p_.a_across)) && HoldsSums<T>(p_.c) && !p_.whole_k;
   // What all share is read once a task. If that is more than the outer cache has for us, tasks are as large as the
   // second-level cache allows, and shorter along k, which makes them wider; but each processor has some.
-  const bool far = !narrow && packs_shared() && (shares_a_ ? p_.m : p_.n) * micro.Units(p_.k) * bytes > kSteadyBytes;
+  const int64_t for_all = (shares_a_ ? p_.m : p_.n) * micro.Units(p_.k) * bytes;
+  const bool far = !narrow && packs_shared() && for_all > kWideNearBytes;
   // Whole squares are multiplied faster than the second-level cache hands over two panels: one of them, a block along
   // k, has to stay in the first.
   const bool squares = micro.step > 1;
@@ -119,7 +123,8 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   else if (chunks_ == 1)
     batches_ = std::clamp<int64_t>(kSharedBytes / (shared * vector_bytes), 1, p_.batch);
   batch_rounds_ = CeilDiv(p_.batch, batches_);
-  if (packs_shared() && !shares_a_ && p_.bias == 0 && batches_ * chunk_ * vector_bytes > kNearBytes)
+  if (packs_shared() && !shares_a_ && p_.bias == 0 &&
+      batches_ * chunk_ * vector_bytes > (narrow ? kNearBytes : kWideNearBytes))
     fetching_ = FetchingKernelsOf(micro);
 
   const bool own_across = shares_a_ ? p_.b_across : p_.a_across;
@@ -133,7 +138,11 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   const int64_t own_units = std::min(held_units_, micro.Units(kb_));
   int64_t held = std::max<int64_t>((narrow ? kNarrowOwnBytes : kOwnBytes) / (own_width_ * own_units * bytes), 1);
   if (squares) held = std::min(held, std::max<int64_t>(kSquareSums / (own_width_ * chunk_), 1));
-  const int64_t even = CeilDiv(panels * batches_ * p_.outer, far || squares ? FarTasks() : kTasks);
+  const int64_t tasks = squares                         ? FarTasks(kSquaresOfProcessor)
+                        : far && for_all > kSteadyBytes ? FarTasks(kFewOfProcessor)
+                        : far                           ? FarTasks(kTasksOfProcessor)
+                                                        : kTasks;
+  const int64_t even = CeilDiv(panels * batches_ * p_.outer, tasks);
   per_task_ = std::min(std::max({even, worth, least}), held) * own_width_;
   blocks_ = CeilDiv(own_, per_task_);
   // Rows go evenly: the last panel of a task may be shorter, but two, four or eight threads end at the same time.
