@@ -49,6 +49,7 @@ __attribute__((always_inline)) static inline void Multiply() {
 
 template <int kDown, int kAcross>
 static inline void LoadSums(const char* c, int64_t stride) {
+  asm volatile("" : : : "memory");  // GCC 12 does not know that these instructions read what was written before
   _tile_loadd(0, c, stride);
   if constexpr (kAcross > 1) _tile_loadd(1, c + kLine, stride);
   if constexpr (kDown > 1) _tile_loadd(2, c + kSide * stride, stride);
@@ -143,7 +144,7 @@ template <Units kUnits, int kDown, int kAcross>
 static void MultiplyTile(const StepTile<SumOf<kUnits>>& t) {
   constexpr int64_t kWidth = kAcross * kLine;
   const char *a = reinterpret_cast<const char*>(t.a), *b = reinterpret_cast<const char*>(t.b);
-  const int64_t a_step = t.rows * kLine, steps = t.units / kSide;
+  const int64_t a_step = t.rows * kLine, b_line = t.b_stride * 4, steps = t.units / kSide;
   // What is asked for at a step, so that it comes in time without keeping what this step reads waiting.
   const char* next = static_cast<const char*>(t.next);
   const char* const next_end = next + t.next_lines * kLine;
@@ -156,12 +157,12 @@ static void MultiplyTile(const StepTile<SumOf<kUnits>>& t) {
     LoadSums<kDown, kAcross>(reinterpret_cast<const char*>(t.before), kWidth);
   else
     ClearSums<kDown, kAcross>();
-  for (int64_t s = 0; s < steps; ++s, a += a_step, b += 2 * kSquare) {
+  for (int64_t s = 0; s < steps; ++s, a += a_step, b += kSide * b_line) {
     for (const char* end = next + next_step; next < end && next < next_end; next += kLine)
       __builtin_prefetch(next, 0, 2);
     for (const char* end = row + rows_step; row < end && row < rows_end; row += row_bytes)
       for (int64_t i = 0; i < asked_bytes; i += kLine) __builtin_prefetch(row + i, 1, 3);
-    MultiplyStep<kUnits, kDown, kAcross>(a, b, 2 * kLine);
+    MultiplyStep<kUnits, kDown, kAcross>(a, b, b_line);
   }
   if (t.rows == kDown * kSide && !t.halves) {
     StoreSums<kDown, kAcross>(static_cast<char*>(t.to), row_bytes);

@@ -18,13 +18,13 @@ using MicroKernel = void (*)(int64_t units, const T* a, const T* b, int64_t b_st
                              bool accumulate);
 
 // to[r][j] = before[r][j] + sum over k of a[k][r] * b[k][j], of a table whose kernels take steps, for `rows` rows and
-// as many columns as the kernel computes; the rows of b are nr units apart, and those of the sums before follow each
-// other. Meanwhile it asks for what is read next.
+// as many columns as the kernel computes; the sums before follow each other. Meanwhile it asks for what is read next.
 template <class T>
 struct StepTile {
   int64_t rows = 0, units = 0;
   const T* a = nullptr;
   const T* b = nullptr;
+  int64_t b_stride = 0;       // of its rows, in units
   const T* before = nullptr;  // null: zeros
   void* to = nullptr;
   int64_t stride = 0;   // of its rows, in elements

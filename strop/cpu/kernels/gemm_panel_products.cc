@@ -8,12 +8,13 @@
 namespace strop::cpu {
 namespace {
 
-// Rows at such distances meet in the same few lines of the first-level cache.
-
-// Packing pairs of bf16 takes longer, next to their products, than packing f32, where reading in place gains nothing.
+// Packing pairs of bf16 takes long, next to their products. Rows of f32 and f64 are read in place by wide vectors;
+// there nothing has to be packed for all, which on two cores takes as long as on one.
 template <class T>
 bool ReadsRowsOfA(const GemmProblem& p, const MicroTable<T>& micro) {
-  if (micro.group != 2 || p.a.type != ElementType::BF16 || !micro.indirect[0] || p.a.col_stride != 1) return false;
+  const bool pairs = micro.group == 2 && p.a.type == ElementType::BF16;
+  const bool typed = micro.group == 1 && p.a.type == ElementTypeOf<T>() && !HasNarrowVectors(micro);
+  if ((!pairs && !typed) || !micro.indirect[0] || p.a.col_stride != 1) return false;
   for (int64_t n : {p.k, p.a.row_stride, p.a.batch_stride, p.a.outer_stride})
     if (n % micro.group != 0) return false;
   return !MeetInSets(p.a.row_stride * Bytes(p.a.type));

@@ -72,7 +72,9 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
                               p_.m <= 2 * p_.n && p_.m * p_.k * bytes <= kSteadyBytes;
   shares_a_ = p_.shared == SharedOperand::A || (p_.shared == SharedOperand::Either &&
                                                 (columns || narrow_columns || (a_panels < 32 && a_panels <= b_panels)));
-  in_place_ = p_.a_in_place && (columns || !shares_a_);
+  // Rows that would be packed once a task are read by tiles that ask for the next column; rows in place are not.
+  const bool near = micro.group > 1 || p_.n * micro.Units(p_.k) * bytes <= kWideNearBytes;
+  in_place_ = p_.a_in_place && (columns || (!shares_a_ && near));
   // Columns that few rows are multiplied with are mostly waited for, as are pieces of rows that lie across: the next
   // ones are fetched meanwhile.
   const bool few = shares_a_ && p_.m <= kFewRows;
@@ -98,7 +100,7 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   own_ = shares_a_ ? p_.n : p_.m;
   own_width_ = shares_a_ ? micro.nr : micro.mr;
   shared_width_ = shares_a_ ? micro.mr : micro.nr;
-  finds_zeros_ = !in_place_ && p_.bias == 0 && FindsZeros(micro);
+  finds_zeros_ = (!in_place_ || group == 1) && p_.bias == 0 && FindsZeros(micro);
   const int64_t shared = RoundUp(shares_a_ ? p_.m : p_.n, shared_width_);
   // Whole squares would wait for rows of C, which may meet in the same lines of the first-level cache.
   keeps_sums_ = k_blocks_ > 1 && (squares || !HoldsSums<T>(p_.c));
@@ -123,7 +125,7 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   else if (chunks_ == 1)
     batches_ = std::clamp<int64_t>(kSharedBytes / (shared * vector_bytes), 1, p_.batch);
   batch_rounds_ = CeilDiv(p_.batch, batches_);
-  if (packs_shared() && !shares_a_ && p_.bias == 0 &&
+  if (packs_shared() && !shares_a_ && !in_place_ && p_.bias == 0 &&
       batches_ * chunk_ * vector_bytes > (narrow ? kNearBytes : kWideNearBytes))
     fetching_ = FetchingKernelsOf(micro);
 
@@ -189,8 +191,9 @@ int64_t Panels<T>::scratch_bytes() const {
   const int64_t own = OwnUnits(), tile = micro_.mr * micro_.nr;
   const int64_t seeds = p_.bias != 0 ? RoundUp(per_task_, micro_.nr) : 0;
   return (own + tile + KeptSums() + seeds) * static_cast<int64_t>(sizeof(T)) + ReadBeyond() +
-         CeilDiv(per_task_, own_width_) * static_cast<int64_t>(sizeof(PanelNote)) +
-         p_.target_bytes_per_row * std::max(per_task_, p_.m) + 6 * kCarverSlack;
+         (CeilDiv(per_task_, own_width_) + (in_place_ ? CeilDiv(p_.m, micro_.mr) : 0)) *
+             static_cast<int64_t>(sizeof(PanelNote)) +
+         p_.target_bytes_per_row * std::max(per_task_, p_.m) + 7 * kCarverSlack;
 }
 
 template <class T>
@@ -231,6 +234,7 @@ typename Panels<T>::Memory Panels<T>::Carve(void* scratch) const {
   memory.sums = carver.Take<T>(KeptSums());
   memory.seeds = carver.Take<T>(p_.bias != 0 ? RoundUp(per_task_, micro_.nr) : 0);
   memory.notes = carver.Take<PanelNote>(CeilDiv(per_task_, own_width_));
+  memory.row_notes = carver.Take<PanelNote>(in_place_ ? CeilDiv(p_.m, micro_.mr) : 0);
   memory.target = carver.Take<uint8_t>(0);
   return memory;
 }
@@ -380,12 +384,17 @@ void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, T* pan
       if (packs_own())
         Pack(operands, !shares_a_, part.product, own_first, own, k0 + p, some, memory.own,
              [&](int64_t v, int64_t panel) { return OwnAt(v, panel, units); });
-      for (int64_t panel = 0; panel < own.count && finds_zeros_; ++panel)
+      for (int64_t panel = 0; panel < own.count && finds_zeros_ && packs_own(); ++panel)
         memory.notes[panel] = {
             ExtentOfPanel(memory.own + OwnAt(own.First(panel), panel, units), units, shares_a_ ? nr : own.Size(panel))};
       const T* seeds = shares_a_ ? memory.seeds : shared_seeds + k0 / kb_ * RoundUp(chunk_, nr);
       if (p_.bias != 0 && shares_a_) Seed(units, memory.own, OwnAt(nr, 1, units), part.cols, memory.seeds);
-      PanelNote* const notes = SharedNotes(panels, batch, k0);
+      PanelNote* const notes = packs_shared() ? SharedNotes(panels, batch, k0) : memory.row_notes;
+      if (finds_zeros_ && in_place_) {
+        const bool asked = shares_a_ ? AnyShort({memory.notes, static_cast<size_t>(own.count)}, units)
+                                     : AnyShort({notes, static_cast<size_t>(theirs)}, units);
+        NoteRows(operands, part, (k0 + p) / group, units, asked, shares_a_ ? notes : memory.notes);
+      }
       const bool zeros = finds_zeros_ && (AnyShort({memory.notes, static_cast<size_t>(own.count)}, units) ||
                                           AnyShort({notes, static_cast<size_t>(theirs)}, micro_.Units(kc)));
       if (micro_.step > 1)
@@ -393,6 +402,23 @@ void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, T* pan
       else
         Tiles(operands, part, c, {k0, p / group, units, zeros}, shared, notes, seeds, memory);
     }
+  }
+}
+
+// What the rows of a task, read where they lie, begin and end with; and whether they are finite, if that is asked.
+template <class T>
+void Panels<T>::NoteRows(const PanelOperands<T>& operands, const Part& part, int64_t unit, int64_t units, bool asked,
+                         PanelNote* notes) const {
+  const auto [rows, stride] = operands.RowsOfA(part.product);
+  const Cut down(part.rows, micro_.mr, even_rows_);
+  for (int64_t panel = 0; panel < down.count; ++panel) {
+    const T* lines[kMostRows];
+    bool finite = asked;
+    for (int64_t r = 0; r < down.Size(panel); ++r) {
+      lines[r] = rows + (part.m0 + down.First(panel) + r) * stride + unit;
+      finite = finite && (!micro_.all_finite || micro_.all_finite(units, lines[r]));
+    }
+    notes[panel] = {ExtentOfRows(lines, down.Size(panel), units), finite ? Finite::kYes : Finite::kNo};
   }
 }
 
@@ -418,7 +444,7 @@ void Panels<T>::Squares(const Part& part, const StoreTarget& c, int64_t k0, int6
       T* const sums = keeps_sums_ ? memory.sums + (s * own.count + o) * mr * nr : memory.tile;
       StepTile<T> tile;
       tile.rows = height, tile.units = units;
-      tile.a = shares_a_ ? panel : mine, tile.b = shares_a_ ? mine : panel;
+      tile.a = shares_a_ ? panel : mine, tile.b = shares_a_ ? mine : panel, tile.b_stride = nr;
       if (k0 > 0) tile.before = sums;
       tile.to = sums, tile.stride = whole ? nr : nr / 2;
       tile.next = next + lines * o / own.count * kLineBytes;
@@ -482,12 +508,13 @@ void Panels<T>::Tiles(const PanelOperands<T>& operands, const Part& part, const 
       micro_.seeded[height - 1](std::min(kSumUnits, steps.units), a, b, nr, seeds + j, to, stride);
       done = kSumUnits, accumulate = true;
     }
-    for (; in_place_ && done < steps.units; done += kSumUnits, accumulate = true) {
+    const auto multiply = [&, indirect = indirect, kernel = kernel](int64_t from, int64_t units) {
+      if (!in_place_) return kernel(units, a + from * height, b + from * nr, nr, to, stride, accumulate);
       const T* lines[kMostRows];
       for (int64_t r = 0; r < height; ++r)
-        lines[r] = a_rows + (m0 + i + r) * a_stride + steps.k0 / group + steps.from + done;
-      indirect(1, std::min(kSumUnits, steps.units - done), lines, b + done * nr, nr, to, stride, accumulate);
-    }
+        lines[r] = a_rows + (m0 + i + r) * a_stride + steps.k0 / group + steps.from + from;
+      indirect(1, units, lines, b + from * nr, nr, to, stride, accumulate);
+    };
     if (steps.zeros) {
       const Extent some = needed(row, column, a, b);
       for (; done < steps.units; done += kSumUnits, accumulate = true) {
@@ -495,7 +522,7 @@ void Panels<T>::Tiles(const PanelOperands<T>& operands, const Part& part, const 
         int64_t units = std::min<int64_t>({done + kSumUnits, steps.units, some.end}) - from;
         if (units <= 0 && accumulate) continue;
         if (units <= 0) from = done, units = 1;  // zeros, which have to be written
-        kernel(units, a + from * height, b + from * nr, nr, to, stride, accumulate);
+        multiply(from, units);
       }
     }
     // The first tiles ask for what the next column's will read, a part each.
@@ -509,7 +536,7 @@ void Panels<T>::Tiles(const PanelOperands<T>& operands, const Part& part, const 
       if (fetches)
         fetching_.of_rows[height - 1](units, a_at, b_at, nr, to, stride, accumulate, next + done * ahead_of_unit);
       else
-        kernel(units, a_at, b_at, nr, to, stride, accumulate);
+        multiply(done, units);
     }
     if (to == memory.tile)
       StoreTile<T>(c, m0 + i, n0 + j, height, width, to, nr, adds);

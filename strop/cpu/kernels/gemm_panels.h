@@ -98,7 +98,8 @@ class Panels {
   Round RoundOf(int64_t round) const;
   bool packs_own() const { return !in_place_ || shares_a_; }
   struct Memory {
-    PanelNote* notes;  // of the own panels
+    PanelNote* notes;      // of the own panels
+    PanelNote* row_notes;  // of rows of A that all tasks read where they lie
     T* own;
     T* tile;
     T* sums;
@@ -140,6 +141,8 @@ class Panels {
   // The same of the whole block from k0 on, where kernels take steps.
   void Squares(const Part& part, const StoreTarget& c, int64_t k0, int64_t units, const T* shared,
                const Memory& memory) const;
+  void NoteRows(const PanelOperands<T>& operands, const Part& part, int64_t unit, int64_t units, bool asked,
+                PanelNote* notes) const;
   PanelNote* SharedNotes(T* panels, int64_t batch, int64_t k0) const;
   void FetchAhead(const PanelOperands<T>& operands, const Part& part, int64_t k0, int64_t tile, int64_t tiles) const;
   // What the bias of A makes of `count` columns of B, packed from `panel` on, with a minus: where their sums begin.

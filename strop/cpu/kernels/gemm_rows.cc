@@ -22,9 +22,11 @@ class RealRowGemm final : public RowGemm {
     const int64_t mr = micro_.mr, nr = micro_.nr;
     kb_ = std::min<int64_t>(units_, kBlockBytes / static_cast<int64_t>(sizeof(T)));
     cols_ = p.n / nr * nr + (p.n % nr > 0 ? WidthOf(p.n % nr) : 0);
+    // Squares are whole ones, whether their rows are there or not.
     const EvenPanels panels(rows, mr);
     panels_ = panels.count;
-    for (int64_t n = 0; n <= panels_; ++n) first_rows_.push_back(panels.First(n));
+    for (int64_t n = 0; n <= panels_; ++n)
+      first_rows_.push_back(micro_.step > 1 ? std::min(n * mr, rows) : panels.First(n));
     const ElementType unit = micro_.group == 1 ? ElementTypeOf<T>() : ElementType::BF16;
     const bool lie = micro_.indirect[0] && p.a.col_stride == 1 && p.k % micro_.group == 0;
     reads_a_ = lie && p.a.type == unit;
@@ -34,8 +36,11 @@ class RealRowGemm final : public RowGemm {
                (p.n % nr == 0 || WidthOf(p.n % nr) == p.n % nr);
     direct_ = HoldsSums<T>(p.c.type) && p.c.col_stride == 1;
     const int64_t bytes = sizeof(T);
-    stores_rows_ = !HoldsSums<T>(p.c.type) && p.c.col_stride == 1 && units_ == kb_ && wanted_.step == 0 &&
-                   std::max(kb_, mr) * cols_ * bytes <= kNearBytes;
+    // Kernels that take steps write bf16 themselves.
+    direct_halves_ = micro_.step > 1 && std::is_same_v<T, float> && p.c.type == ElementType::BF16 &&
+                     p.c.col_stride == 1 && units_ == kb_;
+    stores_rows_ = !direct_halves_ && !HoldsSums<T>(p.c.type) && p.c.col_stride == 1 && units_ == kb_ &&
+                   wanted_.step == 0 && std::max(kb_, mr) * cols_ * bytes <= kNearBytes;
     packed_bytes_ = sizeof(Finite) + (reads_b_ ? 0 : cols_ * units_ * bytes) + 2 * kCarverSlack;
     scratch_bytes_ = (reads_a_ ? 0 : HeldRows() * kb_ * bytes) + mr * (stores_rows_ ? cols_ : nr) * bytes +
                      (KeepsSums() ? rows * cols_ * bytes : 0) + panels_ * static_cast<int64_t>(sizeof(Extent)) +
@@ -93,6 +98,13 @@ class RealRowGemm final : public RowGemm {
         for (int64_t n = 0; n < panels_; ++n) {
           const int64_t i = FirstRow(n), height = FirstRow(n + 1) - i;
           if (!IsWanted(first + i, height, j, some)) continue;
+          if (direct_halves_ && some == width) {
+            StepTile<T> whole{.rows = height, .units = left.kc, .a = left.At(i), .b = panel, .b_stride = stride};
+            whole.to = static_cast<uint16_t*>(c) + i * p_.c.row_stride + j;
+            whole.stride = p_.c.row_stride, whole.halves = true;
+            micro_.steps[width == nr](whole);
+            continue;
+          }
           T *to = tile, *const sum = sums ? sums + i * cols_ + j : nullptr;
           int64_t distance = nr;
           if (sum) {
@@ -234,11 +246,11 @@ class RealRowGemm final : public RowGemm {
   const WantedColumns wanted_;
   const int64_t units_;  // along k
   int64_t kb_ = 0, cols_ = 0, panels_ = 0;
-  std::vector<int64_t> first_rows_;         // of panels
-  bool reads_a_ = false, reads_b_ = false;  // where they lie
-  bool converts_a_ = false;                 // row by row
-  bool direct_ = false;                     // inner kernels write to C
-  bool stores_rows_ = false;                // of a panel, once its sums are there
+  std::vector<int64_t> first_rows_;              // of panels
+  bool reads_a_ = false, reads_b_ = false;       // where they lie
+  bool converts_a_ = false;                      // row by row
+  bool direct_ = false, direct_halves_ = false;  // inner kernels write to C
+  bool stores_rows_ = false;                     // of a panel, once its sums are there
 };
 
 // Pairs of bf16 where no subnormal number can come of the rows (NoSubnormals), f32 where one can. Each block of rows

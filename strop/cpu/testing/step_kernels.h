@@ -84,7 +84,7 @@ void MultiplyTileOfSteps(const StepTile<T>& t) {
   }(std::make_integer_sequence<int, 2 * kStep>());
   T sums[2 * kStep * kColumns] = {};
   if (t.before) std::memcpy(sums, t.before, static_cast<size_t>(t.rows) * kColumns * sizeof(T));
-  kKernels[static_cast<size_t>(t.rows - 1)](t.units, t.a, t.b, 2 * kStep, sums, kColumns, true);
+  kKernels[static_cast<size_t>(t.rows - 1)](t.units, t.a, t.b, t.b_stride, sums, kColumns, true);
   for (int64_t r = 0; r < t.rows; ++r) {
     const T* const row = sums + r * kColumns;
     if constexpr (std::is_same_v<T, float>) {
