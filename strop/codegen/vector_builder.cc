@@ -195,32 +195,90 @@ V VectorBuilder::Scale(V a, V n) {
   return FMul(FMul(a, power(half)), power(Sub(n, half)));
 }
 
+bool VectorBuilder::HasFloatParts(V a) const {
+  const int lanes = Lanes(a);
+  return target_.scale && target_.ternary_logic && (lanes & (lanes - 1)) == 0;
+}
+
+// Of vectors of any width, by instructions that take one register's.
+V VectorBuilder::ByRegisters(llvm::ArrayRef<V> operands,
+                             llvm::function_ref<V(llvm::ArrayRef<V> operands, int width)> emit) {
+  const int lanes = Lanes(operands[0]), bits = ScalarBits(operands[0]), width = lanes * bits;
+  llvm::SmallVector<V, 2> parts;
+  if (width > 512) {
+    for (V v : operands) parts.push_back(Slice(v, 0, lanes / 2));
+    V low = ByRegisters(parts, emit);
+    parts.clear();
+    for (V v : operands) parts.push_back(Slice(v, lanes / 2, lanes / 2));
+    return Concat(low, ByRegisters(parts, emit));
+  }
+  if (width >= 128) return emit(operands, width);
+  llvm::SmallVector<int, 4> widen(static_cast<size_t>(128 / bits), -1);
+  for (int lane = 0; lane < lanes; ++lane) widen[static_cast<size_t>(lane)] = lane;
+  for (V v : operands)
+    parts.push_back(lanes > 1 ? ir_.CreateShuffleVector(v, widen)
+                              : ir_.CreateInsertElement(llvm::PoisonValue::get(WithLanes(v->getType(), 128 / bits)), v,
+                                                        uint64_t{0}));
+  return Slice(emit(parts, 128), 0, lanes);
+}
+
+namespace {
+// Of f32 and of f64, by the width of their vectors.
+struct ByWidth {
+  llvm::Intrinsic::ID f32[3], f64[3];
+  llvm::Intrinsic::ID Of(V v, int width) const {
+    return (VectorBuilder::ScalarBits(v) == 64 ? f64 : f32)[width == 512 ? 2 : width == 256];
+  }
+};
+}  // namespace
+
+// `operands`, then the mask of all lanes and, of whole registers, the rounding as ever.
+V VectorBuilder::Masked(llvm::Intrinsic::ID id, llvm::SmallVector<V, 6> operands, int width) {
+  const int lanes = std::max(Lanes(operands[0]), 8);
+  operands.push_back(ir_.getIntN(static_cast<unsigned>(lanes), ~uint64_t{0} >> (64 - lanes)));
+  if (width == 512) operands.push_back(ir_.getInt32(4));
+  return ir_.CreateIntrinsic(id, {}, operands);
+}
+
 // x86's vscalef takes floats, and a ldexp would convert them to integers and back.
 V VectorBuilder::ScaleByWhole(V a, V n) {
-  const int lanes = Lanes(a), bits = ScalarBits(a), width = lanes * bits;
-  const bool wide = bits == 64;
-  if (!target_.scale || !target_.ternary_logic || (lanes & (lanes - 1)) != 0)
-    return Scale(a, ir_.CreateFPToSI(n, IntLike(a)));
-  if (width > 512) {
-    V low = ScaleByWhole(Slice(a, 0, lanes / 2), Slice(n, 0, lanes / 2));
-    return Concat(low, ScaleByWhole(Slice(a, lanes / 2, lanes / 2), Slice(n, lanes / 2, lanes / 2)));
-  }
-  if (width < 128) {
-    llvm::SmallVector<int, 4> widen(static_cast<size_t>(128 / bits), -1);
-    for (int lane = 0; lane < lanes; ++lane) widen[static_cast<size_t>(lane)] = lane;
-    const auto padded = [&](V v) -> V {
-      if (lanes > 1) return ir_.CreateShuffleVector(v, widen);
-      return ir_.CreateInsertElement(llvm::PoisonValue::get(WithLanes(v->getType(), 128 / bits)), v, uint64_t{0});
-    };
-    return Slice(ScaleByWhole(padded(a), padded(n)), 0, lanes);
-  }
   using namespace llvm::Intrinsic;
-  const ID id = width == 512   ? (wide ? x86_avx512_mask_scalef_pd_512 : x86_avx512_mask_scalef_ps_512)
-                : width == 256 ? (wide ? x86_avx512_mask_scalef_pd_256 : x86_avx512_mask_scalef_ps_256)
-                               : (wide ? x86_avx512_mask_scalef_pd_128 : x86_avx512_mask_scalef_ps_128);
-  V all = ir_.getIntN(static_cast<unsigned>(std::max(lanes, 8)), ~uint64_t{0} >> (64 - std::max(lanes, 8)));
-  if (width == 512) return ir_.CreateIntrinsic(id, {}, {a, n, a, all, ir_.getInt32(4)});  // rounded as ever
-  return ir_.CreateIntrinsic(id, {}, {a, n, a, all});
+  static constexpr ByWidth kIds = {
+      {x86_avx512_mask_scalef_ps_128, x86_avx512_mask_scalef_ps_256, x86_avx512_mask_scalef_ps_512},
+      {x86_avx512_mask_scalef_pd_128, x86_avx512_mask_scalef_pd_256, x86_avx512_mask_scalef_pd_512}};
+  if (!HasFloatParts(a)) return Scale(a, ir_.CreateFPToSI(n, IntLike(a)));
+  return ByRegisters(
+      {a, n}, [&](llvm::ArrayRef<V> v, int width) { return Masked(kIds.Of(v[0], width), {v[0], v[1], v[0]}, width); });
+}
+
+V VectorBuilder::ExponentOf(V a) {
+  using namespace llvm::Intrinsic;
+  static constexpr ByWidth kIds = {
+      {x86_avx512_mask_getexp_ps_128, x86_avx512_mask_getexp_ps_256, x86_avx512_mask_getexp_ps_512},
+      {x86_avx512_mask_getexp_pd_128, x86_avx512_mask_getexp_pd_256, x86_avx512_mask_getexp_pd_512}};
+  return ByRegisters({a},
+                     [&](llvm::ArrayRef<V> v, int width) { return Masked(kIds.Of(v[0], width), {v[0], v[0]}, width); });
+}
+
+V VectorBuilder::MantissaOf(V a) {
+  using namespace llvm::Intrinsic;
+  static constexpr ByWidth kIds = {
+      {x86_avx512_mask_getmant_ps_128, x86_avx512_mask_getmant_ps_256, x86_avx512_mask_getmant_ps_512},
+      {x86_avx512_mask_getmant_pd_128, x86_avx512_mask_getmant_pd_256, x86_avx512_mask_getmant_pd_512}};
+  constexpr int kOneToTwo = 0;
+  return ByRegisters({a}, [&](llvm::ArrayRef<V> v, int width) {
+    return Masked(kIds.Of(v[0], width), {v[0], ir_.getInt32(kOneToTwo), v[0]}, width);
+  });
+}
+
+V VectorBuilder::FixUp(V result, V argument, uint32_t answers) {
+  using namespace llvm::Intrinsic;
+  static constexpr ByWidth kIds = {
+      {x86_avx512_mask_fixupimm_ps_128, x86_avx512_mask_fixupimm_ps_256, x86_avx512_mask_fixupimm_ps_512},
+      {x86_avx512_mask_fixupimm_pd_128, x86_avx512_mask_fixupimm_pd_256, x86_avx512_mask_fixupimm_pd_512}};
+  return ByRegisters({result, argument}, [&](llvm::ArrayRef<V> v, int width) {
+    return Masked(kIds.Of(v[0], width), {v[0], v[1], I(answers, AsInt(v[0])), ir_.getInt32(0)}, width);
+  });
 }
 
 V VectorBuilder::Polynomial(V x, std::initializer_list<double> coefficients) {

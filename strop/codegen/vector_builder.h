@@ -125,6 +125,14 @@ class VectorBuilder {
   V Scale(V a, V n);
   // The same, where n are floats that are integers.
   V ScaleByWhole(V a, V n);
+  // Are exponents and mantissas, of subnormal numbers too, single instructions, for as many lanes as `a` has?
+  bool HasFloatParts(V a) const;
+  V ExponentOf(V a);  // as a float; minus infinity of zero
+  V MantissaOf(V a);  // in [1, 2), with a's sign; of zero and of infinity 1
+  // What x86's vfixupimm answers for kinds of `argument`, four bits each, from the lowest on: of quiet and signalling
+  // NaN, zero, one, minus and plus infinity, other negative and positive numbers. 0: `result`, 2: the argument, quiet,
+  // 3: a NaN, 4 and 5: minus and plus infinity. Where HasFloatParts().
+  V FixUp(V result, V argument, uint32_t answers);
   // c[0] + x (c[1] + x (c[2] + ...)) by Horner's rule with fma; where chains are to be short, what is multiplied by the
   // first x is summed by pairs.
   V Polynomial(V x, std::initializer_list<double> coefficients);
@@ -239,6 +247,8 @@ class VectorBuilder {
   // bytes come from a shuffle (codegen/doubled_bytes.hlo): pairs of them are shifted.
   V TwiceBytes(V a);
   V CallPerRegister(const std::string& name, llvm::ArrayRef<V> arguments, const Body& body);
+  V ByRegisters(llvm::ArrayRef<V> operands, llvm::function_ref<V(llvm::ArrayRef<V> operands, int width)> emit);
+  V Masked(llvm::Intrinsic::ID id, llvm::SmallVector<V, 6> operands, int width);
   llvm::Module& module_;
   VectorTarget target_;
   IrBuilder ir_;

@@ -15,12 +15,16 @@ namespace {
 struct Split {
   V n;         // as float
   V fraction;  // 1 + f
-  V n_int;
 };
 
-// x positive, finite, normal.
+// x positive, finite, normal, or any number by instructions that know of the others.
 Split SplitExponent(VectorBuilder& b, V x) {
   const bool wide = IsDouble(x);
+  if (b.HasFloatParts(x)) {
+    V n = b.ExponentOf(x), mantissa = b.MantissaOf(x);
+    V above = b.FGe(mantissa, b.F(wide ? 0x1.6a09e667f3bcdp0 : 0x1.6a09e6p0, x));  // twice sqrt(1/2), as below
+    return {b.Select(above, b.FAdd(n, b.F(1, x)), n), b.Select(above, b.FMul(mantissa, b.F(0.5, x)), mantissa)};
+  }
   const int mantissa = wide ? 52 : 23;
   V bits = b.AsInt(x);
   // The exponent counts from sqrt(1/2): what is below it in the mantissa borrows.
@@ -34,7 +38,7 @@ Split SplitExponent(VectorBuilder& b, V x) {
   } else {
     n_float = b.ir().CreateSIToFP(n, x->getType());
   }
-  return {n_float, fraction, n};
+  return {n_float, fraction};
 }
 
 // Subnormals scaled up; `shift` is what to subtract from n.
@@ -71,6 +75,7 @@ V AssembleFloat(VectorBuilder& b, V n, V f, V c) {
 }
 
 V SpecialCases(VectorBuilder& b, V argument, V result) {
+  if (b.HasFloatParts(argument)) return b.FixUp(result, argument, 0x03530422);
   result = b.Select(b.FEq(argument, b.Zero(argument)), b.F(-HUGE_VAL, result), result);
   result = b.Select(b.FLt(argument, b.Zero(argument)), b.F(NAN, result), result);
   V keep = b.Or(b.IsNan(argument), b.FEq(argument, b.F(HUGE_VAL, argument)));
@@ -80,9 +85,9 @@ V SpecialCases(VectorBuilder& b, V argument, V result) {
 }  // namespace
 
 V Log(VectorBuilder& b, V x) {
-  V shift;
-  const Split split = SplitExponent(b, Normalize(b, x, &shift));
-  V n = b.FSub(split.n, shift);
+  V shift = nullptr;
+  const Split split = SplitExponent(b, b.HasFloatParts(x) ? x : Normalize(b, x, &shift));
+  V n = shift ? b.FSub(split.n, shift) : split.n;
   V f = b.FSub(split.fraction, b.F(1, x));
   return SpecialCases(b, x, IsDouble(x) ? Assemble(b, n, f, b.Zero(x)) : AssembleFloat(b, n, f, nullptr));
 }
