@@ -72,19 +72,19 @@ static inline void StoreSums(char* c, int64_t stride) {
   if constexpr (kDown > 1 && kAcross > 1) _tile_stored(3, c + kSide * stride + kLine, stride);
 }
 
-// A step of A has `rows` lines; squares that are not full read what lies behind them, and their last rows of sums mean
-// nothing.
+// Squares that are not full read what lies behind them, and their last rows of sums mean nothing.
 template <Units kUnits, int kDown, int kAcross>
-__attribute__((always_inline)) static inline void MultiplyStep(const char* a, const char* b, int64_t b_line) {
+__attribute__((always_inline)) static inline void MultiplyStep(const char* a, int64_t a_line, const char* b,
+                                                               int64_t b_line) {
   _tile_loadd(6, b, b_line);
-  _tile_loadd(4, a, kLine);
+  _tile_loadd(4, a, a_line);
   Multiply<kUnits, 0, 4, 6>();
   if constexpr (kAcross > 1) {
     _tile_loadd(7, b + kLine, b_line);
     Multiply<kUnits, 1, 4, 7>();
   }
   if constexpr (kDown > 1) {
-    _tile_loadd(5, a + kSquare, kLine);
+    _tile_loadd(5, a + kSide * a_line, a_line);
     Multiply<kUnits, 2, 5, 6>();
     if constexpr (kAcross > 1) Multiply<kUnits, 3, 5, 7>();
   }
@@ -129,7 +129,7 @@ __attribute__((noinline)) static void MultiplySquares(int64_t rows, int64_t unit
     ClearSums<kDown, kAcross>();
   }
   for (; units > 0; units -= kSide, rows_at += a_step, columns_at += b_step)
-    MultiplyStep<kUnits, kDown, kAcross>(rows_at, columns_at, b_line);
+    MultiplyStep<kUnits, kDown, kAcross>(rows_at, kLine, columns_at, b_line);
   StoreSums<kDown, kAcross>(to, to_stride);
   if (!full) CopyRows<kAcross>(rows, apart, kWidth, static_cast<char*>(c), c_stride * 4);
 }
@@ -144,7 +144,8 @@ template <Units kUnits, int kDown, int kAcross>
 static void MultiplyTile(const StepTile<SumOf<kUnits>>& t) {
   constexpr int64_t kWidth = kAcross * kLine;
   const char *a = reinterpret_cast<const char*>(t.a), *b = reinterpret_cast<const char*>(t.b);
-  const int64_t a_step = t.rows * kLine, b_line = t.b_stride * 4, steps = t.units / kSide;
+  const int64_t a_line = t.a_stride > 0 ? t.a_stride * 4 : kLine, a_step = t.a_step > 0 ? t.a_step * 4 : t.rows * kLine;
+  const int64_t b_line = t.b_stride * 4, steps = t.units / kSide;
   // What is asked for at a step, so that it comes in time without keeping what this step reads waiting.
   const char* next = static_cast<const char*>(t.next);
   const char* const next_end = next + t.next_lines * kLine;
@@ -162,7 +163,7 @@ static void MultiplyTile(const StepTile<SumOf<kUnits>>& t) {
       __builtin_prefetch(next, 0, 2);
     for (const char* end = row + rows_step; row < end && row < rows_end; row += row_bytes)
       for (int64_t i = 0; i < asked_bytes; i += kLine) __builtin_prefetch(row + i, 1, 3);
-    MultiplyStep<kUnits, kDown, kAcross>(a, b, b_line);
+    MultiplyStep<kUnits, kDown, kAcross>(a, a_line, b, b_line);
   }
   if (t.rows == kDown * kSide && !t.halves) {
     StoreSums<kDown, kAcross>(static_cast<char*>(t.to), row_bytes);

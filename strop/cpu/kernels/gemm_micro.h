@@ -23,6 +23,7 @@ template <class T>
 struct StepTile {
   int64_t rows = 0, units = 0;
   const T* a = nullptr;
+  int64_t a_stride = 0, a_step = 0;  // from row to row, and from step to step, in units; 0: as panels have them
   const T* b = nullptr;
   int64_t b_stride = 0;       // of its rows, in units
   const T* before = nullptr;  // null: zeros

@@ -12,12 +12,18 @@ namespace {
 // there nothing has to be packed for all, which on two cores takes as long as on one.
 template <class T>
 bool ReadsRowsOfA(const GemmProblem& p, const MicroTable<T>& micro) {
+  // Squares are read whole, lines of 64 bytes each.
+  const int64_t bytes = Bytes(p.a.type);
+  if (micro.step > 1)
+    return p.a.col_stride == 1 && p.m % micro.step == 0 && p.k % micro.Quantum() == 0 &&
+           p.a.row_stride * bytes % kLineBytes == 0 && p.a.batch_stride * bytes % kLineBytes == 0 &&
+           p.a.outer_stride * bytes % kLineBytes == 0 && !MeetInSets(p.a.row_stride * bytes);
   const bool pairs = micro.group == 2 && p.a.type == ElementType::BF16;
   const bool typed = micro.group == 1 && p.a.type == ElementTypeOf<T>() && !HasNarrowVectors(micro);
   if ((!pairs && !typed) || !micro.indirect[0] || p.a.col_stride != 1) return false;
   for (int64_t n : {p.k, p.a.row_stride, p.a.batch_stride, p.a.outer_stride})
     if (n % micro.group != 0) return false;
-  return !MeetInSets(p.a.row_stride * Bytes(p.a.type));
+  return !MeetInSets(p.a.row_stride * bytes);
 }
 
 PanelProblem PanelProblemOf(const GemmProblem& p, int bias) {

@@ -27,7 +27,8 @@ constexpr int64_t kFetchedUnits = 256;    // along k, of what is fetched ahead
 constexpr int64_t kSquareUnits = 128;     // along k, of a panel that stays in the first-level cache beside the others
 constexpr int64_t kSquareVectors = 1024;  // of the shared operand, by which the second-level cache holds a task's sums
 constexpr int64_t kSquareSums = 1 << 18;  // of a task
-constexpr int64_t kMostRows = 16;         // of registers
+constexpr int64_t kSquareRowsBytes = 3 << 18;  // of A, read where it lies by all tasks
+constexpr int64_t kMostRows = 16;              // of registers
 constexpr int64_t kFewRows = 128;
 constexpr int64_t kFewRowsUnits = 128;        // along k, of columns that are fetched ahead for them
 constexpr int64_t kCachedBytes = 1 << 20;     // of A or C, that may still lie in the second-level cache
@@ -63,8 +64,9 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   // (128 by 3072 by 768 took 1.3 times as long where the columns were packed for all.)
   // Where A is read as it lies and the second-level cache holds it, columns are dealt out if there are enough: nothing
   // is packed for all then, and no line goes from the core that packed it to another.
-  const bool columns =
-      p_.a_in_place && b_panels >= kOwnPanels * kEvenTasks && p_.m * micro.Units(p_.k) * bytes <= kCachedBytes;
+  const bool squares = micro.step > 1;
+  const bool columns = p_.a_in_place && b_panels >= kOwnPanels * (squares ? kFewOfProcessor : kEvenTasks) &&
+                       p_.m * micro.Units(p_.k) * bytes <= (squares ? kSquareRowsBytes : kCachedBytes);
   // Narrow tiles go through the panels of A for each column (see below), which are half as large as those of B: what
   // another core has packed comes in time.
   const bool narrow = HasNarrowVectors(micro);
@@ -74,7 +76,7 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
                                                 (columns || narrow_columns || (a_panels < 32 && a_panels <= b_panels)));
   // Rows that would be packed once a task are read by tiles that ask for the next column; rows in place are not.
   const bool near = micro.group > 1 || p_.n * micro.Units(p_.k) * bytes <= kWideNearBytes;
-  in_place_ = p_.a_in_place && (columns || (!shares_a_ && near));
+  in_place_ = p_.a_in_place && (columns || (!shares_a_ && near && !squares));
   // Columns that few rows are multiplied with are mostly waited for, as are pieces of rows that lie across: the next
   // ones are fetched meanwhile.
   const bool few = shares_a_ && p_.m <= kFewRows;
@@ -86,7 +88,6 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   const bool far = !narrow && packs_shared() && for_all > kWideNearBytes;
   // Whole squares are multiplied faster than the second-level cache hands over two panels: one of them, a block along
   // k, has to stay in the first.
-  const bool squares = micro.step > 1;
   const int64_t k_units = squares                     ? kSquareUnits
                           : few && fetches_           ? kFewRowsUnits
                           : fetches_                  ? kFetchedUnits
@@ -398,7 +399,7 @@ void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, T* pan
       const bool zeros = finds_zeros_ && (AnyShort({memory.notes, static_cast<size_t>(own.count)}, units) ||
                                           AnyShort({notes, static_cast<size_t>(theirs)}, micro_.Units(kc)));
       if (micro_.step > 1)
-        Squares(part, c, k0, units, shared, memory);
+        Squares(operands, part, c, k0, units, shared, memory);
       else
         Tiles(operands, part, c, {k0, p / group, units, zeros}, shared, notes, seeds, memory);
     }
@@ -425,17 +426,19 @@ void Panels<T>::NoteRows(const PanelOperands<T>& operands, const Part& part, int
 // Of whole squares, which are multiplied sooner than anything comes from afar that was not asked for: each tile asks
 // for its share of the next shared panel and, before the sums are there, for the rows of C that it writes.
 template <class T>
-void Panels<T>::Squares(const Part& part, const StoreTarget& c, int64_t k0, int64_t units, const T* shared,
-                        const Memory& memory) const {
+void Panels<T>::Squares(const PanelOperands<T>& operands, const Part& part, const StoreTarget& c, int64_t k0,
+                        int64_t units, const T* shared, const Memory& memory) const {
   const int64_t nr = micro_.nr, mr = micro_.mr;
   const Cut down(part.rows, mr, false), across(part.cols, nr, false);
   const Cut &theirs = shares_a_ ? down : across, &own = shares_a_ ? across : down;
   const bool last = k0 + kb_ >= p_.k;
+  const auto [a_rows, a_stride] = in_place_ ? operands.RowsOfA(part.product) : std::pair<const T*, int64_t>();
   for (int64_t s = 0; s < theirs.count; ++s) {
     const T* const panel = shared + SharedAt(theirs.First(s), k0);
     const char* const next = reinterpret_cast<const char*>(panel + SharedAt(shared_width_, 0));
-    const int64_t lines =
-        s + 1 < theirs.count ? shared_width_ * units * static_cast<int64_t>(sizeof(T)) / kLineBytes : 0;
+    const int64_t lines = packs_shared() && s + 1 < theirs.count
+                              ? shared_width_ * units * static_cast<int64_t>(sizeof(T)) / kLineBytes
+                              : 0;
     for (int64_t o = 0; o < own.count; ++o) {
       const int64_t row = shares_a_ ? s : o, column = shares_a_ ? o : s;
       const int64_t i = down.First(row), height = down.Size(row), j = across.First(column), width = across.Size(column);
@@ -445,6 +448,10 @@ void Panels<T>::Squares(const Part& part, const StoreTarget& c, int64_t k0, int6
       StepTile<T> tile;
       tile.rows = height, tile.units = units;
       tile.a = shares_a_ ? panel : mine, tile.b = shares_a_ ? mine : panel, tile.b_stride = nr;
+      if (in_place_) {
+        tile.a = a_rows + (part.m0 + i) * a_stride + k0 / micro_.group;
+        tile.a_stride = a_stride, tile.a_step = micro_.step;
+      }
       if (k0 > 0) tile.before = sums;
       tile.to = sums, tile.stride = whole ? nr : nr / 2;
       tile.next = next + lines * o / own.count * kLineBytes;

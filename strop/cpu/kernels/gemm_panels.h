@@ -139,8 +139,8 @@ class Panels {
   void Tiles(const PanelOperands<T>& operands, const Part& part, const StoreTarget& c, const Steps& steps,
              const T* shared, PanelNote* notes, const T* seeds, const Memory& memory) const;
   // The same of the whole block from k0 on, where kernels take steps.
-  void Squares(const Part& part, const StoreTarget& c, int64_t k0, int64_t units, const T* shared,
-               const Memory& memory) const;
+  void Squares(const PanelOperands<T>& operands, const Part& part, const StoreTarget& c, int64_t k0, int64_t units,
+               const T* shared, const Memory& memory) const;
   void NoteRows(const PanelOperands<T>& operands, const Part& part, int64_t unit, int64_t units, bool asked,
                 PanelNote* notes) const;
   PanelNote* SharedNotes(T* panels, int64_t batch, int64_t k0) const;

@@ -394,6 +394,30 @@ TEST(Gemm, SharedPanels) {
   Check({1, 14, 2500, 1700, F32, F32, F32, false, true, false});  // so is a part of B
 }
 
+// Whole squares of A; of 40 rows or 500 terms they would reach beyond it.
+TEST(Gemm, SquaresReadRowsWhereTheyLie) {
+  using enum ElementType;
+  for (ElementType type : {BF16, S8, U8}) {
+    const ElementType sums = type == BF16 ? F32 : S32;
+    for (bool columns : {false, true}) {
+      Check({1, 48, 290, 512, type, type, sums, false, columns, false});
+      Check({1, 40, 290, 512, type, type, sums, false, columns, false});
+      Check({1, 48, 290, 500, type, type, sums, false, columns, false});
+    }
+    Check({1, 48, 290, 512, type, type, type == BF16 ? BF16 : S32, false, false, false});
+    GemmProblem p;
+    p.m = 48, p.n = 290, p.k = 512;
+    p.a = {type, p.k, 1}, p.b = {type, p.n, 1}, p.c = {sums, p.n, 1};
+    const auto reads = [&](int64_t m) {
+      GemmProblem rows = p;
+      rows.m = m;
+      return (*Gemm::Create(rows, testing::StepIsa()))->tiles().find("lhs where it lies") != std::string::npos;
+    };
+    EXPECT_TRUE(reads(48));
+    EXPECT_FALSE(reads(40));
+  }
+}
+
 // Packing takes longer on two cores than on one where they write what the other has read.
 TEST(Gemm, PairsOfBf16PackNothingForAll) {
   GemmProblem p;

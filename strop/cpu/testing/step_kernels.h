@@ -8,6 +8,7 @@
 #include <cstring>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "strop/cpu/kernels/gemm_micro.h"
 
@@ -82,9 +83,20 @@ void MultiplyTileOfSteps(const StepTile<T>& t) {
   static constexpr auto kKernels = []<int... kRow>(std::integer_sequence<int, kRow...>) {
     return std::array<Kernel, sizeof...(kRow)>{&MultiplySteps<T, S, R, kRow + 1, kColumns>...};
   }(std::make_integer_sequence<int, 2 * kStep>());
+  // Rows that lie elsewhere become those of a panel.
+  std::vector<T> panel;
+  const T* a = t.a;
+  if (t.a_stride > 0) {
+    for (int64_t u = 0; u < t.units; u += kStep)
+      for (int64_t r = 0; r < t.rows; ++r) {
+        const T* const from = a + r * t.a_stride + u / kStep * t.a_step;
+        panel.insert(panel.end(), from, from + kStep);
+      }
+    a = panel.data();
+  }
   T sums[2 * kStep * kColumns] = {};
   if (t.before) std::memcpy(sums, t.before, static_cast<size_t>(t.rows) * kColumns * sizeof(T));
-  kKernels[static_cast<size_t>(t.rows - 1)](t.units, t.a, t.b, t.b_stride, sums, kColumns, true);
+  kKernels[static_cast<size_t>(t.rows - 1)](t.units, a, t.b, t.b_stride, sums, kColumns, true);
   for (int64_t r = 0; r < t.rows; ++r) {
     const T* const row = sums + r * kColumns;
     if constexpr (std::is_same_v<T, float>) {
