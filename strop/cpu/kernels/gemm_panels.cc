@@ -29,6 +29,8 @@ constexpr int64_t kSquareVectors = 1024;  // of the shared operand, by which the
 constexpr int64_t kSquareSums = 1 << 18;  // of a task
 constexpr int64_t kSquareRowsBytes = 3 << 18;  // of A, read where it lies by all tasks
 constexpr int64_t kMostRows = 16;              // of registers
+constexpr int64_t kFewPanels = 32;             // of rows
+constexpr int64_t kLongRows = 384;             // terms
 constexpr int64_t kFewRows = 128;
 constexpr int64_t kFewRowsUnits = 128;        // along k, of columns that are fetched ahead for them
 constexpr int64_t kCachedBytes = 1 << 20;     // of A or C, that may still lie in the second-level cache
@@ -65,18 +67,21 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   // Where A is read as it lies and the second-level cache holds it, columns are dealt out if there are enough: nothing
   // is packed for all then, and no line goes from the core that packed it to another.
   const bool squares = micro.step > 1;
-  const bool columns = p_.a_in_place && b_panels >= kOwnPanels * (squares ? kFewOfProcessor : kEvenTasks) &&
+  // Few rows of f32 are packed sooner than they are read in place for each column, and so are short ones.
+  const bool few_panels = a_panels < kFewPanels && a_panels <= b_panels;
+  const bool long_rows = !few_panels && p_.m <= p_.n && p_.k >= kLongRows;
+  const bool columns = p_.a_in_place && (group > 1 || long_rows) &&
+                       b_panels >= kOwnPanels * (squares ? kFewOfProcessor : kEvenTasks) &&
                        p_.m * micro.Units(p_.k) * bytes <= (squares ? kSquareRowsBytes : kCachedBytes);
   // Narrow tiles go through the panels of A for each column (see below), which are half as large as those of B: what
   // another core has packed comes in time.
   const bool narrow = HasNarrowVectors(micro);
   const bool narrow_columns = narrow && p_.a_typed && !p_.a_across && b_panels >= kNarrowColumnPanels &&
                               p_.m <= 2 * p_.n && p_.m * p_.k * bytes <= kSteadyBytes;
-  shares_a_ = p_.shared == SharedOperand::A || (p_.shared == SharedOperand::Either &&
-                                                (columns || narrow_columns || (a_panels < 32 && a_panels <= b_panels)));
-  // Rows that would be packed once a task are read by tiles that ask for the next column; rows in place are not.
-  const bool near = micro.group > 1 || p_.n * micro.Units(p_.k) * bytes <= kWideNearBytes;
-  in_place_ = p_.a_in_place && (columns || (!shares_a_ && near && !squares));
+  shares_a_ = p_.shared == SharedOperand::A ||
+              (p_.shared == SharedOperand::Either && (columns || narrow_columns || few_panels));
+  // Of what tasks own, only pairs of bf16 take long to pack.
+  in_place_ = p_.a_in_place && (columns || (!shares_a_ && group == 2 && !squares));
   // Columns that few rows are multiplied with are mostly waited for, as are pieces of rows that lie across: the next
   // ones are fetched meanwhile.
   const bool few = shares_a_ && p_.m <= kFewRows;
