@@ -217,22 +217,11 @@ class IndirectConv final : public PanelConv<T> {
     }
   }
 
-  // Sums of all positions of a task, by features: turned piece by piece.
+  // Sums of all positions of a task, by features: pieces, because positions of several rows do not follow each other.
   void StoreColumns(const StoreTarget& c, int64_t row, int64_t rows, int64_t col, int64_t cols, const T* sums) const {
-    constexpr int64_t kRows = 64, kMostColumns = 64;
-    alignas(64) T turned[kRows * kMostColumns + kPanelSlack];
-    const int64_t nr = micro_.nr;
-    const PackPanel<T> pack = micro_.group == 1 && nr <= kMostColumns ? PackerOf(micro_, ElementTypeOf<T>()) : nullptr;
-    for (int64_t end = row + rows, n; row < end; row += n, sums += n * nr) {
-      n = std::min(kRows, end - row);
-      if (!pack || !HoldsSums<T>(c.type) || !RowsFollow(c, row, n)) {
-        StoreTile<T>(c, row, col, n, cols, sums, nr, false);
-        continue;
-      }
-      pack(sums, nr, 1, n, cols, n, turned);
-      T* to = AddressIn<T>(c, row, 0) + col * c.col_stride;
-      for (int64_t j = 0; j < cols; ++j, to += c.col_stride) std::memcpy(to, turned + j * n, n * sizeof(T));
-    }
+    constexpr int64_t kRows = 64;
+    for (int64_t i = 0; i < rows; i += kRows)
+      StoreTile<T>(c, row + i, col, std::min(kRows, rows - i), cols, sums + i * micro_.nr, micro_.nr, false);
   }
 
   // Features that lie apart: a line or two of memory each, for all of which a store would wait.

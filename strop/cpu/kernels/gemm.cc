@@ -133,14 +133,12 @@ template <class T>
 void StoreTile(const StoreTarget& c, int64_t row, int64_t col, int64_t rows, int64_t cols, const T* tile,
                int64_t tile_stride, bool accumulate) {
   const bool same = HoldsSums<T>(c.type);
-  if (!accumulate && c.col_stride != 1 && rows * cols >= kTurned && RowsFollow(c, row, rows) &&
-      StoreTurned<T>(c, row, col, rows, cols, tile, tile_stride))
-    return;
-  if (same && !accumulate && c.col_stride != 1 && RowsFollow(c, row, rows)) {  // along memory
+  if (!accumulate && c.col_stride != 1 && RowsFollow(c, row, rows)) {  // along memory
+    if (rows * cols >= kTurned && StoreTurned<T>(c, row, col, rows, cols, tile, tile_stride)) return;
     T* to = AddressIn<T>(c, row, 0) + col * c.col_stride;
-    for (int64_t j = 0; j < cols; ++j, to += c.col_stride)
+    for (int64_t j = 0; j < cols && same; ++j, to += c.col_stride)
       for (int64_t r = 0; r < rows; ++r) to[r] = tile[r * tile_stride + j];
-    return;
+    if (same) return;
   }
   const auto store = c.col_stride == 1 ? HalvesStore(c.type) : nullptr;
   for (int64_t r = 0; r < rows; ++r) {

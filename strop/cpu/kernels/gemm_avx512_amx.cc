@@ -111,35 +111,6 @@ static inline void StoreHalves(int64_t rows, const char* from, uint16_t* to, int
   }
 }
 
-// As MicroKernel, of `rows` rows.
-template <Units kUnits, int kDown, int kAcross>
-__attribute__((noinline)) static void MultiplySquares(int64_t rows, int64_t units, const void* a, const void* b,
-                                                      int64_t b_stride, void* c, int64_t c_stride, bool accumulate) {
-  const char *rows_at = static_cast<const char*>(a), *columns_at = static_cast<const char*>(b);
-  const int64_t a_step = rows * kLine, b_line = b_stride * 4, b_step = b_line * kSide;
-  constexpr int64_t kWidth = kAcross * kLine;
-  alignas(64) char apart[kDown * kAcross * kSquare];
-  const bool full = rows == kDown * kSide;
-  char* const to = full ? static_cast<char*>(c) : apart;
-  const int64_t to_stride = full ? c_stride * 4 : kWidth;
-  if (accumulate) {
-    if (!full) CopyRows<kAcross>(rows, static_cast<const char*>(c), c_stride * 4, apart, kWidth);
-    LoadSums<kDown, kAcross>(to, to_stride);
-  } else {
-    ClearSums<kDown, kAcross>();
-  }
-  for (; units > 0; units -= kSide, rows_at += a_step, columns_at += b_step)
-    MultiplyStep<kUnits, kDown, kAcross>(rows_at, kLine, columns_at, b_line);
-  StoreSums<kDown, kAcross>(to, to_stride);
-  if (!full) CopyRows<kAcross>(rows, apart, kWidth, static_cast<char*>(c), c_stride * 4);
-}
-
-template <Units kUnits, int kRows, int kAcross>
-static void Squares(int64_t units, const SumOf<kUnits>* a, const SumOf<kUnits>* b, int64_t b_stride, SumOf<kUnits>* c,
-                    int64_t c_stride, bool accumulate) {
-  MultiplySquares<kUnits, (kRows + kSide - 1) / kSide, kAcross>(kRows, units, a, b, b_stride, c, c_stride, accumulate);
-}
-
 template <Units kUnits, int kDown, int kAcross>
 static void MultiplyTile(const StepTile<SumOf<kUnits>>& t) {
   constexpr int64_t kWidth = kAcross * kLine;
@@ -154,8 +125,16 @@ static void MultiplyTile(const StepTile<SumOf<kUnits>>& t) {
   char* row = static_cast<char*>(t.to);
   char* const rows_end = row + (t.asks_for_rows ? t.rows * row_bytes : 0);
   const int64_t rows_step = (t.rows + steps - 1) / steps * row_bytes;
-  if (t.before)
-    LoadSums<kDown, kAcross>(reinterpret_cast<const char*>(t.before), kWidth);
+  alignas(64) char apart[kDown * kAcross * kSquare];  // of squares that are not full, and of what is converted
+  const bool full = t.rows == kDown * kSide;
+  const char* before = reinterpret_cast<const char*>(t.before);
+  int64_t before_bytes = t.before_stride * 4;
+  if (before && !full) {
+    CopyRows<kAcross>(t.rows, before, before_bytes, apart, kWidth);
+    before = apart, before_bytes = kWidth;
+  }
+  if (before)
+    LoadSums<kDown, kAcross>(before, before_bytes);
   else
     ClearSums<kDown, kAcross>();
   for (int64_t s = 0; s < steps; ++s, a += a_step, b += kSide * b_line) {
@@ -165,11 +144,10 @@ static void MultiplyTile(const StepTile<SumOf<kUnits>>& t) {
       for (int64_t i = 0; i < asked_bytes; i += kLine) __builtin_prefetch(row + i, 1, 3);
     MultiplyStep<kUnits, kDown, kAcross>(a, a_line, b, b_line);
   }
-  if (t.rows == kDown * kSide && !t.halves) {
+  if (full && !t.halves) {
     StoreSums<kDown, kAcross>(static_cast<char*>(t.to), row_bytes);
     return;
   }
-  alignas(64) char apart[kDown * kAcross * kSquare];
   StoreSums<kDown, kAcross>(apart, kWidth);
   if (t.halves)
     StoreHalves<kAcross>(t.rows, apart, static_cast<uint16_t*>(t.to), t.stride);
@@ -183,13 +161,6 @@ static void Tile(const StepTile<SumOf<kUnits>>& tile) {
     MultiplyTile<kUnits, 2, kAcross>(tile);
   else
     MultiplyTile<kUnits, 1, kAcross>(tile);
-}
-
-template <Units kUnits, int kRows>
-static void AddRows(MicroTable<SumOf<kUnits>>& t) {
-  t.kernel[kRows - 1] = &Squares<kUnits, kRows, 2>;
-  t.narrow[kRows - 1] = &Squares<kUnits, kRows, 1>;
-  if constexpr (kRows > 1) AddRows<kUnits, kRows - 1>(t);
 }
 
 // Pairs of two rows of 32 bf16, or fours of four rows of 32 bytes: what belongs to 32 columns.
@@ -330,7 +301,6 @@ static MicroTable<SumOf<kUnits>> Kernels() {
   t.group = kUnits == Units::Bf16 ? 2 : 4;
   t.begin = &Begin;
   t.end = &End;
-  AddRows<kUnits, 2 * kSide>(t);
   t.pack_lines = &PackLines<SumOf<kUnits>>;
   t.steps[0] = &Tile<kUnits, 1>;
   t.steps[1] = &Tile<kUnits, 2>;

@@ -18,7 +18,8 @@ using MicroKernel = void (*)(int64_t units, const T* a, const T* b, int64_t b_st
                              bool accumulate);
 
 // to[r][j] = before[r][j] + sum over k of a[k][r] * b[k][j], of a table whose kernels take steps, for `rows` rows and
-// as many columns as the kernel computes; the sums before follow each other. Meanwhile it asks for what is read next.
+// as many columns as the kernel computes. Squares of rows that are not full are read as if they were, so up to 15 lines
+// of 64 bytes behind a panel of A. Meanwhile the kernel asks for what is read next.
 template <class T>
 struct StepTile {
   int64_t rows = 0, units = 0;
@@ -27,6 +28,7 @@ struct StepTile {
   const T* b = nullptr;
   int64_t b_stride = 0;       // of its rows, in units
   const T* before = nullptr;  // null: zeros
+  int64_t before_stride = 0;
   void* to = nullptr;
   int64_t stride = 0;   // of its rows, in elements
   bool halves = false;  // `to` are bf16, and not T
@@ -142,20 +144,16 @@ template <class T>
 using PlanarSumsKernel = void (*)(const PlanarRows& rows, const T* const* x, const T* const* y, T* sums);
 inline constexpr int kPlanarSums = 4;
 
-inline constexpr int kMostTileRows = 32;
-
 template <class T>
 struct MicroTable {
   int mr = 0, nr = 0;
   int group = 1;       // elements a unit
-  int step = 1;        // units along k that a kernel takes at a time; more than one: there are only kernel and narrow
+  int step = 1;        // units along k that a kernel takes at a time; more than one: `steps` are the kernels
   int lanes = 0;       // units of a vector register
   int small_rows = 0;  // whose sums, two vectors each, the registers hold
   // kernel[i] computes i + 1 rows (a is packed with that many); kernel[mr - 1] is the full one. narrow: nr / 2 columns.
-  // Where kernels take steps, squares of rows that are not full are read as if they were, so up to 15 lines of 64 bytes
-  // behind a panel of A.
-  MicroKernel<T> kernel[kMostTileRows] = {};
-  MicroKernel<T> narrow[kMostTileRows] = {};
+  MicroKernel<T> kernel[16] = {};
+  MicroKernel<T> narrow[16] = {};
   // Where kernels take steps: of nr / 2 columns, and of nr; and what packs rows of A, each of `bytes` bytes wherever it
   // lies, or zeros if that is null, as pack_a does.
   StepKernel<T> steps[2] = {};
@@ -165,11 +163,11 @@ struct MicroTable {
   void (*end)() = nullptr;
   // One half of a vector, and one and a half: what a few columns more than a whole number of vectors fill. Null: there
   // are none.
-  MicroKernel<T> halves[kMostTileRows][2] = {};
-  IndirectKernel<T> halves_indirect[kMostTileRows][2] = {};
-  SeededKernel<T> seeded[kMostTileRows] = {};      // as kernel; null: there is no bias
-  IndirectKernel<T> indirect[kMostTileRows] = {};  // null: not of this type, as the next
-  IndirectKernel<T> narrow_indirect[kMostTileRows] = {};
+  MicroKernel<T> halves[16][2] = {};
+  IndirectKernel<T> halves_indirect[16][2] = {};
+  SeededKernel<T> seeded[16] = {};      // as kernel; null: there is no bias
+  IndirectKernel<T> indirect[16] = {};  // null: not of this type, as the next
+  IndirectKernel<T> narrow_indirect[16] = {};
   // By rows, less one, and by columns: half a vector (null but of the widest ones), one, two. b is that wide. Of the
   // first that there is, for two products, too.
   GroupKernel<T> group_indirect[kGroupRows][kGroupWidths] = {};
@@ -222,7 +220,7 @@ struct GemmIsa {
   MicroTable<int32_t> s32;
   MicroTable<int64_t> s64;
   MicroTable<int32_t> s16;  // pairs
-  // Only where the processor has them (mr > 0), and only in Panels:
+  // Only where the processor has them (mr > 0), and only in Panels and RowGemm:
   MicroTable<float> bf16;           // pairs, whose products and sums flush subnormal numbers to zero
   MicroTable<int32_t> bytes[2][2];  // four of them; [is A unsigned][is B]
   // Rounded to nearest, ties to even.

@@ -46,7 +46,7 @@ PanelProblem PanelProblemOf(const GemmProblem& p, const MicroTable<T>& micro) {
 }
 
 template <class T>
-class Operands final : public PanelOperands<T> {
+class Operands : public PanelOperands<T> {
  public:
   Operands(const GemmProblem& problem, const MicroTable<T>& micro, const GemmCall& call)
       : p_(problem), micro_(micro), call_(call) {}
@@ -134,7 +134,7 @@ class Bf16Gemm final : public Gemm {
     int* const exponents = static_cast<int*>(call.shared);
     for (; begin < end; ++begin) {
       if (panels_.packs_shared()) {
-        const Bf16Operands operands(p_, isa_.bf16, call, isa_.least_exponent);
+        const Bf16Operands operands(p_, isa_, call);
         panels_.Prepare(operands, call.round, begin, begin + 1, Panel(call));
         exponents[begin] = operands.least();
       } else if (call.round == 0) {
@@ -159,38 +159,28 @@ class Bf16Gemm final : public Gemm {
 
  private:
   // Looks at what it packs.
-  class Bf16Operands final : public PanelOperands<float> {
+  class Bf16Operands final : public Operands<float> {
    public:
-    Bf16Operands(const GemmProblem& problem, const MicroTable<float>& micro, const GemmCall& call,
-                 ExponentScan::LeastExponent least_exponent)
-        : operands_(problem, micro, call), micro_(micro), least_exponent_(least_exponent) {}
+    Bf16Operands(const GemmProblem& problem, const GemmIsa& isa, const GemmCall& call)
+        : Operands<float>(problem, isa.bf16, call), isa_(isa) {}
     int least() const { return least_; }
     void PackA(int64_t batch, int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width,
                float* dst) const override {
-      operands_.PackA(batch, first, count, k0, kc, width, dst);
+      Operands<float>::PackA(batch, first, count, k0, kc, width, dst);
       Look(kc, width, dst);
     }
     void PackB(int64_t batch, int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width,
                float* dst) const override {
-      operands_.PackB(batch, first, count, k0, kc, width, dst);
+      Operands<float>::PackB(batch, first, count, k0, kc, width, dst);
       Look(kc, width, dst);
-    }
-    void Fetch(bool of_a, int64_t batch, int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t part,
-               int64_t parts) const override {
-      operands_.Fetch(of_a, batch, first, count, k0, kc, part, parts);
-    }
-    StoreTarget Target(int64_t batch, int64_t first_row, int64_t rows, void* memory) const override {
-      return operands_.Target(batch, first_row, rows, memory);
     }
 
    private:
     void Look(int64_t kc, int64_t width, const float* packed) const {
-      const uint16_t* codes = reinterpret_cast<const uint16_t*>(packed);
-      least_ = std::min(least_, least_exponent_(micro_.Units(kc) * width * 2, codes));
+      const int64_t codes = isa_.bf16.Units(kc) * width * isa_.bf16.group;
+      least_ = std::min(least_, isa_.least_exponent(codes, reinterpret_cast<const uint16_t*>(packed)));
     }
-    const Operands<float> operands_;
-    const MicroTable<float>& micro_;
-    const ExponentScan::LeastExponent least_exponent_;
+    const GemmIsa& isa_;
     mutable int least_ = 255;
   };
 

@@ -18,15 +18,16 @@ constexpr int64_t kFewOfProcessor = 4;    // the same where it is more than kSte
 constexpr int64_t kSquaresOfProcessor = 2;
 constexpr int64_t kOwnPanels = 2;  // of columns, of a task at least, where nothing is packed for all
 constexpr int64_t kFewTasks = 12;
-constexpr int64_t kRunsOfTask = 4;        // of PanelProblem::row
-constexpr int64_t kPieces = 16;           // of what is packed for all, at least where it is large
-constexpr int64_t kStripRows = 8;         // of units along k: what the caches hold at distances of pages
-constexpr int64_t kBlockUnits = 2048;     // along k
-constexpr int64_t kFarBlockUnits = 1024;  // where what all share comes from afar
-constexpr int64_t kFetchedUnits = 256;    // along k, of what is fetched ahead
-constexpr int64_t kSquareUnits = 128;     // along k, of a panel that stays in the first-level cache beside the others
-constexpr int64_t kSquareVectors = 1024;  // of the shared operand, by which the second-level cache holds a task's sums
-constexpr int64_t kSquareSums = 1 << 18;  // of a task
+constexpr int64_t kRunsOfTask = 4;         // of PanelProblem::row
+constexpr int64_t kPieces = 16;            // of what is packed for all, at least where it is large
+constexpr int64_t kStripRows = 8;          // of units along k: what the caches hold at distances of pages
+constexpr int64_t kBlockUnits = 2048;      // along k
+constexpr int64_t kFarBlockUnits = 1024;   // where what all share comes from afar
+constexpr int64_t kFetchedUnits = 256;     // along k, of what is fetched ahead
+constexpr int64_t kSquareUnits = 128;      // along k, of a panel that stays in the first-level cache beside the others
+constexpr int64_t kMostSquareUnits = 192;  // of one block, and of patches: few columns are multiplied with them
+constexpr int64_t kSquareVectors = 1024;   // of the shared operand, by which the second-level cache holds a task's sums
+constexpr int64_t kSquareSums = 1 << 18;   // of a task
 constexpr int64_t kSquareRowsBytes = 3 << 18;  // of A, read where it lies by all tasks
 constexpr int64_t kMostRows = 16;              // of registers
 constexpr int64_t kFewPanels = 32;             // of rows
@@ -93,7 +94,9 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   const bool far = !narrow && packs_shared() && for_all > kWideNearBytes;
   // Whole squares are multiplied faster than the second-level cache hands over two panels: one of them, a block along
   // k, has to stay in the first.
-  const int64_t k_units = squares                     ? kSquareUnits
+  const bool patches = p_.shared != SharedOperand::Either;
+  const int64_t square_units = patches || micro.Units(p_.k) <= kMostSquareUnits ? kMostSquareUnits : kSquareUnits;
+  const int64_t k_units = squares                     ? square_units
                           : few && fetches_           ? kFewRowsUnits
                           : fetches_                  ? kFetchedUnits
                           : far && HoldsSums<T>(p_.c) ? kFarBlockUnits
@@ -131,7 +134,7 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   else if (chunks_ == 1)
     batches_ = std::clamp<int64_t>(kSharedBytes / (shared * vector_bytes), 1, p_.batch);
   batch_rounds_ = CeilDiv(p_.batch, batches_);
-  if (packs_shared() && !shares_a_ && !in_place_ && p_.bias == 0 &&
+  if (packs_shared() && !shares_a_ && p_.bias == 0 &&
       batches_ * chunk_ * vector_bytes > (narrow ? kNearBytes : kWideNearBytes))
     fetching_ = FetchingKernelsOf(micro);
 
@@ -146,7 +149,8 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   const int64_t own_units = std::min(held_units_, micro.Units(kb_));
   int64_t held = std::max<int64_t>((narrow ? kNarrowOwnBytes : kOwnBytes) / (own_width_ * own_units * bytes), 1);
   if (squares) held = std::min(held, std::max<int64_t>(kSquareSums / (own_width_ * chunk_), 1));
-  const int64_t tasks = squares                         ? FarTasks(kSquaresOfProcessor)
+  const bool small = packs_shared() && for_all <= kWideNearBytes;
+  const int64_t tasks = squares                         ? FarTasks(small ? kFewOfProcessor : kSquaresOfProcessor)
                         : far && for_all > kSteadyBytes ? FarTasks(kFewOfProcessor)
                         : far                           ? FarTasks(kTasksOfProcessor)
                                                         : kTasks;
@@ -390,19 +394,16 @@ void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, T* pan
       if (packs_own())
         Pack(operands, !shares_a_, part.product, own_first, own, k0 + p, some, memory.own,
              [&](int64_t v, int64_t panel) { return OwnAt(v, panel, units); });
-      for (int64_t panel = 0; panel < own.count && finds_zeros_ && packs_own(); ++panel)
+      for (int64_t panel = 0; panel < own.count && finds_zeros_; ++panel)
         memory.notes[panel] = {
             ExtentOfPanel(memory.own + OwnAt(own.First(panel), panel, units), units, shares_a_ ? nr : own.Size(panel))};
       const T* seeds = shares_a_ ? memory.seeds : shared_seeds + k0 / kb_ * RoundUp(chunk_, nr);
       if (p_.bias != 0 && shares_a_) Seed(units, memory.own, OwnAt(nr, 1, units), part.cols, memory.seeds);
       PanelNote* const notes = packs_shared() ? SharedNotes(panels, batch, k0) : memory.row_notes;
-      if (finds_zeros_ && in_place_) {
-        const bool asked = shares_a_ ? AnyShort({memory.notes, static_cast<size_t>(own.count)}, units)
-                                     : AnyShort({notes, static_cast<size_t>(theirs)}, units);
-        NoteRows(operands, part, (k0 + p) / group, units, asked, shares_a_ ? notes : memory.notes);
-      }
-      const bool zeros = finds_zeros_ && (AnyShort({memory.notes, static_cast<size_t>(own.count)}, units) ||
-                                          AnyShort({notes, static_cast<size_t>(theirs)}, micro_.Units(kc)));
+      const bool own_zeros = finds_zeros_ && AnyShort({memory.notes, static_cast<size_t>(own.count)}, units);
+      if (finds_zeros_ && in_place_) NoteRows(operands, part, (k0 + p) / group, units, own_zeros, notes);
+      const bool zeros =
+          own_zeros || (finds_zeros_ && AnyShort({notes, static_cast<size_t>(theirs)}, micro_.Units(kc)));
       if (micro_.step > 1)
         Squares(operands, part, c, k0, units, shared, memory);
       else
@@ -411,7 +412,7 @@ void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, T* pan
   }
 }
 
-// What the rows of a task, read where they lie, begin and end with; and whether they are finite, if that is asked.
+// What rows of A that all tasks read where they lie begin and end with; and whether they are finite, if that is asked.
 template <class T>
 void Panels<T>::NoteRows(const PanelOperands<T>& operands, const Part& part, int64_t unit, int64_t units, bool asked,
                          PanelNote* notes) const {
@@ -457,7 +458,7 @@ void Panels<T>::Squares(const PanelOperands<T>& operands, const Part& part, cons
         tile.a = a_rows + (part.m0 + i) * a_stride + k0 / micro_.group;
         tile.a_stride = a_stride, tile.a_step = micro_.step;
       }
-      if (k0 > 0) tile.before = sums;
+      if (k0 > 0) tile.before = sums, tile.before_stride = whole ? nr : nr / 2;
       tile.to = sums, tile.stride = whole ? nr : nr / 2;
       tile.next = next + lines * o / own.count * kLineBytes;
       tile.next_lines = lines * (o + 1) / own.count - lines * o / own.count;

@@ -99,10 +99,10 @@ class RealRowGemm final : public RowGemm {
           const int64_t i = FirstRow(n), height = FirstRow(n + 1) - i;
           if (!IsWanted(first + i, height, j, some)) continue;
           if (direct_halves_ && some == width) {
-            StepTile<T> whole{.rows = height, .units = left.kc, .a = left.At(i), .b = panel, .b_stride = stride};
-            whole.to = static_cast<uint16_t*>(c) + i * p_.c.row_stride + j;
-            whole.stride = p_.c.row_stride, whole.halves = true;
-            micro_.steps[width == nr](whole);
+            StepTile<T> tile = TileOf(left, n, left.kc, panel, stride);
+            tile.to = static_cast<uint16_t*>(c) + i * p_.c.row_stride + j;
+            tile.stride = p_.c.row_stride, tile.halves = true;
+            micro_.steps[width == nr](tile);
             continue;
           }
           T *to = tile, *const sum = sums ? sums + i * cols_ + j : nullptr;
@@ -226,6 +226,12 @@ class RealRowGemm final : public RowGemm {
     if (needed.size() == 0 && accumulate) return;
     if (needed.size() == 0) needed = {0, 1};  // zeros, which have to be written
     const int64_t i = FirstRow(panel), height = FirstRow(panel + 1) - i;
+    if (micro_.step > 1) {
+      StepTile<T> tile = TileOf(left, panel, needed.size(), b, b_stride);
+      if (accumulate) tile.before = c, tile.before_stride = c_stride;
+      tile.to = c, tile.stride = c_stride;
+      return micro_.steps[columns > micro_.nr / 2](tile);
+    }
     const TileKernels<T> kernels = TileKernelsOf<T>(micro_, height, columns);
     b += needed.first * b_stride;
     if (!left.lines) {
@@ -236,6 +242,12 @@ class RealRowGemm final : public RowGemm {
     const T* later[kMostRows];
     for (int64_t r = 0; r < height && needed.first > 0; ++r) later[r] = lines[r] + needed.first;
     kernels.indirect(1, needed.size(), needed.first > 0 ? later : lines, b, b_stride, c, c_stride, accumulate);
+  }
+
+  // Where kernels take steps: a panel of rows by one of columns, to nowhere yet.
+  StepTile<T> TileOf(const LeftRows& left, int64_t panel, int64_t units, const T* b, int64_t b_stride) const {
+    const int64_t i = FirstRow(panel);
+    return {.rows = FirstRow(panel + 1) - i, .units = units, .a = left.At(i), .b = b, .b_stride = b_stride};
   }
 
   static constexpr int64_t kMostRows = 16;

@@ -9,6 +9,7 @@
 #include <limits>
 #include <random>
 
+#include "strop/cpu/kernels/gemm_blocks.h"
 #include "strop/cpu/kernels/gemm_rows.h"
 #include "strop/cpu/testing/gemm_matrices.h"
 
@@ -141,6 +142,19 @@ TEST(GemmZeros, AreLeftOutUnlessTheyMeetWhatIsNotFinite) {
           const bool wild = IsFloat(type) && number % 3 == 0;
           Check(MakeProduct(type, size, (layout & 1) != 0, (layout & 2) != 0, zeros, of_a, wild));
         }
+}
+
+// Rows that wide vectors read where they lie, and no panel of them.
+TEST(GemmZeros, OfRowsInPlace) {
+  constexpr std::array<int64_t, 4> kSize = {1, 390, 520, 400};
+  for (const NamedPattern& zeros : Patterns())
+    for (bool of_a : {true, false})
+      for (bool wild : {true, false}) Check(MakeProduct(ElementType::F32, kSize, false, false, zeros, of_a, wild));
+  const Product x = MakeProduct(ElementType::F32, kSize, false, false, Patterns().front(), true, false);
+  for (const GemmIsa* isa : AllIsas())
+    EXPECT_EQ((*Gemm::Create(x.p, *isa))->tiles().find("lhs where it lies") != std::string::npos,
+              !HasNarrowVectors(isa->f32))
+        << isa->name;
 }
 
 TEST(GemmZeros, ExtentsEndWhereNumbersDo) {

@@ -3,12 +3,9 @@
 // where their last row does.
 #pragma once
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
-#include <utility>
-#include <vector>
 
 #include "strop/cpu/kernels/gemm_micro.h"
 
@@ -35,19 +32,6 @@ T ProductsOf(const T* a, const T* b) {
     }
   }
   return sum;
-}
-
-template <class T, class S, class R, int kRows, int kColumns>
-void MultiplySteps(int64_t units, const T* a, const T* b, int64_t b_stride, T* c, int64_t c_stride, bool accumulate) {
-  using Sum = std::conditional_t<std::is_same_v<T, float>, float, uint32_t>;
-  for (int r = 0; r < kRows; ++r)
-    for (int j = 0; j < kColumns; ++j) {
-      Sum sum = accumulate ? static_cast<Sum>(c[r * c_stride + j]) : Sum(0);
-      for (int64_t u = 0; u < units; ++u)
-        sum += static_cast<Sum>(
-            ProductsOf<T, S, R>(a + (u / kStep * kRows + r) * kStep + u % kStep, b + u * b_stride + j));
-      c[r * c_stride + j] = static_cast<T>(sum);
-    }
 }
 
 // Panels of columns of B, or of rows of A.
@@ -78,42 +62,26 @@ void PackLinesOfSteps(const uint8_t* const* rows, int64_t count, int64_t bytes, 
 }
 
 template <class T, class S, class R, int kColumns>
-void MultiplyTileOfSteps(const StepTile<T>& t) {
-  using Kernel = MicroKernel<T>;
-  static constexpr auto kKernels = []<int... kRow>(std::integer_sequence<int, kRow...>) {
-    return std::array<Kernel, sizeof...(kRow)>{&MultiplySteps<T, S, R, kRow + 1, kColumns>...};
-  }(std::make_integer_sequence<int, 2 * kStep>());
-  // Rows that lie elsewhere become those of a panel.
-  std::vector<T> panel;
-  const T* a = t.a;
-  if (t.a_stride > 0) {
-    for (int64_t u = 0; u < t.units; u += kStep)
-      for (int64_t r = 0; r < t.rows; ++r) {
-        const T* const from = a + r * t.a_stride + u / kStep * t.a_step;
-        panel.insert(panel.end(), from, from + kStep);
-      }
-    a = panel.data();
-  }
-  T sums[2 * kStep * kColumns] = {};
-  if (t.before) std::memcpy(sums, t.before, static_cast<size_t>(t.rows) * kColumns * sizeof(T));
-  kKernels[static_cast<size_t>(t.rows - 1)](t.units, a, t.b, t.b_stride, sums, kColumns, true);
+void MultiplySteps(const StepTile<T>& t) {
+  using Sum = std::conditional_t<std::is_same_v<T, float>, float, uint32_t>;  // integers wrap
+  const int64_t a_stride = t.a_stride > 0 ? t.a_stride : kStep, a_step = t.a_step > 0 ? t.a_step : t.rows * kStep;
   for (int64_t r = 0; r < t.rows; ++r) {
-    const T* const row = sums + r * kColumns;
+    T row[kColumns];
+    for (int j = 0; j < kColumns; ++j) {
+      Sum sum = t.before ? static_cast<Sum>(t.before[r * t.before_stride + j]) : Sum(0);
+      for (int64_t u = 0; u < t.units; ++u)
+        sum += static_cast<Sum>(
+            ProductsOf<T, S, R>(t.a + u / kStep * a_step + r * a_stride + u % kStep, t.b + u * t.b_stride + j));
+      row[j] = static_cast<T>(sum);
+    }
     if constexpr (std::is_same_v<T, float>) {
       if (t.halves) {
         GemmBaseline().store_bf16(kColumns, row, static_cast<uint16_t*>(t.to) + r * t.stride);
         continue;
       }
     }
-    std::memcpy(static_cast<T*>(t.to) + r * t.stride, row, kColumns * sizeof(T));
+    std::memcpy(static_cast<T*>(t.to) + r * t.stride, row, sizeof row);
   }
-}
-
-template <class T, class S, class R, int kRows>
-void AddStepRows(MicroTable<T>& t) {
-  t.kernel[kRows - 1] = &MultiplySteps<T, S, R, kRows, 2 * kStep>;
-  t.narrow[kRows - 1] = &MultiplySteps<T, S, R, kRows, kStep>;
-  if constexpr (kRows > 1) AddStepRows<T, S, R, kRows - 1>(t);
 }
 
 template <class T, class S, class R>
@@ -122,10 +90,9 @@ MicroTable<T> StepKernels(PackSource a, PackSource b) {
   t.mr = t.nr = 2 * kStep;
   t.lanes = t.step = kStep;
   t.group = sizeof(T) / sizeof(S);
-  AddStepRows<T, S, R, 2 * kStep>(t);
   t.pack_lines = &PackLinesOfSteps<T>;
-  t.steps[0] = &MultiplyTileOfSteps<T, S, R, kStep>;
-  t.steps[1] = &MultiplyTileOfSteps<T, S, R, 2 * kStep>;
+  t.steps[0] = &MultiplySteps<T, S, R, kStep>;
+  t.steps[1] = &MultiplySteps<T, S, R, 2 * kStep>;
   t.pack[static_cast<int>(b)] = &PackSteps<T, R, false>;
   t.pack_a[static_cast<int>(a)] = &PackSteps<T, S, true>;
   return t;
