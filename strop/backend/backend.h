@@ -102,7 +102,9 @@ class Backend {
   virtual Result<CompiledKernels> Compile(std::span<const KernelSpec> specs,
                                           const KernelCompileOptions& options) const = 0;
   // The devices of this process; `count` 0: as many as there are, or as options say.
-  virtual Result<std::unique_ptr<DeviceSet>> OpenDevices(int count) const = 0;
+  // Those on the host compute on `pool`, which outlives them, and share memory of such options.
+  virtual Result<std::unique_ptr<DeviceSet>> OpenDevices(int count, ThreadPool& pool,
+                                                         Allocator::Options memory = {}) const = 0;
   virtual std::vector<std::string> MemorySpaces() const = 0;  // "device", "pinned_host", ...
   virtual std::string Describe() const = 0;                   // for `strop devices`
   // This backend for another machine than the one that it runs on, by the name that compilers give it: programs are

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -214,6 +215,16 @@ int ThreadPool::DefaultSize() {
 ThreadPool& ThreadPool::Default() {
   static ThreadPool& pool = *new ThreadPool(DefaultSize());  // never destroyed: workers may outlive main()
   return pool;
+}
+
+ThreadPool& ThreadPool::OfSize(int num_threads) {
+  if (num_threads <= 0 || num_threads == DefaultSize()) return Default();
+  static std::mutex& mutex = *new std::mutex;
+  static auto& pools = *new std::map<int, std::unique_ptr<ThreadPool>>;
+  std::lock_guard<std::mutex> lock(mutex);
+  std::unique_ptr<ThreadPool>& pool = pools[num_threads];
+  if (!pool) pool = std::make_unique<ThreadPool>(num_threads);
+  return *pool;
 }
 
 }  // namespace strop

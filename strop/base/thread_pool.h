@@ -31,6 +31,9 @@ class ThreadPool {
   static ThreadPool& Default();
   // The option num_threads (STROP_NUM_THREADS) if positive, else UsableCpus().
   static int DefaultSize();
+  // The process-wide pool of so many threads, the caller's included, made at first use and never destroyed: Default()
+  // for 0 and for DefaultSize().
+  static ThreadPool& OfSize(int num_threads);
 
   int num_threads() const { return num_threads_; }
 

@@ -125,6 +125,14 @@ TEST(ThreadPool, SizeFromEnvironment) {
   unsetenv("STROP_NUM_THREADS");
 }
 
+TEST(ThreadPool, OnePoolOfEachSize) {
+  ThreadPool& five = ThreadPool::OfSize(5);
+  EXPECT_EQ(five.num_threads(), 5);
+  EXPECT_EQ(&ThreadPool::OfSize(5), &five);
+  EXPECT_EQ(ThreadPool::OfSize(1).num_threads(), 1);
+  EXPECT_EQ(&ThreadPool::OfSize(0), &ThreadPool::Default());
+}
+
 class FakeRoot {
  public:
   FakeRoot() {

@@ -59,7 +59,7 @@ Result<Function> Function::Compile(std::string_view program, std::string_view ba
   STROP_ASSIGN(Options options, OptionsFromEnvironment());
   STROP_ASSIGN(const Backend* backend, FindBackend(backend_name));
   auto state = std::make_shared<State>();
-  STROP_ASSIGN(state->devices, backend->OpenDevices(1));
+  STROP_ASSIGN(state->devices, backend->OpenDevices(1, ThreadPool::OfSize(static_cast<int>(options.num_threads))));
   STROP_ASSIGN(CompileSettings settings, SettingsFrom(options, Tier::kAuto));
   settings.pool = &state->devices->pool();
   settings.reload = [program] { return LoadProgram(program, "program"); };

@@ -142,8 +142,9 @@ Result<std::unique_ptr<StepMaker>> CpuBackend::OpenCode(std::span<const std::str
   return OpenRecipes(objects, AllRecipeKinds());
 }
 
-Result<std::unique_ptr<DeviceSet>> CpuBackend::OpenDevices(int count) const {
-  return std::make_unique<DeviceSet>(std::max(count, 1), ThreadPool::Default());
+Result<std::unique_ptr<DeviceSet>> CpuBackend::OpenDevices(int count, ThreadPool& pool,
+                                                           Allocator::Options memory) const {
+  return std::make_unique<DeviceSet>(std::max(count, 1), pool, memory);
 }
 
 std::string CpuBackend::Describe() const {

@@ -22,7 +22,7 @@ class CpuBackend final : public Backend {
   std::string CodeKey() const override { return code_key_; }
   Decision RunsCode(std::string_view key) const override;
   Result<std::unique_ptr<StepMaker>> OpenCode(std::span<const std::string_view> objects) const override;
-  Result<std::unique_ptr<DeviceSet>> OpenDevices(int count) const override;
+  Result<std::unique_ptr<DeviceSet>> OpenDevices(int count, ThreadPool& pool, Allocator::Options memory) const override;
   std::vector<std::string> MemorySpaces() const override { return {"device", "pinned_host", "unpinned_host"}; }
   std::string Describe() const override;
   MachinePeaks MeasurePeaks() const override;

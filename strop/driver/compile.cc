@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <exception>
 
 #include "strop/analysis/trip_count.h"
 #include "strop/base/host_limits.h"
@@ -164,6 +165,16 @@ Result<Tier> TierOf(std::string_view name, Tier otherwise) {
   return InvalidArgument("option tier: \"", CEscape(name), "\" is not auto, optimizing or baseline");
 }
 
+// A mistake of ours must not end the process that compiles.
+Result<std::shared_ptr<const CompiledProgram>> RunPhasesCaught(std::unique_ptr<Module> module, const Backend& backend,
+                                                               const CompileSettings& options) {
+  try {
+    return RunPhases(std::move(module), backend, options);
+  } catch (const std::exception& e) {
+    return Internal("compiling threw: ", e.what());
+  }
+}
+
 }  // namespace
 
 Result<CompileSettings> SettingsFrom(const Options& options, Tier tier) {
@@ -184,14 +195,14 @@ Result<CompileSettings> SettingsFrom(const Options& options, Tier tier) {
   settings.cache = {options.cache_dir, options.cache_megabytes << 20};
   settings.lapack_library = options.lapack_library;
   settings.memory_limit = options.memory_limit;
-  settings.pool = &ThreadPool::Default();
+  settings.pool = &ThreadPool::OfSize(static_cast<int>(options.num_threads));
   return settings;
 }
 
 Result<std::shared_ptr<const CompiledProgram>> Compile(std::unique_ptr<Module> module, const Backend& backend,
                                                        const CompileSettings& options) {
   const auto start = std::chrono::steady_clock::now();
-  Result<std::shared_ptr<const CompiledProgram>> program = RunPhases(std::move(module), backend, options);
+  Result<std::shared_ptr<const CompiledProgram>> program = RunPhasesCaught(std::move(module), backend, options);
   const auto took = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start);
   Status status = Reproduce(options, backend, program.status(), took.count());
   if (!status.ok()) return status;

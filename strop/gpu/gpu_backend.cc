@@ -50,7 +50,10 @@ Result<CompiledKernels> GpuBackend::Compile(std::span<const KernelSpec> specs,
   return out;
 }
 
-Result<std::unique_ptr<DeviceSet>> GpuBackend::OpenDevices(int count) const { return Unimplemented(kCompilesOnly); }
+Result<std::unique_ptr<DeviceSet>> GpuBackend::OpenDevices(int count, ThreadPool& pool,
+                                                           Allocator::Options memory) const {
+  return Unimplemented(kCompilesOnly);
+}
 
 std::string GpuBackend::Describe() const {
   return StrCat("gpu: compiles PTX for ", target_.description, ", opens no device");

@@ -15,7 +15,7 @@ class GpuBackend final : public Backend {
   // `objects` has the PTX of all kernels as one text.
   Result<CompiledKernels> Compile(std::span<const KernelSpec> specs,
                                   const KernelCompileOptions& options) const override;
-  Result<std::unique_ptr<DeviceSet>> OpenDevices(int count) const override;
+  Result<std::unique_ptr<DeviceSet>> OpenDevices(int count, ThreadPool& pool, Allocator::Options memory) const override;
   std::vector<std::string> MemorySpaces() const override { return {"device"}; }
   std::string Describe() const override;
   Result<std::unique_ptr<Backend>> ForMachine(std::string_view name) const override;

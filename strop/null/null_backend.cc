@@ -31,8 +31,9 @@ Result<CompiledKernels> NullBackend::Compile(std::span<const KernelSpec> specs,
 }
 
 // Host memory and host threads; an accelerator opens its driver here.
-Result<std::unique_ptr<DeviceSet>> NullBackend::OpenDevices(int count) const {
-  return std::make_unique<DeviceSet>(std::max(count, 1), ThreadPool::Default());
+Result<std::unique_ptr<DeviceSet>> NullBackend::OpenDevices(int count, ThreadPool& pool,
+                                                            Allocator::Options memory) const {
+  return std::make_unique<DeviceSet>(std::max(count, 1), pool, memory);
 }
 
 std::string NullBackend::Describe() const { return "null: the evaluator behind the backend interface"; }

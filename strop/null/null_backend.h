@@ -6,7 +6,7 @@
 
 namespace strop::null {
 
-class NullBackend final : public Backend {
+class NullBackend : public Backend {
  public:
   NullBackend();
   std::string_view name() const override { return "null"; }
@@ -15,7 +15,7 @@ class NullBackend final : public Backend {
   void AddPasses(Phase phase, PassPipeline& pipeline) const override;
   Result<CompiledKernels> Compile(std::span<const KernelSpec> specs,
                                   const KernelCompileOptions& options) const override;
-  Result<std::unique_ptr<DeviceSet>> OpenDevices(int count) const override;
+  Result<std::unique_ptr<DeviceSet>> OpenDevices(int count, ThreadPool& pool, Allocator::Options memory) const override;
   std::vector<std::string> MemorySpaces() const override { return {"device"}; }
   std::string Describe() const override;
 

@@ -25,6 +25,8 @@ constexpr int64_t kLeastBytes = 1 << 16;  // of what all read
 constexpr size_t kMostJoined = 4;         // results, whose sums are in registers
 constexpr size_t kMostInstructions = 64;  // between an array and what is reduced
 constexpr size_t kMostMoved = 512;        // instructions that are looked at for what has to come earlier
+constexpr int64_t kGap = 4096;            // places between two instructions, for what is put in front of the second
+static_assert(kGap > static_cast<int64_t>(kMostJoined * (kMostMoved + 2)));
 
 // Of one array, along dimensions that do not include the last one.
 bool ReducesColumns(const Instruction& i) {
@@ -69,6 +71,7 @@ class Joiner {
     for (size_t first = 0; first < reduces.size(); ++first) {
       if (!reduces[first]) continue;
       std::vector<Instruction*> group = {reduces[first]};
+      BeginGroup(*group[0]);
       const std::unordered_set<const Instruction*> arrays = ArraysOf(group[0]->operand(0));
       for (size_t next = first + 1; next < reduces.size() && group.size() < kMostJoined; ++next) {
         if (!reduces[next] || !ReadsTheSame(*group[0], arrays, *reduces[next]) || !MoveInFront(*reduces[next], group))
@@ -86,7 +89,13 @@ class Joiner {
  private:
   void Number() {
     int64_t n = 0;
-    for (const Instruction* i : computation_.instructions()) places_[i] = n++;
+    for (const Instruction* i : computation_.instructions()) places_[i] = n += kGap;
+  }
+
+  // What is put in front of `first` from now on gets the places between the one before it and its own.
+  void BeginGroup(const Instruction& first) {
+    if (places_.at(&first) % kGap != 0) Number();  // it was moved itself
+    next_place_ = places_.at(&first) - kGap + 1;
   }
 
   static bool ReadsTheSame(const Instruction& a, const std::unordered_set<const Instruction*>& arrays,
@@ -104,7 +113,8 @@ class Joiner {
   // stay where it is.
   bool MoveInFront(const Instruction& reduce, const std::vector<Instruction*>& group) {
     const int64_t begin = places_.at(group[0]);
-    std::map<int64_t, Instruction*> needed;  // in order
+    if (places_.at(&reduce) < begin) return false;  // it was moved, and its users with it
+    std::map<int64_t, Instruction*> needed;         // in order
     std::vector<Instruction*> stack = reduce.operands();
     while (!stack.empty()) {
       Instruction* i = stack.back();
@@ -120,7 +130,7 @@ class Joiner {
     }
     for (auto [place, i] : needed) {
       computation_.MoveBefore(i, group[0]);
-      places_[i] = begin - 1;  // in front of it, which is all that is asked
+      places_[i] = next_place_++;
     }
     return true;
   }
@@ -129,18 +139,19 @@ class Joiner {
     Instruction* joined = JoinedReduction(group, group[0]);
     Builder b(&computation_);
     b.set_insert_before(group[0]);
-    const int64_t place = places_.at(group[0]);
-    places_[joined] = place;
+    places_[joined] = next_place_++;
     std::vector<Instruction*> elements;
     for (size_t k = 0; k < group.size(); ++k) {
       elements.push_back(b.GetTupleElement(joined, static_cast<int64_t>(k)));
-      places_[elements.back()] = place;
+      places_[elements.back()] = next_place_++;
     }
     for (size_t k = 0; k < group.size(); ++k) computation_.Replace(group[k], elements[k]);
   }
 
   Computation& computation_;
+  // In the order of the computation; multiples of kGap but for what was put in front of others.
   std::unordered_map<const Instruction*, int64_t> places_;
+  int64_t next_place_ = 0;
 };
 
 struct ReductionJoiner final : Pass {

@@ -104,7 +104,9 @@ Status Client_Create(PJRT_Client_Create_Args& args) {
   STROP_TRY(ApplyCreateOptions(args.create_options, args.num_options, client->options));
   STROP_ASSIGN(client->backend, FindBackend(client->options.backend));
   STROP_ASSIGN(std::unique_ptr<DeviceSet> devices,
-               client->backend->OpenDevices(static_cast<int>(client->options.num_devices)));
+               client->backend->OpenDevices(static_cast<int>(client->options.num_devices),
+                                            ThreadPool::OfSize(static_cast<int>(client->options.num_threads)),
+                                            {.guard = static_cast<Guard>(client->options.guard)}));
   client->device_set = std::move(devices);
   STROP_ASSIGN(Processes processes, JoinProcesses(args, client->options, client->device_set->size()));
   client->process_index = processes.rank;

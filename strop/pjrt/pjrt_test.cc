@@ -1,6 +1,7 @@
 // The plugin through its function table, as a framework sees it: what it does, and what it says to misuse. A crash is a
 // failure of the whole program, so that no refusal can be one.
 #include "strop/pjrt/fixture.h"
+#include "strop/pjrt/objects.h"
 
 namespace strop {
 namespace {
@@ -464,7 +465,8 @@ TEST_F(Pjrt, MemoriesKeepUserData) {
 }
 
 TEST(PjrtClient, CreateOptions) {
-  auto create = [](const char* name, const char* value) {
+  int threads = 0;
+  auto create = [&threads](const char* name, const char* value) {
     PJRT_NamedValue option = {kStructSize<PJRT_NamedValue>,
                               nullptr,
                               name,
@@ -478,6 +480,7 @@ TEST(PjrtClient, CreateOptions) {
     args.num_options = 1;
     PJRT_Error* error = Api().Client_Create(&args);
     if (!error) {
+      threads = args.client->device_set->pool().num_threads();
       auto destroy = MakeArgs<PJRT_Client_Destroy_Args>();
       destroy.client = args.client;
       EXPECT_OK(Api().Client_Destroy(&destroy));
@@ -485,6 +488,13 @@ TEST(PjrtClient, CreateOptions) {
     return error;
   };
   EXPECT_OK(create("num_devices", "3"));
+  EXPECT_EQ(threads, ThreadPool::DefaultSize());
+  EXPECT_OK(create("num_threads", "3"));
+  EXPECT_EQ(threads, 3);
+  EXPECT_OK(create("num_threads", "1"));
+  EXPECT_EQ(threads, 1);
+  EXPECT_OK(create("guard", "1"));
+  EXPECT_ERROR(create("guard", "3"), kInvalid, "from 0 to 2");
   EXPECT_OK(create("device_count", "3"));
   EXPECT_OK(create("preallocate", "whatever"));  // some framework's own
   EXPECT_ERROR(create("num_devices", "-3"), kInvalid, "num_devices");

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "strop/base/host_limits.h"
+#include "strop/base/options.h"
 #include "strop/base/spin_lock.h"
 
 namespace strop {
@@ -55,13 +56,21 @@ void* MapPages(int64_t bytes) {
   return begin + head;
 }
 
-void* SystemAllocate(int64_t bytes) {
+Guard GuardOfEnvironment() {
+  const Result<Options> options = OptionsFromEnvironment();
+  return options.ok() ? static_cast<Guard>(options->guard) : Guard::kNone;
+}
+
+void* SystemAllocate(int64_t bytes, Guard guard) {
+  if (guard != Guard::kNone) return GuardedAllocate(bytes, guard);
   if (bytes >= kMapBytes) return MapPages(bytes);
   return std::aligned_alloc(kBufferAlignment, bytes);
 }
 
-void SystemFree(void* data, int64_t bytes) {
-  if (bytes >= kMapBytes)
+void SystemFree(void* data, int64_t bytes, Guard guard) {
+  if (guard != Guard::kNone)
+    GuardedFree(data, bytes, guard);
+  else if (bytes >= kMapBytes)
     munmap(data, bytes);
   else
     std::free(data);
@@ -126,7 +135,7 @@ struct Allocator::Impl {
     for (; max_count > 0; --max_count) {
       void* p = Pop(c);
       if (!p) break;
-      SystemFree(p, bytes);
+      SystemFree(p, bytes, *options.guard);
       released += bytes;
     }
     cached.fetch_sub(released, std::memory_order_relaxed);
@@ -174,6 +183,8 @@ struct Allocator::Impl {
 Allocator::Allocator(Options options) : impl_(std::make_unique<Impl>()) {
   if (options.bytes_limit <= 0) options.bytes_limit = UsableMemory();
   if (options.cache_limit <= 0) options.cache_limit = options.bytes_limit / 4;
+  if (!options.guard) options.guard = GuardOfEnvironment();
+  if (*options.guard != Guard::kNone) options.cache_limit = 0;
   impl_->options = options;
 }
 
@@ -184,16 +195,17 @@ Result<Block> Allocator::Allocate(int64_t bytes) {
   if (bytes < 0) return InvalidArgument("cannot allocate ", bytes, " bytes");
   if (bytes > kLargestBlock) return impl.Exhausted(bytes, "more than any machine has");
   int c = ClassOf(bytes);
-  int64_t capacity = ClassBytes(c);
+  const Guard guard = *impl.options.guard;
+  int64_t capacity = guard == Guard::kNone ? ClassBytes(c) : bytes;
   int64_t in_use = impl.in_use.fetch_add(capacity, std::memory_order_relaxed) + capacity;
-  void* p = impl.Pop(c);
+  void* p = impl.Pop(c);  // nothing is cached where blocks are guarded
   if (p) {
     impl.cached.fetch_sub(capacity, std::memory_order_relaxed);
   } else {
     bool within = in_use <= impl.options.bytes_limit;
     if (within && in_use + impl.cached.load(std::memory_order_relaxed) > impl.options.bytes_limit) impl.TrimAll();
-    if (within) p = SystemAllocate(capacity);
-    if (!p && within && impl.TrimAll() > 0) p = SystemAllocate(capacity);
+    if (within) p = SystemAllocate(capacity, guard);
+    if (!p && within && impl.TrimAll() > 0) p = SystemAllocate(capacity, guard);
     if (!p) {
       impl.in_use.fetch_sub(capacity, std::memory_order_relaxed);
       return impl.Exhausted(bytes, within ? "the system has no more" : "over the limit");
@@ -212,8 +224,8 @@ void Allocator::Free(Block block) {
   if (!block.data) return;
   Impl& impl = *impl_;
   impl.in_use.fetch_sub(block.capacity, std::memory_order_relaxed);
-  if (block.capacity > impl.options.cache_limit) {
-    SystemFree(block.data, block.capacity);
+  if (const Guard guard = *impl.options.guard; guard != Guard::kNone || block.capacity > impl.options.cache_limit) {
+    SystemFree(block.data, block.capacity, guard);
     return;
   }
   if (impl.cached.load(std::memory_order_relaxed) + block.capacity > impl.options.cache_limit) {

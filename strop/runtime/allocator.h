@@ -8,12 +8,16 @@
 // shrinks while anything runs; TrimCache() returns all of it).
 //
 // Memory is 64-byte aligned and not zeroed. Thread-safe.
+//
+// With STROP_GUARD=1 or 2 nothing is cached: each block lies beside a page that nobody may touch (guarded_memory.h).
 #pragma once
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "strop/base/status.h"
+#include "strop/runtime/guarded_memory.h"
 
 namespace strop {
 
@@ -40,6 +44,7 @@ class Allocator {
     int64_t bytes_limit = 0;  // in use + cached; 0: the memory this process may use (UsableMemory)
     int64_t cache_limit = 0;  // 0: a quarter of bytes_limit
     int64_t trim_period_ms = 1000;
+    std::optional<Guard> guard;  // without: as STROP_GUARD has it
   };
   Allocator() : Allocator(Options{}) {}
   explicit Allocator(Options options);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <cstring>
 #include <random>
 #include <thread>
@@ -113,6 +114,28 @@ TEST(Allocator, ThreadsShareIt) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(allocator.stats().bytes_in_use, 0);
   EXPECT_EQ(allocator.stats().num_allocs, 8000);
+}
+
+// Volatile, so that no compiler leaves the access out.
+void Touch(void* base, int64_t offset) { static_cast<volatile char*>(base)[offset] = 1; }
+
+TEST(AllocatorDeathTest, GuardsWhatLiesBehindOrInFront) {
+  for (int64_t bytes : {0, 1, 64, 100, 4096, 5000, 3 << 20}) {
+    Allocator behind({.guard = Guard::kBehind}), in_front({.guard = Guard::kInFront});
+    const Block before_page = *behind.Allocate(bytes), after_page = *in_front.Allocate(bytes);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(before_page.data) % kBufferAlignment, 0u);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(after_page.data) % kBufferAlignment, 0u);
+    std::memset(before_page.data, 1, bytes);
+    std::memset(after_page.data, 1, bytes);
+    const int64_t end = std::max<int64_t>((bytes + 63) / 64, 1) * 64;
+    EXPECT_EXIT(Touch(before_page.data, end), testing::KilledBySignal(SIGSEGV), "");
+    EXPECT_EXIT(Touch(after_page.data, -1), testing::KilledBySignal(SIGSEGV), "");
+    behind.Free(before_page);
+    in_front.Free(after_page);
+    EXPECT_EXIT(Touch(before_page.data, 0), testing::KilledBySignal(SIGSEGV), "");
+    EXPECT_EQ(behind.stats().bytes_in_use, 0);
+    EXPECT_EQ(behind.stats().bytes_cached, 0);
+  }
 }
 
 }  // namespace

@@ -78,7 +78,6 @@ Status RunCompile(Arguments& arguments) {
   if (!out.empty() || !report_memory) STROP_TRY(CheckName(out, *backend));
   MakeEntryRowMajor(*module);
   STROP_ASSIGN(CompileSettings settings, SettingsFrom(arguments.options()));
-  settings.pool = &ThreadPool::Default();
   settings.explain = report_memory;
   STROP_ASSIGN(const std::shared_ptr<const CompiledProgram> program,
                CompileOrFind(std::move(module), *backend, settings));

@@ -42,6 +42,8 @@ Result<Literal> TakeLiteral(const Shape& shape, std::span<const Buffer> leaves, 
                             {static_cast<const uint8_t*>(storage->data()), static_cast<size_t>(shape.byte_size())});
 }
 
+ThreadPool& PoolOf(const CompileSettings& settings) { return settings.pool ? *settings.pool : ThreadPool::Default(); }
+
 }  // namespace
 
 void MakeEntryRowMajor(Module& module) {
@@ -56,7 +58,7 @@ Result<Program> Program::Compile(std::unique_ptr<Module> module, const Backend& 
   Program out;
   out.result_ = module->entry()->root()->shape().WithoutLayout();
   MakeEntryRowMajor(*module);
-  STROP_ASSIGN(out.devices_, backend.OpenDevices(1));
+  STROP_ASSIGN(out.devices_, backend.OpenDevices(1, PoolOf(settings)));
   settings.pool = &out.devices_->pool();
   STROP_ASSIGN(out.program_, CompileOrFind(std::move(module), backend, settings));
   return out;
@@ -69,7 +71,7 @@ Result<Program> Program::Load(std::string_view bytes, std::shared_ptr<const void
   if (!HasProgram(artifact)) return InvalidArgument("the executable was serialised as it came, without machine code");
   STROP_ASSIGN(out.program_, ReadProgram(artifact, backend, settings));
   out.result_ = out.program_->entry.result.WithoutLayout();
-  STROP_ASSIGN(out.devices_, backend.OpenDevices(1));
+  STROP_ASSIGN(out.devices_, backend.OpenDevices(1, PoolOf(settings)));
   return out;
 }
 

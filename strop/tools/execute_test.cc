@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <stdexcept>
 
 #include "strop/driver/load.h"
+#include "strop/null/null_backend.h"
 #include "strop/runtime/launch.h"
 
 namespace strop::tools {
@@ -16,7 +18,7 @@ std::vector<float> RunBytes(std::string_view text, const Backend& backend, const
                             const std::vector<float>& argument) {
   Result<std::unique_ptr<Module>> module = LoadProgram(text, "test");
   EXPECT_TRUE(module.ok()) << module.status().ToString();
-  std::unique_ptr<DeviceSet> devices = std::move(*backend.OpenDevices(1));
+  std::unique_ptr<DeviceSet> devices = std::move(*backend.OpenDevices(1, ThreadPool::Default()));
   CompileSettings settings;
   settings.pool = &devices->pool();
   auto program = Compile(std::move(*module), backend, settings);
@@ -55,6 +57,19 @@ ENTRY main {
     SCOPED_TRACE(backend->name());
     EXPECT_EQ(RunBytes(kText, *backend, shape, row_major), column_major);
   }
+}
+
+class ThrowingBackend : public null::NullBackend {
+ public:
+  void AddPasses(Phase, PassPipeline&) const override { throw std::out_of_range("unordered_map::at"); }
+};
+
+TEST(Compile, ReportsWhatIsThrown) {
+  auto module = LoadProgram("HloModule m\nENTRY e { ROOT p = f32[] parameter(0) }", "test");
+  ASSERT_TRUE(module.ok()) << module.status().ToString();
+  auto program = Compile(std::move(*module), ThrowingBackend(), {});
+  EXPECT_EQ(program.status().code(), StatusCode::kInternal);
+  EXPECT_EQ(program.status().message(), "compiling threw: unordered_map::at");
 }
 
 }  // namespace

@@ -230,8 +230,10 @@ int Main(int argc, char** argv) {
     Result<Options> options = OptionsFromEnvironment();
     if (!options.ok()) return Fail(options.status());
     if (Status s = TakeOptions(*options, words); !s.ok()) return Fail(s);
-    // Whoever logs asks the environment, once; no other thread runs yet.
+    // Whoever logs, allocates and makes the process's threads asks the environment; no other thread runs yet.
     setenv("STROP_LOG", StrCat(options->log).c_str(), /*overwrite=*/1);
+    setenv("STROP_GUARD", StrCat(options->guard).c_str(), /*overwrite=*/1);
+    setenv("STROP_NUM_THREADS", StrCat(options->num_threads).c_str(), /*overwrite=*/1);
     Arguments arguments(command.flags, *options, words);
     Status status = command.run(arguments);
     return status.ok() ? 0 : Fail(status);

@@ -83,8 +83,9 @@ Result<CompiledKernels> EmulatedGpu::Compile(std::span<const KernelSpec> specs,
   return out;
 }
 
-Result<std::unique_ptr<DeviceSet>> EmulatedGpu::OpenDevices(int count) const {
-  return std::make_unique<DeviceSet>(count, ThreadPool::Default());
+Result<std::unique_ptr<DeviceSet>> EmulatedGpu::OpenDevices(int count, ThreadPool& pool,
+                                                            Allocator::Options memory) const {
+  return std::make_unique<DeviceSet>(count, pool, memory);
 }
 
 }  // namespace strop

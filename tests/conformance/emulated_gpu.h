@@ -13,7 +13,7 @@ class EmulatedGpu final : public Backend {
   void AddPasses(Phase phase, PassPipeline& pipeline) const override { gpu_.AddPasses(phase, pipeline); }
   Result<CompiledKernels> Compile(std::span<const KernelSpec> specs,
                                   const KernelCompileOptions& options) const override;
-  Result<std::unique_ptr<DeviceSet>> OpenDevices(int count) const override;
+  Result<std::unique_ptr<DeviceSet>> OpenDevices(int count, ThreadPool& pool, Allocator::Options memory) const override;
   std::vector<std::string> MemorySpaces() const override { return gpu_.MemorySpaces(); }
   std::string Describe() const override { return gpu_.Describe(); }
 

@@ -61,8 +61,9 @@ void SettingBackend::AddPasses(Phase phase, PassPipeline& pipeline) const {
   if (small_kernels_ && phase == Phase::kSimplify) pipeline.Add(kSmallLoopKernels);
 }
 
-Result<std::unique_ptr<DeviceSet>> SettingBackend::OpenDevices(int count) const {
-  return std::make_unique<DeviceSet>(std::max(count, 1), *pool_);
+Result<std::unique_ptr<DeviceSet>> SettingBackend::OpenDevices(int count, ThreadPool& pool,
+                                                               Allocator::Options memory) const {
+  return std::make_unique<DeviceSet>(std::max(count, 1), *pool_, memory);
 }
 
 }  // namespace strop::fuzz

@@ -34,7 +34,7 @@ class SettingBackend final : public Backend {
                                   const KernelCompileOptions& options) const override {
     return behind_.Compile(specs, options);
   }
-  Result<std::unique_ptr<DeviceSet>> OpenDevices(int count) const override;
+  Result<std::unique_ptr<DeviceSet>> OpenDevices(int count, ThreadPool& pool, Allocator::Options memory) const override;
   std::vector<std::string> MemorySpaces() const override { return behind_.MemorySpaces(); }
   std::string Describe() const override { return behind_.Describe(); }
   CompileSettings compile_settings() const { return settings_; }

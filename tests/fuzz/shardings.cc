@@ -217,7 +217,7 @@ Result<std::unique_ptr<Module>> OnOneDevice(const Module& sharded) {
 Result<Literal> RunOnDevices(const Module& sharded, const std::vector<Literal>& arguments, const Backend& backend) {
   const auto partitions = static_cast<int32_t>(sharded.config().num_partitions);
   const Shape result = sharded.entry()->root()->shape().WithoutLayout();
-  STROP_ASSIGN(std::unique_ptr<DeviceSet> devices, backend.OpenDevices(partitions));
+  STROP_ASSIGN(std::unique_ptr<DeviceSet> devices, backend.OpenDevices(partitions, ThreadPool::Default()));
   CompileSettings settings;
   settings.verify_each = true;
   settings.pool = &devices->pool();
