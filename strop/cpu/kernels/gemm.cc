@@ -307,8 +307,8 @@ bool SuitsSwapped(const GemmIsa& isa, const GemmProblem& p, ElementType accumula
 
 // How B is read, and with it the rest.
 //   Blocked: A and B are packed in blocks.
-//   Direct: B is read where it lies, a few rows at a time: there are few rows of A, so that packing it would be most of
-//     the work, or B is small enough for the cache and dense (then rows of A are read where they lie, too). Elements of
+//   Direct: B is read where it lies, a few rows at a time: there are few rows of A, or few terms of a sum, so that
+//     packing it would be much of the work, or B is small enough for the cache and dense (then rows of A are read where they lie, too). Elements of
 //     another type are converted in strips on the way.
 //   Strips: as Direct, with B read along its rows, a few of them at a time: there are so few rows of A that memory is
 //   all
@@ -329,12 +329,13 @@ class RealGemm final : public Gemm {
       strategy_ = Strategy::Dots;
     else if (has_rows && StripOf())
       strategy_ = Strategy::Strips;
-    else if (has_rows && p.m <= (typed_ ? kFewPanels : 1) * mr)
+    else if (has_rows && (p.m <= (typed_ ? kFewPanels : 1) * mr || HasShortSums()))
       strategy_ = Strategy::Direct;
     else if (has_rows && typed_ && p.k * p.n <= kSmall && p.b.row_stride < 2 * p.n)
       strategy_ = Strategy::Direct;
     const int64_t column_bytes = std::max<int64_t>(1, p.k * Bytes(p.b.type));
-    fetches_c_ = p.batch * p.m * p.n * Bytes(p.c.type) > kCachedBytes;
+    // Rows that meet in the same lines of the cache would be gone again before they are written.
+    fetches_c_ = p.batch * p.m * p.n * Bytes(p.c.type) > kCachedBytes && !MeetInSets(p.c.row_stride * Bytes(p.c.type));
     switch (strategy_) {
       case Strategy::Blocked:
         block_ = ChooseBlocks(p.m, p.n, p.k, micro_.mr, micro_.nr, sizeof(T), p.batch);
@@ -344,8 +345,13 @@ class RealGemm final : public Gemm {
       case Strategy::Direct: {
         block_.mb = p.m;
         block_.nb = p.n;
-        const bool few = p.m <= kFewPanels * mr;
-        if (few) {  // tasks of half a megabyte of B, or of as many products
+        const bool few = p.m <= kFewPanels * mr, brief = !few && HasShortSums();
+        packs_strips_ = brief && MeetInSets(p.b.row_stride * static_cast<int64_t>(sizeof(T)));
+        if (brief) {
+          block_.nb = RoundUp(CeilDiv(p.n, CeilDiv(p.n, kBriefColumns)), nr);
+          const int64_t down = CeilDiv(kBriefTasks, CeilDiv(p.n, block_.nb));
+          block_.mb = std::min(RoundUp(std::max(CeilDiv(p.m, down), kBriefRows), mr), RoundUp(p.m, mr));
+        } else if (few) {  // tasks of half a megabyte of B, or of as many products
           const int64_t columns = std::min((int64_t{1} << 19) / column_bytes, CeilDiv(kDirectTask, p.m * p.k));
           block_.nb = std::max({CeilDiv(p.n, 16), columns, kRowBytes / Bytes(p.b.type)});
           const int64_t b_bytes = p.k * p.n * Bytes(p.b.type), bytes = sizeof(T);
@@ -359,10 +365,10 @@ class RealGemm final : public Gemm {
           // Of an even number of rows: panels may be short, but all tasks the same.
           block_.mb = CeilDiv(p.m, CeilDiv(p.m, block_.mb));
         }
-        a_in_place_ = !few && micro_.indirect[0] && p.a.type == ElementTypeOf<T>() && p.a.col_stride == 1 &&
+        a_in_place_ = !few && !brief && micro_.indirect[0] && p.a.type == ElementTypeOf<T>() && p.a.col_stride == 1 &&
                       !MeetInSets(p.a.row_stride * static_cast<int64_t>(sizeof(T)));
         if (few) block_.mb = std::min(RoundUp(block_.mb, mr), RoundUp(p.m, mr));
-        block_.nb = std::min(RoundUp(block_.nb, 4 * nr), RoundUp(p.n, nr));
+        if (!brief) block_.nb = std::min(RoundUp(block_.nb, 4 * nr), RoundUp(p.n, nr));
         block_.kb = std::min<int64_t>(few ? 512 : p.k, p.k);
         // Eight rows at a distance of pages are what the cache holds. The more rows of A, the more it costs to add to
         // C instead of to registers.
@@ -428,13 +434,26 @@ class RealGemm final : public Gemm {
 
   // Are both operands packed?
   bool blocked() const { return strategy_ == Strategy::Blocked; }
-  // Are few rows multiplied by B where it lies, tile by tile?
-  bool few_rows() const { return strategy_ == Strategy::Direct && p_.m <= kFewPanels * micro_.mr && !streams_b_; }
+  // Is B read where it lies, tile by tile, because there are few rows or sums of few terms?
+  bool few_rows_or_terms() const {
+    return strategy_ == Strategy::Direct && (p_.m <= kFewPanels * micro_.mr ? !streams_b_ : HasShortSums());
+  }
 
  private:
-  static constexpr int64_t kFewPanels = 3;    // of rows of A
-  static constexpr int64_t kMostRows = 16;    // of a panel
-  static constexpr int64_t kRowBytes = 1024;  // of B's rows, at least, that a task reads
+  // Each element of B is read for a tile's few steps only: packing it would cost more than its rows being apart.
+  bool HasShortSums() const {
+    const int64_t bytes = sizeof(T);
+    return typed_ && p_.k <= kFewTerms && p_.n >= kBriefColumns && p_.m * p_.k * bytes <= kBriefBytes &&
+           p_.m * p_.n * p_.k >= kLeastBrief;
+  }
+  static constexpr int64_t kFewPanels = 3;   // of rows of A
+  static constexpr int64_t kFewTerms = 128;  // of a sum
+  // Of a task of short sums: columns, rows at least, and how many tasks there should be.
+  static constexpr int64_t kBriefColumns = 256, kBriefRows = 96, kBriefTasks = 16;
+  static constexpr int64_t kBriefBytes = 1 << 19;  // of A, which each column of tasks packs
+  static constexpr int64_t kLeastBrief = 1 << 22;  // products
+  static constexpr int64_t kMostRows = 16;         // of a panel
+  static constexpr int64_t kRowBytes = 1024;       // of B's rows, at least, that a task reads
   // Of a strip's rows where memory is waited for: shorter ones miss the translation cache each.
   static constexpr int64_t kPageBytes = 4096;
   static constexpr int64_t kStripBytes = 1 << 15;  // of C, that stay in the first-level cache
@@ -483,13 +502,13 @@ class RealGemm final : public Gemm {
     T* a_panels = carver.Take<T>(rows * block_.kb);
     T* strip = carver.Take<T>(block_.pack_rows * nr);
     T* sums = carver.Take<T>(rows * RoundUp(cols, nr));
-    const int64_t last = cols % nr == 0 ? nr : cols % nr;
-    const bool whole = last == TileKernelsOf<T>(micro_, 1, last).width;
-    const int64_t direct = whole ? DirectStride<T>(c, m0, rows) : -1;
+    const int64_t direct = DirectStride<T>(c, m0, rows);
     // Where rows of B are read a few at a time, the sums of a block along k are added to what was before.
     const bool adds = streams_b_ && HoldsSums<T>(c.type), in_c = direct >= 0 && !adds;
-    T* to = in_c ? AddressIn<T>(c, m0, n0) : sums;
-    const int64_t stride = in_c ? direct : RoundUp(cols, nr);
+    // Of a last tile that is wider than its columns the sums are kept, too.
+    const int64_t last = (cols - 1) / nr * nr;
+    const bool whole = cols - last == TileKernelsOf<T>(micro_, 1, cols - last).width;
+    const int64_t sums_from = !in_c ? 0 : whole ? cols : last, sums_stride = RoundUp(cols - sums_from, nr);
     for (int64_t k0 = 0; k0 < p_.k; k0 += block_.kb) {
       const int64_t kc = std::min(block_.kb, p_.k - k0), a_units = CeilDiv(kc, group);
       for (int64_t n = 0; n < panels.count && !a_in_place_; ++n) {
@@ -502,7 +521,7 @@ class RealGemm final : public Gemm {
           const int64_t width = TileKernelsOf<T>(micro_, 1, std::min(nr, cols - j)).width;
           const T* panel = strip;
           int64_t panel_stride = width;
-          if (typed_ && cols - j >= width) {
+          if (typed_ && cols - j >= width && !packs_strips_) {
             panel = reinterpret_cast<const T*>(b) + (k0 + p) * p_.b.row_stride + n0 + j;
             panel_stride = p_.b.row_stride;
             // The next strip comes from memory meanwhile: the rows are too far apart for the processor to see it
@@ -513,6 +532,9 @@ class RealGemm final : public Gemm {
           } else {
             PackB(b, n0 + j, std::min(width, cols - j), k0 + p, piece, width, strip);
           }
+          const bool in_sums = j >= sums_from;
+          T* const to = in_sums ? sums + j - sums_from : AddressIn<T>(c, m0, n0 + j);
+          const int64_t stride = in_sums ? sums_stride : direct;
           for (int64_t n = 0; n < panels.count; ++n) {
             const int64_t i = panels.First(n), height = panels.First(n + 1) - i;
             const TileKernels<T> kernels = TileKernelsOf<T>(micro_, height, width);
@@ -520,19 +542,19 @@ class RealGemm final : public Gemm {
               const T* lines[kMostRows];
               for (int64_t r = 0; r < height; ++r)
                 lines[r] = reinterpret_cast<const T*>(a) + (m0 + i + r) * p_.a.row_stride + k0 + p;
-              kernels.indirect(1, piece, lines, panel, panel_stride, to + i * stride + j, stride,
-                               (adds ? p : k0 + p) > 0);
+              kernels.indirect(1, piece, lines, panel, panel_stride, to + i * stride, stride, (adds ? p : k0 + p) > 0);
               continue;
             }
-            if (fetches_c_ && in_c && k0 + p == 0) FetchRows<true>(to + i * stride + j, stride, height, width);
-            kernels.kernel(units, a_panels + i * a_units + p / group * height, panel, panel_stride, to + i * stride + j,
+            if (fetches_c_ && !in_sums && k0 + p == 0) FetchRows<true>(to + i * stride, stride, height, width);
+            kernels.kernel(units, a_panels + i * a_units + p / group * height, panel, panel_stride, to + i * stride,
                            stride, (adds ? p : k0 + p) > 0);
           }
         }
       }
-      if (adds) StoreTile<T>(c, m0, n0, rows, cols, sums, stride, k0 > 0);
+      if (adds) StoreTile<T>(c, m0, n0, rows, cols, sums, sums_stride, k0 > 0);
     }
-    if (!adds && !in_c) StoreTile<T>(c, m0, n0, rows, cols, sums, stride, false);
+    if (!adds && sums_from < cols)
+      StoreTile<T>(c, m0, n0 + sums_from, rows, cols - sums_from, sums, sums_stride, false);
   }
 
   // Where nothing is converted, tiles wait for no more than strips do, unless the rows of B meet in the same lines.
@@ -626,6 +648,7 @@ class RealGemm final : public Gemm {
   bool a_in_place_ = false;                     // A is not packed
   bool fetches_b_ = false, fetches_c_ = false;  // ahead
   bool streams_b_ = false;                      // is read row by row
+  bool packs_strips_ = false;                   // of B, for a task's tiles
   BlockShape block_;
   int64_t down_ = 1, across_ = 1;
 };
@@ -675,7 +698,7 @@ std::shared_ptr<const Gemm> MakeReal(const GemmProblem& p, const GemmIsa& isa, G
   auto alone = std::make_shared<RealGemm<T>>(p, isa);
   if (p.k == 0) return alone;
   if constexpr (std::is_floating_point_v<T>) {
-    if (alone->blocked() || alone->few_rows())
+    if (alone->blocked() || alone->few_rows_or_terms())
       if (std::shared_ptr<const Gemm> tiles = MakeTilesGemm<T>(p, isa)) return tiles;
   }
   if (!alone->blocked()) return alone;

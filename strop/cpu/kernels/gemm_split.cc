@@ -28,6 +28,12 @@ bool ReadsRowsOfMemory(const GemmProblem& p) {
          parts * kPartsShare <= p.k * Bytes(p.b.type);
 }
 
+// Few rows of complex numbers by such long ones that columns are shared out.
+bool HasLongRows(const GemmProblem& p) {
+  constexpr int64_t kTwoTasksBytes = 1 << 13;  // of a row of B
+  return p.m <= kFewRows && p.b.col_stride == 1 && p.n * Bytes(p.b.type) >= kTwoTasksBytes;
+}
+
 constexpr int64_t kStreamedRows = 12;        // of A
 constexpr int64_t kStreamedBytes = 1 << 11;  // of a row of B
 
@@ -38,18 +44,32 @@ bool StreamsRows(const GemmProblem& p) {
          p.n * Bytes(p.b.type) >= kStreamedBytes && p.k * p.n * Bytes(p.b.type) > kLeastStreamedBytes;
 }
 
-// Adds the parts of C in order and stores the sums.
+// The parts of C added in order, into the first; each has `size` numbers.
 template <class T>
-void AddParts(const GemmProblem& p, T* parts, int64_t num_parts, void* c, ThreadPool* pool) {
-  const int64_t size = p.m * p.n;
+void AddParts(int64_t size, T* parts, int64_t num_parts, ThreadPool* pool) {
   ForEachPiece(pool, size, kPiece, [&](int64_t begin, int64_t end) {
     for (int64_t part = 1; part < num_parts; ++part) {
       const T* from = parts + part * size;
       for (int64_t i = begin; i < end; ++i) parts[i] += from[i];
     }
   });
+}
+
+template <class T>
+void AddReal(const GemmProblem& p, T* parts, int64_t num_parts, void* c, ThreadPool* pool) {
+  AddParts(p.m * p.n, parts, num_parts, pool);
   const StoreTarget target{p.c.type, static_cast<uint8_t*>(c), p.c.row_stride, p.c.col_stride};
   StoreTile<T>(target, 0, 0, p.m, p.n, parts, p.n, false);
+}
+
+// C is of the type that the sums have.
+template <class T>
+void AddComplex(const GemmProblem& p, T* parts, int64_t num_parts, void* c, ThreadPool* pool) {
+  AddParts(2 * p.m * p.n, parts, num_parts, pool);
+  T* const to = static_cast<T*>(c);
+  for (int64_t i = 0; i < p.m; ++i)
+    for (int64_t j = 0; j < p.n; ++j)
+      std::copy_n(parts + 2 * (i * p.n + j), 2, to + 2 * (i * p.c.row_stride + j * p.c.col_stride));
 }
 
 // `scratch`: what `gemm` asks for, once a thread, `scratch_bytes` apart.
@@ -65,12 +85,14 @@ void RunTasks(const Gemm& gemm, const uint8_t* a, const uint8_t* b, uint8_t* c, 
 
 bool SplitGemm::Suits(const GemmProblem& p) {
   const ElementType sums = GemmAccumulator(p.a.type, p.b.type, p.c.type);
-  if (sums == ElementType::Invalid || IsComplex(sums) || p.batch != 1) return false;
+  if (sums == ElementType::Invalid || p.batch != 1 || (IsComplex(sums) && p.c.type != sums)) return false;
   const int64_t elements = p.m * p.n;
   if (elements == 0 || elements > kMostSums) return false;
+  if (IsComplex(sums) && HasLongRows(p)) return false;
   if (ReadsRowsOfMemory(p)) return true;
   if (StreamsRows(p)) return false;
-  if (p.k < kSplits * kLeastPart || p.k * elements < kLeastProducts) return false;
+  const int64_t products = (IsComplex(sums) ? 4 : 1) * p.k * elements;  // of real numbers
+  if (p.k < kSplits * kLeastPart || products < kLeastProducts) return false;
   // Contiguous along k and few rows: every column is a stream of its own.
   const auto dots_of = [&](int64_t rows, int64_t stride, int64_t columns) {
     return stride == 1 && columns >= 64 && AreDots(p, rows);
@@ -119,11 +141,13 @@ Status SplitGemm::Run(const void* a, const void* b, void* c, ThreadPool* pool) c
     RunTasks(*rest_, pa + whole * part_k_ * p.a.col_stride * Bytes(p.a.type),
              pb + whole * part_k_ * p.b.row_stride * Bytes(p.b.type), parts + whole * part_bytes, pool,
              parts + all_parts, scratch_bytes);
-  const auto add = [&]<class T>(T*) { AddParts(p, reinterpret_cast<T*>(parts), num_parts_, c, pool); };
+  const auto add = [&]<class T>(T*) { AddReal(p, reinterpret_cast<T*>(parts), num_parts_, c, pool); };
   switch (type) {
     case ElementType::F32: add(static_cast<float*>(nullptr)); break;
     case ElementType::F64: add(static_cast<double*>(nullptr)); break;
     case ElementType::S32: add(static_cast<int32_t*>(nullptr)); break;
+    case ElementType::C64: AddComplex(p, reinterpret_cast<float*>(parts), num_parts_, c, pool); break;
+    case ElementType::C128: AddComplex(p, reinterpret_cast<double*>(parts), num_parts_, c, pool); break;
     default: add(static_cast<int64_t*>(nullptr)); break;
   }
   return OkStatus();

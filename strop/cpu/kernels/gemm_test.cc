@@ -98,7 +98,7 @@ void Check(const Case& t) {
     }
     EXPECT_TRUE(again == c);
     for (int64_t rows : RowsAtATime(t.m)) CheckRows(p, rows, *isa, a, b, want);
-    if (t.batch != 1 || t.k == 0 || IsComplex(t.c)) continue;
+    if (t.batch != 1 || t.k == 0) continue;
     auto split = SplitGemm::Create(p, *isa);
     ASSERT_TRUE(split.ok()) << split.status().ToString();
     Literal parts = *Literal::Zeros(c.shape());
@@ -232,6 +232,9 @@ TEST(Gemm, Complex) {
                                                               {4, 5, 0}})
       for (int bits = 0; bits < 8; ++bits)
         Check({2, m, n, k, a, b, c, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0});
+  for (ElementType type : {C64, C128})
+    for (bool turned : {false, true}) Check({1, 7, 9, 1100, type, type, type, false, false, turned});
+  EXPECT_TRUE(SplitGemm::Suits({1, 17, 40, 9000, {C64, 9000, 1}, {C64, 40, 1}, {C64, 40, 1}}));
 }
 
 // Operands that are fetched ahead of time: strips of B where it lies, C before it is written, what is packed next.
@@ -299,6 +302,18 @@ TEST(Gemm, Tiles) {
       for (ElementType type : {F32, F64})
         Check({1 + bits % 2, m, n, k, type, type, bits < 6 ? type : BF16, (bits & 1) != 0, (bits & 2) != 0,
                (bits & 4) != 0});
+}
+
+// Sums of few terms: B where it lies, and packed strip by strip where its rows meet in the cache; a last tile that is
+// not whole, and results of another type.
+TEST(Gemm, ShortSums) {
+  using enum ElementType;
+  int layout = 0;
+  for (auto [m, n, k] : std::vector<std::array<int64_t, 3>>{{67, 1205, 57}, {101, 1024, 64}, {60, 610, 120}})
+    for (auto [type, result] : {std::pair{F32, F32}, {F64, F64}, {S32, S32}, {F32, BF16}})
+      Check({1 + layout % 2, m, n, k, type, type, result, (layout & 1) != 0, false, (layout++ & 2) != 0});
+  const auto brief = *Gemm::Create({1, 200, 3000, 40, {F32, 40, 1}, {F32, 3000, 1}, {F32, 3000, 1}});
+  EXPECT_TRUE(brief->tiles().starts_with("B where it lies, blocks of ")) << brief->tiles();
 }
 
 // Rows that matrices from memory are read by, some of them at a time, with sums apart from those before.
