@@ -308,8 +308,8 @@ bool SuitsSwapped(const GemmIsa& isa, const GemmProblem& p, ElementType accumula
 // How B is read, and with it the rest.
 //   Blocked: A and B are packed in blocks.
 //   Direct: B is read where it lies, a few rows at a time: there are few rows of A, or few terms of a sum, so that
-//     packing it would be much of the work, or B is small enough for the cache and dense (then rows of A are read where they lie, too). Elements of
-//     another type are converted in strips on the way.
+//     packing it would be much of the work, or B is small enough for the cache and dense (then rows of A are read where
+//     they lie, too). Elements of another type are converted in strips on the way.
 //   Strips: as Direct, with B read along its rows, a few of them at a time: there are so few rows of A that memory is
 //   all
 //     there is to wait for, or tiles would read B no better (MostStripRows).

@@ -13,11 +13,16 @@ namespace strop::cpu {
 template <class T>
 using FetchingKernel = void (*)(int64_t units, const T* a, const T* b, int64_t b_stride, T* c, int64_t c_stride,
                                 bool accumulate, const T* next);
+// As MicroKernel of B where it lies; what it reads of B it writes to `packed`, a panel as wide as the tile.
+template <class T>
+using PackingKernel = void (*)(int64_t units, const T* a, const T* b, int64_t b_stride, T* packed, T* c,
+                               int64_t c_stride, bool accumulate);
 inline constexpr int kLineBytes = 64;
 
 template <class T>
 struct FetchingKernels {
   const FetchingKernel<T>* of_rows = nullptr;  // [i] of i + 1 rows; null: there are none
+  const PackingKernel<T>* packing = nullptr;   // the same
   int units_a_line = 1;                        // a line is asked for each so many units
   explicit operator bool() const { return of_rows != nullptr; }
 };

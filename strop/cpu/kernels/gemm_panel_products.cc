@@ -41,6 +41,7 @@ template <class T>
 PanelProblem PanelProblemOf(const GemmProblem& p, const MicroTable<T>& micro) {
   PanelProblem problem = PanelProblemOf(p, micro.bias);
   problem.a_in_place = ReadsRowsOfA(p, micro);
+  problem.b_in_rows = micro.group == 1 && p.b.type == ElementTypeOf<T>() && p.b.col_stride == 1;
   problem.a_typed = micro.group == 1 && p.a.type == ElementTypeOf<T>();
   return problem;
 }
@@ -75,6 +76,10 @@ class Operands : public PanelOperands<T> {
   std::pair<const T*, int64_t> RowsOfA(int64_t batch) const override {
     const uint8_t* a = static_cast<const uint8_t*>(call_.a) + p_.Offset(p_.a, batch) * Bytes(p_.a.type);
     return {reinterpret_cast<const T*>(a), p_.a.row_stride / micro_.group};
+  }
+  std::pair<const T*, int64_t> RowsOfB(int64_t batch) const override {
+    const uint8_t* b = static_cast<const uint8_t*>(call_.b) + p_.Offset(p_.b, batch) * Bytes(p_.b.type);
+    return {reinterpret_cast<const T*>(b), p_.b.row_stride};
   }
   StoreTarget Target(int64_t batch, int64_t, int64_t, void*) const override {
     const StridedMatrix& c = p_.c;

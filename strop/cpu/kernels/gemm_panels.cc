@@ -33,7 +33,7 @@ constexpr int64_t kMostRows = 16;              // of registers
 constexpr int64_t kFewPanels = 32;             // of rows
 constexpr int64_t kLongRows = 384;             // terms
 constexpr int64_t kFewRows = 128;
-constexpr int64_t kFewRowsUnits = 128;        // along k, of columns that are fetched ahead for them
+constexpr int64_t kFewRowsUnits = 768;        // along k, of columns that are fetched ahead or packed for them
 constexpr int64_t kCachedBytes = 1 << 20;     // of A or C, that may still lie in the second-level cache
 constexpr int64_t kOwnBytes = 3 << 18;        // a task's panels: most of the second-level cache
 constexpr int64_t kNarrowOwnBytes = 9 << 15;  // the same for narrow vectors
@@ -86,8 +86,10 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   // Columns that few rows are multiplied with are mostly waited for, as are pieces of rows that lie across: the next
   // ones are fetched meanwhile.
   const bool few = shares_a_ && p_.m <= kFewRows;
+  if (shares_a_ && !in_place_ && p_.b_in_rows && !narrow && p_.bias == 0) packing_ = FetchingKernelsOf(micro).packing;
   // Not into narrow tiles: their blocks along k would be too short to pay for reading and writing the sums again.
-  fetches_ = p_.fetches && !narrow && (few || (!shares_a_ && p_.a_across)) && HoldsSums<T>(p_.c) && !p_.whole_k;
+  fetches_ =
+      p_.fetches && !narrow && !packing_ && (few || (!shares_a_ && p_.a_across)) && HoldsSums<T>(p_.c) && !p_.whole_k;
   // What all share is read once a task. If that is more than the outer cache has for us, tasks are as large as the
   // second-level cache allows, and shorter along k, which makes them wider; but each processor has some.
   const int64_t for_all = (shares_a_ ? p_.m : p_.n) * micro.Units(p_.k) * bytes;
@@ -96,11 +98,11 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   // k, has to stay in the first.
   const bool patches = p_.shared != SharedOperand::Either;
   const int64_t square_units = patches || micro.Units(p_.k) <= kMostSquareUnits ? kMostSquareUnits : kSquareUnits;
-  const int64_t k_units = squares                     ? square_units
-                          : few && fetches_           ? kFewRowsUnits
-                          : fetches_                  ? kFetchedUnits
-                          : far && HoldsSums<T>(p_.c) ? kFarBlockUnits
-                                                      : kBlockUnits;
+  const int64_t k_units = squares                         ? square_units
+                          : packing_ || (few && fetches_) ? kFewRowsUnits
+                          : fetches_                      ? kFetchedUnits
+                          : far && HoldsSums<T>(p_.c)     ? kFarBlockUnits
+                                                          : kBlockUnits;
   k_blocks_ = p_.whole_k ? 1 : CeilDiv(p_.k, k_units * group);
   kb_ = RoundUp(CeilDiv(p_.k, k_blocks_), std::max(4 * group, micro.Quantum()));
   k_blocks_ = CeilDiv(p_.k, kb_);
@@ -391,9 +393,13 @@ void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, T* pan
     const int64_t kc = std::min(kb_, p_.k - k0);
     for (int64_t p = 0; p < kc; p += held_units_ * group) {
       const int64_t some = std::min(held_units_ * group, kc - p), units = micro_.Units(some);
-      if (packs_own())
-        Pack(operands, !shares_a_, part.product, own_first, own, k0 + p, some, memory.own,
-             [&](int64_t v, int64_t panel) { return OwnAt(v, panel, units); });
+      const int64_t later = packing_ ? own_count / own_width_ : 0;  // panels that are packed while they are multiplied
+      if (packs_own() && later < own.count)
+        Pack(operands, !shares_a_, part.product, own_first + later * own_width_,
+             Cut(own_count - later * own_width_, own_width_, even_rows_), k0 + p, some, memory.own,
+             [&](int64_t v, int64_t panel) { return OwnAt(later * own_width_ + v, later + panel, units); });
+      if (later > 0)
+        Tiles(operands, part, c, {k0, p / group, units, false, 0, 1, true}, shared, nullptr, nullptr, memory);
       for (int64_t panel = 0; panel < own.count && finds_zeros_; ++panel)
         memory.notes[panel] = {
             ExtentOfPanel(memory.own + OwnAt(own.First(panel), panel, units), units, shares_a_ ? nr : own.Size(panel))};
@@ -407,7 +413,8 @@ void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, T* pan
       if (micro_.step > 1)
         Squares(operands, part, c, k0, units, shared, memory);
       else
-        Tiles(operands, part, c, {k0, p / group, units, zeros}, shared, notes, seeds, memory);
+        Tiles(operands, part, c, {k0, p / group, units, zeros, later > 0, CeilDiv(part.rows, micro_.mr)}, shared, notes,
+              seeds, memory);
     }
   }
 }
@@ -482,6 +489,7 @@ void Panels<T>::Tiles(const PanelOperands<T>& operands, const Part& part, const 
   const Cut down(rows, micro_.mr, even_rows_), across(cols, nr, false);
   const bool biased = p_.bias != 0, adds = steps.k0 + steps.from > 0;
   const auto [a_rows, a_stride] = in_place_ ? operands.RowsOfA(product) : std::pair<const T*, int64_t>();
+  const auto [b_rows, b_stride] = steps.packs ? operands.RowsOfB(product) : std::pair<const T*, int64_t>();
   int64_t tiles = 0;
   const auto needed = [&](int64_t row, int64_t column, const T* a, const T* b) {
     const int64_t height = down.Size(row), block = micro_.Units(std::min(kb_, p_.k - steps.k0));
@@ -546,7 +554,10 @@ void Panels<T>::Tiles(const PanelOperands<T>& operands, const Part& part, const 
     for (; done < steps.units; done += kSumUnits, accumulate = true) {
       const int64_t units = std::min(kSumUnits, steps.units - done);
       const T *a_at = a + done * height, *b_at = b + done * nr;
-      if (fetches)
+      if (steps.packs && width == nr)
+        packing_[height - 1](units, a_at, b_rows + (steps.k0 + steps.from + done) * b_stride + n0 + j, b_stride,
+                             const_cast<T*>(b_at), to, stride, accumulate);
+      else if (fetches)
         fetching_.of_rows[height - 1](units, a_at, b_at, nr, to, stride, accumulate, next + done * ahead_of_unit);
       else
         multiply(done, units);
@@ -558,12 +569,12 @@ void Panels<T>::Tiles(const PanelOperands<T>& operands, const Part& part, const 
     if (fetches_) FetchAhead(operands, part, steps.k0, tiles++, down.count * across.count);
   };
   if (rows_first_) {
-    for (int64_t row = 0; row < down.count; ++row)
+    for (int64_t row = steps.first_row; row < steps.end_row; ++row)
       for (int64_t column = 0; column < across.count; ++column) tile(row, column);
   } else {
-    for (int64_t first = 0; first < down.count; first += held_rows_)
+    for (int64_t first = steps.first_row; first < steps.end_row; first += held_rows_)
       for (int64_t column = 0; column < across.count; ++column)
-        for (int64_t row = first; row < std::min(first + held_rows_, down.count); ++row) tile(row, column);
+        for (int64_t row = first; row < std::min(first + held_rows_, steps.end_row); ++row) tile(row, column);
   }
 }
 

@@ -35,6 +35,8 @@ class PanelOperands {
                      int64_t /*kc*/, int64_t /*part*/, int64_t /*parts*/) const {}
   // Of A, if PanelProblem::a_in_place: element 0 of row 0, and the distance of rows in units.
   virtual std::pair<const T*, int64_t> RowsOfA(int64_t /*product*/) const { return {nullptr, 0}; }
+  // Of B, if PanelProblem::b_in_rows: element 0 of row 0, and the distance of rows.
+  virtual std::pair<const T*, int64_t> RowsOfB(int64_t /*product*/) const { return {nullptr, 0}; }
   // Where C is; `memory` is what PanelProblem::target_bytes asked for, for the offsets of rows [first, first + count).
   virtual StoreTarget Target(int64_t product, int64_t first_row, int64_t rows, void* memory) const = 0;
 };
@@ -52,8 +54,9 @@ struct PanelProblem {
   int64_t row = 1;  // tasks should not cut such runs of rows of A, which are a multiple of it
   // Rows of A lie as panels of one row would, and may be read where they lie.
   bool a_in_place = false;
-  bool whole_k = false;  // the shared operand is packed in one block along k
-  bool fetches = false;  // the operands' Fetch does something
+  bool b_in_rows = false;  // B needs no conversion, and its rows are contiguous
+  bool whole_k = false;    // the shared operand is packed in one block along k
+  bool fetches = false;    // the operands' Fetch does something
 };
 
 template <class T>
@@ -135,6 +138,8 @@ class Panels {
   struct Steps {
     int64_t k0, from, units;
     bool zeros;
+    int64_t first_row = 0, end_row = 0;  // panels of rows
+    bool packs = false;                  // panels of columns, those that are as wide as tiles
   };
   void Tiles(const PanelOperands<T>& operands, const Part& part, const StoreTarget& c, const Steps& steps,
              const T* shared, PanelNote* notes, const T* seeds, const Memory& memory) const;
@@ -156,6 +161,8 @@ class Panels {
   int64_t kb_ = 0, k_blocks_ = 0, k_units_ = 0;
   // They ask for the shared panel of the next column while those of this one are multiplied; null: that is near.
   FetchingKernels<T> fetching_;
+  // With them the first panel of rows goes through columns that are packed meanwhile.
+  const PackingKernel<T>* packing_ = nullptr;
   bool rows_first_ = false;  // a panel of rows goes through all columns before the next one does
   bool even_rows_ = false;   // panels of a task's rows are as high as each other; otherwise the last one is shorter
   int64_t held_rows_ = 0;   // panels of rows that go through all columns before the next ones do, unless rows are first
