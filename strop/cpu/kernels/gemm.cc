@@ -275,10 +275,13 @@ bool AreFewColumnsOfRows(const GemmProblem& p) {
 
 // Rows of A by as many columns of B as tiles have, both where they lie: as dot products, each element of B would be
 // read for one row of A at a time. Rows that meet in the same lines of the cache would have to be packed.
-bool AreTallByATile(const GemmProblem& p) {
-  constexpr int64_t kTileColumns = 16;
-  return p.n > kLongDotRows && p.n <= kTileColumns && p.b.col_stride == 1 && p.a.col_stride == 1 &&
-         !MeetInSets(p.a.row_stride * Bytes(p.a.type));
+bool AreTallByATile(const GemmIsa& isa, const GemmProblem& p) {
+  constexpr int64_t kTileColumns = 16, kTallRows = 256, kTallBytes = 1 << 18;
+  // Wide tiles, if most of their columns are there, and B with them stays in the cache (gemm_thin.cc).
+  const bool wide = p.a.type == ElementType::F32 && !HasNarrowVectors(isa.f32) && p.n <= isa.f32.nr &&
+                    8 * p.n > 5 * isa.f32.nr && p.m >= kTallRows && p.k * isa.f32.nr * 4 <= kTallBytes;
+  return p.n > kLongDotRows && (p.n <= kTileColumns || wide) && p.b.col_stride == 1 && p.a.col_stride == 1 &&
+         (wide || !MeetInSets(p.a.row_stride * Bytes(p.a.type)));
 }
 
 // As AreDots; processors with wide vectors have room for more of A in the second-level cache.
@@ -300,7 +303,7 @@ bool SuitsSwapped(const GemmIsa& isa, const GemmProblem& p, ElementType accumula
   }
   if (p.m > p.n && p.n <= kDotRows) return !AreFewShortColumns(p);
   if (AreFewColumnsOfRows(p)) return true;
-  if (AreTallByATile(p)) return false;
+  if (AreTallByATile(isa, p)) return false;
   const bool dots_already = p.b.row_stride == 1 && AreDotsOf(isa, p, p.m);
   return p.m >= p.n && p.k >= kLeastDotElements && p.a.col_stride == 1 && !dots_already && AreDotsOf(isa, p, p.n);
 }
