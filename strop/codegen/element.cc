@@ -480,6 +480,7 @@ void ElementBuilder::StorePart(const Memory& memory, V stored, V offset, int64_t
   llvm::Type* type = stored->getType()->getScalarType();
   const int lanes = VectorBuilder::Lanes(stored);
   const int64_t bytes = type->getScalarSizeInBits() / 8;
+  constexpr int kMostParts = 4;
   if (lanes == 1 || stride == 1) {
     V pointer = ElementPointer(memory, type, offset);
     const llvm::Align align = AccessAlign(memory.alignment, multiple, bytes);
@@ -492,6 +493,17 @@ void ElementBuilder::StorePart(const Memory& memory, V stored, V offset, int64_t
       V element = ir.CreateExtractElement(stored, static_cast<uint64_t>(lane));
       V place = ElementPointer(memory, type, b_.Add(offset, b_.I64(lane)));
       Annotate(ir.CreateAlignedStore(element, place, llvm::Align(bytes)), memory, false);
+    } else if (const int first = mask && lanes > 1 && memory.in_place ? FirstLanes(mask) : 0;
+               first > 0 && std::popcount(static_cast<unsigned>(first)) <= kMostParts) {
+      // What is read next begins where these lanes end: processors take a masked store for one of the whole vector,
+      // and wait until it is done (40 cycles a row of ten floats).
+      for (int at = 0; at < first;) {
+        const int count = static_cast<int>(std::bit_floor(static_cast<unsigned>(first - at)));
+        V place = ElementPointer(memory, type, b_.Add(offset, b_.I64(at)));
+        const llvm::Align aligned = AccessAlign(memory.alignment, std::gcd(multiple, int64_t{at}), bytes);
+        Annotate(ir.CreateAlignedStore(b_.Slice(stored, at, count), place, aligned), memory, false);
+        at += count;
+      }
     } else if (mask && lanes > 1) {
       Annotate(ir.CreateMaskedStore(stored, pointer, align, mask), memory, false);
     } else {

@@ -64,6 +64,7 @@ class ElementBuilder {
     int alignment = 1;                    // of the pointer
     bool streaming = false;               // stores go past the caches
     int64_t padding = 0;                  // bytes behind it that may be read, and written as they were
+    bool in_place = false;                // an operand lies there, which is read on the way
     bool far = false;                     // it comes from beyond the caches, one vector after the other
   };
   static constexpr int64_t kNoPhase = -1;

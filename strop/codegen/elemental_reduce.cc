@@ -549,6 +549,8 @@ Vals ElementalEmitter::ReduceAt(const Instruction& i, std::span<const ArrayIndex
     accumulators = AcrossStrips(a.combiner, accumulators, static_cast<size_t>(a.inputs), position_input);
     accumulators = AcrossLanes(a.combiner, accumulators, position_input);
     accumulators = CombineInto(a.combiner, init, accumulators, nullptr);
+    for (Val& v : accumulators)
+      if (!v.im) v.re = b_.Lane(v.re, 0);
   } else {
     const int width = uniform ? 1 : lanes();
     if (!in_strips && parts.size() == 1 && innermost >= kLeastInChains && IsLongChain(i, a.combiner, type, width)) {

@@ -80,9 +80,20 @@ Vals ElementalEmitter::AcrossStrips(const LaneCombiner& combiner, Vals accumulat
   return accumulators;
 }
 
-// Combines the lanes, halves against each other.
+// Combines the lanes, halves against each other. Extremes of floats stay vectors of four equal lanes: they are made of
+// bits, which LLVM would take to registers of integers and back, and of fewer lanes with more instructions.
 Vals ElementalEmitter::AcrossLanes(const LaneCombiner& combiner, Vals accumulators, int64_t position) {
+  const bool extreme = (combiner.op == Op::Minimum || combiner.op == Op::Maximum) && accumulators.size() == 1 &&
+                       IsFloat(accumulators[0].type);
   for (int n = accumulators[0].lanes(); n > 1; n /= 2) {
+    if (n == 4 && extreme) {
+      for (const std::array<int, 4>& order : {std::array{2, 3, 0, 1}, {1, 0, 3, 2}}) {
+        Val turned = accumulators[0];
+        turned.re = b_.ir().CreateShuffleVector(turned.re, llvm::ArrayRef<int>(order.data(), order.size()));
+        accumulators = CombineHalves(combiner, accumulators, {turned}, position);
+      }
+      return accumulators;
+    }
     Vals low, high;
     for (const Val& v : accumulators) {
       low.push_back(Val{b_.Slice(v.re, 0, n / 2), v.im ? b_.Slice(v.im, 0, n / 2) : nullptr, v.type});

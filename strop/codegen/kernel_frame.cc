@@ -119,6 +119,7 @@ void KernelFrame::AddBuffers(const std::string& name, std::span<const int> in_pl
     memory.noalias = others.empty() ? nullptr : llvm::MDNode::get(context, others);
     memory.alignment = natural(LeafType(body_.roots[r], body_.root_leaf[r]));
     memory.invariant = false;
+    memory.in_place = r < in_place.size() && in_place[r] >= 0;
     outputs_.push_back(memory);
   }
 }

@@ -145,14 +145,26 @@ bool ReducesBytes(const KernelBody& body) {
          });
 }
 
+// Are floats of four bytes or more summed, multiplied, or the greatest or least taken of them, without a place? What
+// takes long to compute is computed for whole vectors.
+bool FoldsFloats(const KernelBody& body) {
+  constexpr int64_t kShortElement = 16;
+  return CodeOf(body) <= kShortElement && std::ranges::all_of(body.roots, [](const Instruction* root) {
+           if (root->op() != Op::Reduce || root->operand_count() != 2) return false;
+           const ElementType type = root->operand(0)->shape().type();
+           return IsFloat(type) && Bits(type) >= 32 && RecognizeCombiner(*root->called(0)).reorderable;
+         });
+}
+
 // Of rows that are reduced, is a lane a row, read at distances, rather than an element of it? Where they fill no
-// vector; where lanes that are combined at the end of each are more work than reads one by one: choices of one element,
-// which compare and select values and places at each step, of rows that leave much of their last vector empty others as
-// well. Sums are added in an order of their own, which must not change. More than a few bytes are combined sooner than
-// dealt out, if they are not chosen from.
+// vector, unless they nearly do and no few shuffles deal them out; where lanes that are combined at the end of each are
+// more work than reads one by one: choices of one element, which compare and select values and places at each step, of
+// rows that leave much of their last vector empty others as well. Longer sums are added in an order of their own, which
+// must not change. More than a few bytes are combined sooner than dealt out, if they are not chosen from.
 bool LanesAreRows(const KernelBody& body, int64_t lanes, int64_t row_size) {
   constexpr int64_t kMostOfChoice = 64, kFewestVectors = 4, kMostBytes = 6;
   if (lanes <= 1) return false;  // (a GPU's code has none)
+  if (row_size < lanes && 3 * row_size > 2 * lanes && row_size % 4 != 0 && FoldsFloats(body)) return false;
   if (row_size < lanes) return row_size <= kMostBytes || !ReducesBytes(body);
   int64_t most = kMostOfChoice;
   for (const Instruction* root : body.roots) {
@@ -164,7 +176,7 @@ bool LanesAreRows(const KernelBody& body, int64_t lanes, int64_t row_size) {
     if (root->operand(0)->shape().num_elements() < kFewestVectors * lanes * row_size) return false;
     if (root->operand_count() > 2) continue;
     if (row_size % lanes == 0) return false;
-    most = std::min(most, 2 * lanes);
+    most = std::min(most, 3 * lanes / 2 - 1);
   }
   return row_size <= most;
 }
