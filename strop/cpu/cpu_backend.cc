@@ -57,6 +57,7 @@ void CpuBackend::AddPasses(Phase phase, PassPipeline& pipeline) const {
   pipeline.AddRepeated(kProducts, 4);
   pipeline.Add(PassId::SmallProducts);
   pipeline.Add(PassId::SmallConvolutions);
+  pipeline.Add(PassId::ShortScans);
   pipeline.Add(PassId::ConstantFolding);
   pipeline.Add(PassId::Simplify);
   pipeline.Add(PassId::Cse);

@@ -69,7 +69,6 @@ class Joiner {
     Number();
     int64_t joined = 0;
     for (size_t first = 0; first < reduces.size(); ++first) {
-      if (!reduces[first]) continue;
       std::vector<Instruction*> group = {reduces[first]};
       BeginGroup(*group[0]);
       const std::unordered_set<const Instruction*> arrays = ArraysOf(group[0]->operand(0));
@@ -81,6 +80,11 @@ class Joiner {
       }
       if (group.size() == 1) continue;
       Join(group);
+      // One that was moved is the first of those that it was behind.
+      reduces.erase(std::remove(reduces.begin() + static_cast<std::ptrdiff_t>(first) + 1, reduces.end(), nullptr),
+                    reduces.end());
+      std::sort(reduces.begin() + static_cast<std::ptrdiff_t>(first) + 1, reduces.end(),
+                [this](const Instruction* a, const Instruction* b) { return places_.at(a) < places_.at(b); });
       joined += static_cast<int64_t>(group.size());
     }
     return joined;
@@ -113,7 +117,7 @@ class Joiner {
   // stay where it is.
   bool MoveInFront(const Instruction& reduce, const std::vector<Instruction*>& group) {
     const int64_t begin = places_.at(group[0]);
-    if (places_.at(&reduce) < begin) return false;  // it was moved, and its users with it
+    if (places_.at(&reduce) < begin) return false;  // it was moved for another one of the group, and its users with it
     std::map<int64_t, Instruction*> needed;         // in order
     std::vector<Instruction*> stack = reduce.operands();
     while (!stack.empty()) {

@@ -13,6 +13,14 @@
 //   %partial = f32[50,16,4] reduce(f32[50,1250,16,4] reshape(%x), %zero), dimensions={1}
 //   %s = f32[4] reduce(%partial, %zero), dimensions={0,1}
 //
+// So are rows of bytes and halves in smaller arrays, where no order counts; what is left of the rows is reduced by
+// itself:
+//
+//   %s = s8[7] reduce(s8[3001,7] %x, %low), dimensions={0}, to_apply=%max
+//   ->
+//   %partial = s8[32,7] reduce(s8[93,32,7] reshape(slice(%x)), %low), dimensions={0}
+//   %s = s8[7] maximum(reduce(%partial, %low), reduce(s8[25,7] slice(%x), %low)), dimensions={0}
+//
 // Rows that the operand tells apart (it broadcasts something along them, or gathers each from another place) and that
 // are no whole vectors are summed each by itself: a vector across two rows would gather what it reads.
 //
@@ -178,6 +186,46 @@ int64_t RowsAtATime(const Instruction& reduce, const Outermost& run, int64_t pie
   return rows;
 }
 
+// How many rows of bytes or halves, whose columns are combined in any order, are one; 1 if they are long or few.
+int64_t NarrowRows(const Instruction& reduce, const Outermost& run) {
+  constexpr int64_t kLeastBytes = int64_t{16} << 10, kLongRow = 64, kLeastTrips = 8;
+  const Shape& operand = reduce.operand(0)->shape();
+  if (reduce.operand_count() != 2 || run.first != 0 || run.behind == 1 || !reduce.shape().IsArray()) return 1;
+  if (static_cast<int64_t>(reduce.dimensions().size()) != run.last || IsComplex(operand.type())) return 1;
+  const int64_t element = Bytes(operand.type()), row = run.behind * element;
+  if (element > 2 || row >= kLongRow || operand.byte_size() < kLeastBytes || operand.byte_size() >= kMinBytes) return 1;
+  int64_t rows = 1;
+  while (2 * rows * row <= kRowBytes) rows *= 2;
+  return run.size / rows < kLeastTrips ? 1 : rows;
+}
+
+// [run, columns..] -> [run / rows, rows, columns..], what is reduced of it, and what is left.
+bool WidenRows(Instruction& reduce, const Outermost& run, int64_t rows) {
+  Builder b(reduce.parent());
+  b.set_insert_before(&reduce);
+  if (reduce.has_metadata()) b.set_metadata(reduce.shared_metadata());
+  Instruction *operand = reduce.operand(0), *init = reduce.operand(1);
+  Computation* const combine = reduce.to_apply();
+  const int64_t whole = run.size / rows * rows;
+  const bool left = whole < run.size;
+  if (left && operand->shape().rank() != 2) operand = b.Reshape(operand, {run.size, run.behind});
+  const auto rows_from = [&](int64_t begin, int64_t end) {
+    return b.Slice(operand, {begin, 0}, {end, run.behind}, {1, 1});
+  };
+  Instruction* first = b.Reshape(left ? rows_from(0, whole) : operand, {whole / rows, rows, run.behind});
+  Instruction* wide = b.Reduce(first, init, {0}, combine);
+  if (wide) wide->set_frontend_attribute(kPartialReduction, "true");
+  Instruction* result = b.Reduce(wide, init, {0}, combine);
+  if (left) {
+    Instruction* rest = b.Reduce(rows_from(whole, run.size), init, {0}, combine);
+    result = b.Make(RecognizeCombiner(*combine).op, {result, rest});
+  }
+  if (result && result->shape().rank() != reduce.shape().rank()) result = b.Reshape(result, reduce.shape().dims());
+  if (!b.status().ok()) return false;
+  reduce.parent()->Replace(&reduce, result);
+  return true;
+}
+
 // The operands of a computation in pieces, as they were made: reductions of the same one share it.
 using Pieces = std::unordered_map<const Instruction*, std::vector<Instruction*>>;
 
@@ -254,6 +302,10 @@ struct ReductionSplitter final : Pass {
         if (IsSecondStep(*i) || ReducesPairsToGroups(*i)) continue;
         if (i->HasControlEdges()) continue;
         const Outermost run = OutermostOf(*i);
+        if (const int64_t narrow = NarrowRows(*i, run); narrow > 1 && IsSplittable(*i)) {
+          split += WidenRows(*i, run, narrow);
+          continue;
+        }
         const int64_t told_apart = RowsToldApart(*i, run);
         const int64_t pieces = told_apart > 1 ? told_apart : PiecesOf(*i, run);
         const int64_t rows = RowsAtATime(*i, run, pieces);
