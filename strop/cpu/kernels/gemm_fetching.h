@@ -1,7 +1,7 @@
 // Kernels that ask for what the next tiles need while one is summed, a line at a time: asked for all at once, or as
 // late as it is read, it would hold up what is read now. Tiles of narrow vectors are done so soon that a panel of B has
-// to come as fast as the first-level cache hands it over; those of wide ones read twice as much of it. Internal to
-// GEMM.
+// to come as fast as the first-level cache hands it over; those of wide ones read twice as much of it. And
+// kernels that pack the panel which they multiply (docs/adr/0037). Internal to GEMM.
 #pragma once
 #include <type_traits>
 
