@@ -45,4 +45,3 @@ for n in (2, 3, 4):
     for kind in (np.float32, np.int8, np.float16):
         x = (floats(100_000 // n, n) * 3).astype(kind)
         CASES.append((f"rows_cumsum_{np.dtype(kind).name}_{n}", lambda a: jnp.cumsum(a, -1, dtype=a.dtype), (x,)))
-CASES.append(("abs_c64", jnp.abs, (complexes(1_000_000),)))

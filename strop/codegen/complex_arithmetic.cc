@@ -123,20 +123,13 @@ V ComplexArithmetic::SumOfProducts(V p, V q, V r, V s) {
   return b_.FAdd(b_.Fma(p, q, product), lost);
 }
 
-// sqrt(re^2 + im^2), within 1.2 ULP (doubles 1.01). Floats are scaled by the power of two of the larger part, so that
-// it is from 1 to 4 (a subnormal one, by 2^126, is exact still); doubles by 2^-600 or 2^600 at the ends of their range.
+// sqrt(re^2 + im^2): in double for floats; scaled by 2^-600 or 2^600 at the ends of the range for doubles.
 V ComplexArithmetic::Magnitude(V re, V im) {
   V infinite = b_.Or(b_.FEq(b_.FAbs(re), b_.F(HUGE_VAL, re)), b_.FEq(b_.FAbs(im), b_.F(HUGE_VAL, im)));
   V result;
   if (VectorBuilder::ScalarBits(re) == 32) {
-    constexpr int kFloatMantissa = 23, kFloatBias = 127;
-    V exponent = b_.LShr(b_.AsInt(Larger(b_, re, im)), kFloatMantissa);
-    exponent = b_.Binary(llvm::Intrinsic::umin, exponent, b_.I(2 * kFloatBias - 1, exponent));
-    exponent = b_.Binary(llvm::Intrinsic::umax, exponent, b_.I(1, exponent));
-    V scale = b_.AsFloat(b_.Shl(b_.Sub(b_.I(2 * kFloatBias, exponent), exponent), kFloatMantissa));
-    V r = b_.FMul(re, scale), i = b_.FMul(im, scale);
-    V unscale = b_.AsFloat(b_.Shl(exponent, kFloatMantissa));
-    result = b_.FMul(b_.Sqrt(b_.Fma(r, r, b_.FMul(i, i))), unscale);
+    V r = b_.ToF64(re), i = b_.ToF64(im);
+    result = b_.ToF32(b_.Sqrt(b_.FAdd(b_.FMul(r, r), b_.FMul(i, i))));
   } else {
     V ar = b_.FAbs(re), ai = b_.FAbs(im);
     V largest = b_.Select(b_.FGt(ar, ai), ar, ai);
