@@ -2,6 +2,7 @@
 // registers would hide the latency as well, but LLVM's code generator would have to take it apart, operation by
 // operation, which takes as long again.
 #include <algorithm>
+#include <array>
 
 #include "strop/codegen/elemental.h"
 

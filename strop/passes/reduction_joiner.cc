@@ -117,8 +117,9 @@ class Joiner {
   // stay where it is.
   bool MoveInFront(const Instruction& reduce, const std::vector<Instruction*>& group) {
     const int64_t begin = places_.at(group[0]);
-    if (places_.at(&reduce) < begin) return false;  // it was moved for another one of the group, and its users with it
-    std::map<int64_t, Instruction*> needed;         // in order
+    // It was moved for another one of the group, and its users with it.
+    if (places_.at(&reduce) < begin) return false;
+    std::map<int64_t, Instruction*> needed;  // in order
     std::vector<Instruction*> stack = reduce.operands();
     while (!stack.empty()) {
       Instruction* i = stack.back();

@@ -199,33 +199,6 @@ int64_t NarrowRows(const Instruction& reduce, const Outermost& run) {
   return run.size / rows < kLeastTrips ? 1 : rows;
 }
 
-// [run, columns..] -> [run / rows, rows, columns..], what is reduced of it, and what is left.
-bool WidenRows(Instruction& reduce, const Outermost& run, int64_t rows) {
-  Builder b(reduce.parent());
-  b.set_insert_before(&reduce);
-  if (reduce.has_metadata()) b.set_metadata(reduce.shared_metadata());
-  Instruction *operand = reduce.operand(0), *init = reduce.operand(1);
-  Computation* const combine = reduce.to_apply();
-  const int64_t whole = run.size / rows * rows;
-  const bool left = whole < run.size;
-  if (left && operand->shape().rank() != 2) operand = b.Reshape(operand, {run.size, run.behind});
-  const auto rows_from = [&](int64_t begin, int64_t end) {
-    return b.Slice(operand, {begin, 0}, {end, run.behind}, {1, 1});
-  };
-  Instruction* first = b.Reshape(left ? rows_from(0, whole) : operand, {whole / rows, rows, run.behind});
-  Instruction* wide = b.Reduce(first, init, {0}, combine);
-  if (wide) wide->set_frontend_attribute(kPartialReduction, "true");
-  Instruction* result = b.Reduce(wide, init, {0}, combine);
-  if (left) {
-    Instruction* rest = b.Reduce(rows_from(whole, run.size), init, {0}, combine);
-    result = b.Make(RecognizeCombiner(*combine).op, {result, rest});
-  }
-  if (result && result->shape().rank() != reduce.shape().rank()) result = b.Reshape(result, reduce.shape().dims());
-  if (!b.status().ok()) return false;
-  reduce.parent()->Replace(&reduce, result);
-  return true;
-}
-
 // The operands of a computation in pieces, as they were made: reductions of the same one share it.
 using Pieces = std::unordered_map<const Instruction*, std::vector<Instruction*>>;
 
@@ -285,6 +258,27 @@ void Split(Instruction& reduce, const Outermost& run, int64_t pieces, int64_t ro
   MoveContractionMark(*whole, *first);
 }
 
+// A reduction of the first rows, as many as are a multiple of `rows`, whose result is combined with that of what is
+// left of them. Null: it could not be made.
+Instruction* WithoutRest(Instruction& reduce, const Outermost& run, int64_t rows) {
+  const int64_t whole = run.size / rows * rows;
+  if (whole == run.size) return &reduce;
+  Builder b(reduce.parent());
+  b.set_insert_before(&reduce);
+  if (reduce.has_metadata()) b.set_metadata(reduce.shared_metadata());
+  Instruction* operand = reduce.operand(0);
+  if (operand->shape().rank() != 2) operand = b.Reshape(operand, {run.size, run.behind});
+  const auto reduced = [&](int64_t begin, int64_t end) {
+    return b.Reduce(b.Slice(operand, {begin, 0}, {end, run.behind}, {1, 1}), reduce.operand(1), {0}, reduce.to_apply());
+  };
+  Instruction *first = reduced(0, whole), *rest = reduced(whole, run.size);
+  Instruction* both = b.Make(RecognizeCombiner(*reduce.to_apply()).op, {first, rest});
+  if (both && both->shape().rank() != reduce.shape().rank()) both = b.Reshape(both, reduce.shape().dims());
+  if (!b.status().ok()) return nullptr;
+  reduce.parent()->Replace(&reduce, both);
+  return first;
+}
+
 // Combines what another reduction left: the second of two steps.
 bool IsSecondStep(const Instruction& reduce) {
   const Instruction* operand = reduce.operand(0);
@@ -303,7 +297,10 @@ struct ReductionSplitter final : Pass {
         if (i->HasControlEdges()) continue;
         const Outermost run = OutermostOf(*i);
         if (const int64_t narrow = NarrowRows(*i, run); narrow > 1 && IsSplittable(*i)) {
-          split += WidenRows(*i, run, narrow);
+          Instruction* first = WithoutRest(*i, run, narrow);
+          if (!first) continue;
+          Split(*first, OutermostOf(*first), 1, narrow, made);
+          ++split;
           continue;
         }
         const int64_t told_apart = RowsToldApart(*i, run);

@@ -19,13 +19,17 @@ namespace {
 constexpr int64_t kLeastElements = 512;
 
 // Of how many elements rows may be: as many as were faster so, measured on vectors of 64 bytes, and of bytes no more
-// than LLVM has shuffles for soon. Sums of halves are rounded once, at the end; of two there is one rounding only.
+// than LLVM has shuffles for soon.
 int64_t LongestRow(ElementType type) {
-  switch (Bytes(type)) {
-    case 1: return IsFloat(type) ? 2 : 4;
-    case 2: return IsFloat(type) ? 2 : 4;
-    default: return 5;
-  }
+  if (Bytes(type) > 2) return 5;
+  return IsFloat(type) ? 2 : 4;
+}
+
+// Sums of halves are rounded once, at the end. Of two elements there is one rounding only, if the sum begins at zero.
+bool KeepsRounding(Op combine, const Instruction& init) {
+  const ElementType type = init.shape().type();
+  if (combine != Op::Add || !IsFloat(type) || Bytes(type) > 2) return true;
+  return init.op() == Op::Constant && init.literal().GetDouble(0) == 0;
 }
 
 // Does each window reach from a row's first element to one of its elements?
@@ -50,6 +54,7 @@ bool Rewrite(Instruction* scan) {
   const int64_t last = shape.rank() - 1, n = shape.dim(last);
   const Op combine = RecognizeCombiner(*scan->called(0)).op;
   if (combine == Op::kEnd || n > LongestRow(shape.type()) || shape.num_elements() < kLeastElements) return false;
+  if (!KeepsRounding(combine, *scan->operand(1))) return false;
   Builder b(scan->parent());
   b.set_insert_before(scan);
   if (scan->has_metadata()) b.set_metadata(scan->shared_metadata());
