@@ -1,5 +1,4 @@
-// What the two ways of cutting products into blocks share (gemm.cc, gemm_panels.cc, gemm_panel_products.cc). Internal
-// to GEMM.
+// What the ways of multiplying share, and how each is asked for. Internal to GEMM.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -32,6 +31,15 @@ inline bool AreDots(const GemmProblem& p, int64_t rows) {
   const bool typed = p.a.type == p.b.type && (p.a.type == ElementType::F32 || p.a.type == ElementType::F64);
   if (!typed) return rows <= kConvertedDotRows;
   return rows <= kLongDotRows || (rows <= kMostDotRows && rows * p.k <= kMostDotElements);
+}
+
+// As above; processors with wide vectors have room for more of A in the second-level cache.
+inline bool AreDots(const GemmProblem& p, int64_t rows, const GemmIsa& isa) {
+  constexpr int64_t kDotRowsBytes = 1 << 19;
+  if (AreDots(p, rows)) return true;
+  const bool typed = p.a.type == p.b.type && (p.a.type == ElementType::F32 || p.a.type == ElementType::F64);
+  return typed && !HasNarrowVectors(isa.f32) && rows <= kMostDotRows && p.k >= kLeastDotElements &&
+         rows * p.k * Bytes(p.a.type) <= kDotRowsBytes;
 }
 
 // Of rows so short, many are taken at a time: adding up their sums is as much work as the products.
@@ -261,6 +269,15 @@ struct ExponentScan {
   static constexpr int64_t kPiece = 1 << 16;  // elements
   int64_t lines, length, line_stride, stride, lines_a_piece, pieces;
 };
+
+// A product whose tasks read and pack for themselves (gemm_alone.cc); any but empty ones.
+struct AloneGemm {
+  std::shared_ptr<const Gemm> gemm;
+  bool packs;              // both operands
+  bool few_rows_or_terms;  // B is read where it lies, tile by tile, for that reason
+};
+template <class T>
+AloneGemm MakeAloneGemm(const GemmProblem& problem, const GemmIsa& isa);
 
 // The product by way of panels that all tasks share (gemm_panels.h); null if that does not pay. No dimension is zero.
 template <class T>
