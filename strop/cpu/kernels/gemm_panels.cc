@@ -28,10 +28,10 @@ constexpr int64_t kSquareUnits = 128;      // along k, of a panel that stays in 
 constexpr int64_t kMostSquareUnits = 192;  // of one block, and of patches: few columns are multiplied with them
 constexpr int64_t kSquareVectors = 1024;   // of the shared operand, by which the second-level cache holds a task's sums
 constexpr int64_t kSquareSums = 1 << 18;   // of a task
-constexpr int64_t kSquareRowsBytes = 3 << 18;  // of A, read where it lies by all tasks
-constexpr int64_t kMostRows = 16;              // of registers
-constexpr int64_t kFewPanels = 64;             // of rows
-constexpr int64_t kLongRows = 384;             // terms
+constexpr int64_t kSquareRowsBytes = 3 << 18;              // of A, read where it lies by all tasks
+constexpr int64_t kMostRows = 16;                          // of registers
+constexpr int64_t kFewPanels = 64, kFewNarrowPanels = 32;  // of rows
+constexpr int64_t kLongRows = 384;                         // terms
 constexpr int64_t kFewRows = 128;
 constexpr int64_t kFewRowsUnits = 768;        // along k, of columns that are fetched ahead or packed for them
 constexpr int64_t kCachedBytes = 1 << 20;     // of A or C, that may still lie in the second-level cache
@@ -69,14 +69,14 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   // is packed for all then, and no line goes from the core that packed it to another.
   const bool squares = micro.step > 1;
   // Few rows of f32 are packed sooner than they are read in place for each column, and so are short ones.
-  const bool few_panels = a_panels < kFewPanels && a_panels <= b_panels;
+  const bool narrow = HasNarrowVectors(micro);
+  const bool few_panels = a_panels < (narrow ? kFewNarrowPanels : kFewPanels) && a_panels <= b_panels;
   const bool long_rows = !few_panels && p_.m <= p_.n && p_.k >= kLongRows;
   const bool columns = p_.a_in_place && (group > 1 || long_rows) &&
                        b_panels >= kOwnPanels * (squares ? kFewOfProcessor : kEvenTasks) &&
                        p_.m * micro.Units(p_.k) * bytes <= (squares ? kSquareRowsBytes : kCachedBytes);
   // Narrow tiles go through the panels of A for each column (see below), which are half as large as those of B: what
   // another core has packed comes in time.
-  const bool narrow = HasNarrowVectors(micro);
   const bool narrow_columns = narrow && p_.a_typed && !p_.a_across && b_panels >= kNarrowColumnPanels &&
                               p_.m <= 2 * p_.n && p_.m * p_.k * bytes <= kSteadyBytes;
   shares_a_ = p_.shared == SharedOperand::A ||
