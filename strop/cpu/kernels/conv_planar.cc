@@ -259,6 +259,23 @@ class PlanarConv final : public Conv {
       FetchRows<kWrite>(from + n / width * row_stride + n % width * stride, 0, 1, features);
   }
 
+  // Where the `line`th line of positions of a task of `rows` rows from `first` on lies: in results, and in the output.
+  void LineAt(int64_t line, int64_t first, int64_t rows, int64_t& from, int64_t& to) const {
+    int64_t lines = 1;
+    if (rank_ == 1) to += first * p_.spatial[0].output_stride;
+    for (int d = rank_ - 1; d-- > 0;) {
+      const int64_t n = d == 0 ? rows : p_.spatial[d].output, at = line % n;
+      line /= n;
+      to += (at + (d == 0 ? first : 0)) * p_.spatial[d].output_stride;
+      if (d >= merged_) {
+        from += at * planes_.pitch(d);
+      } else {
+        from += at * lines * line_pitch_;
+        lines *= Rows(d);
+      }
+    }
+  }
+
   // Rows [first, first + rows) of `features` features, from planes to the output.
   void Store(const T* results, int64_t features, int64_t first, int64_t rows, uint8_t* output, int64_t base,
              T* row) const {
@@ -266,21 +283,14 @@ class PlanarConv final : public Conv {
     const int64_t pitch = ResultPitch(), width = rank_ == 1 ? rows : last.output;
     int64_t outer = rank_ == 1 ? 1 : rows;
     for (int d = 1; d < rank_ - 1; ++d) outer *= p_.spatial[d].output;
+    if (last.output_stride == 1 && HoldsSums<T>(p_.output_type)) {
+      StorePlanes(results, features, first, rows, outer, width, reinterpret_cast<T*>(output) + base);
+      return;
+    }
     const PackPanel<T> pack = PackerOf(micro_, ElementTypeOf<T>());
     for (int64_t line = 0; line < outer; ++line) {
-      int64_t rest = line, from = 0, to = base, lines = 1;
-      if (rank_ == 1) to += first * last.output_stride;
-      for (int d = rank_ - 1; d-- > 0;) {
-        const int64_t n = d == 0 ? rows : p_.spatial[d].output, at = rest % n;
-        rest /= n;
-        to += (at + (d == 0 ? first : 0)) * p_.spatial[d].output_stride;
-        if (d >= merged_) {
-          from += at * planes_.pitch(d);
-        } else {
-          from += at * lines * line_pitch_;
-          lines *= Rows(d);
-        }
-      }
+      int64_t from = 0, to = base;
+      LineAt(line, first, rows, from, to);
       uint8_t* data = output + to * Bytes(p_.output_type);
       if (p_.output_feature_stride == 1 && features > 1) {
         const bool dense = last.output_stride == features;
@@ -296,6 +306,21 @@ class PlanarConv final : public Conv {
         StoreTile<T>({p_.output_type, data, p_.output_feature_stride, last.output_stride}, 0, 0, features, width,
                      results + from, pitch, false);
       }
+    }
+  }
+
+  // The same where positions are neighbours: a feature's lines together, which mostly are neighbours, too.
+  void StorePlanes(const T* results, int64_t features, int64_t first, int64_t rows, int64_t outer, int64_t width,
+                   T* output) const {
+    constexpr int64_t kLines = 32;
+    for (int64_t line = 0; line < outer; line += kLines) {
+      const int64_t lines = std::min(kLines, outer - line);
+      int64_t from[kLines] = {}, to[kLines] = {};
+      for (int64_t l = 0; l < lines; ++l) LineAt(line + l, first, rows, from[l], to[l]);
+      for (int64_t f = 0; f < features; ++f)
+        for (int64_t l = 0; l < lines; ++l)
+          std::memcpy(output + f * p_.output_feature_stride + to[l], results + f * ResultPitch() + from[l],
+                      width * sizeof(T));
     }
   }
 

@@ -27,6 +27,7 @@ Planes::Planes(std::vector<Dim> dims) : dims_(std::move(dims)) {
     kept_[d].distance = size_;
     size_ *= static_cast<int64_t>(kept_[d].remainders.size());
   }
+  for (int d = 0; d + 1 < rank; ++d) outer_ *= kept_[d].extent * static_cast<int64_t>(kept_[d].remainders.size());
 }
 
 int64_t Planes::ShiftOffset(int d, int64_t n) const {
@@ -44,9 +45,7 @@ namespace {
 // Every `step`-th element. Of every second one the compiler makes vectors.
 template <class T>
 void CopyEvery(int64_t step, const T* from, int64_t count, T* to) {
-  if (step == 1) {
-    std::memcpy(to, from, count * sizeof(T));
-  } else if (step == 2) {
+  if (step == 2) {
     for (int64_t i = 0; i < count; ++i) to[i] = from[2 * i];
   } else {
     for (int64_t i = 0; i < count; ++i) to[i] = from[step * i];
@@ -54,41 +53,80 @@ void CopyEvery(int64_t step, const T* from, int64_t count, T* to) {
 }
 }  // namespace
 
+bool Planes::LineAt(int64_t number, int64_t first, int64_t rows, int64_t& from, int64_t& to) const {
+  bool inside = true;
+  for (int d = static_cast<int>(dims_.size()) - 1; d-- > 0;) {
+    const Dim& dim = dims_[d];
+    const int64_t e = number % kept_[d].extent;
+    number /= kept_[d].extent;
+    const int64_t n = static_cast<int64_t>(kept_[d].remainders.size()), remainder = number % n;
+    number /= n;
+    const int64_t at = dim.step * (e + (d == 0 ? first : 0)) + kept_[d].remainders[remainder] + dim.origin;
+    inside &= at >= 0 && at < dim.image && (d > 0 || e < rows + kept_[d].most_shift);
+    from += at * dim.stride;
+    to += remainder * kept_[d].distance + e * pitch_[d];
+  }
+  return inside;
+}
+
+Planes::Piece Planes::PieceOf(size_t remainder, int64_t first, int64_t rows) const {
+  const Dim& row = dims_.back();
+  const Kept& kept = kept_.back();
+  const bool alone = dims_.size() == 1;
+  // Elements e with 0 <= step * e + begin < image.
+  Piece piece;
+  piece.begin = kept.remainders[remainder] + row.origin + (alone ? first * row.step : 0);
+  const int64_t extent = alone ? rows + kept.most_shift : kept.extent;
+  piece.low = piece.begin >= 0 ? 0 : CeilDiv(-piece.begin, row.step);
+  const int64_t high = piece.begin >= row.image ? 0 : std::min(extent, CeilDiv(row.image - piece.begin, row.step));
+  piece.count = std::max<int64_t>(high - piece.low, 0);
+  return piece;
+}
+
+// Rows that lie in memory as they do in planes: a feature's together, which are neighbours there. All that no row
+// covers is set to zero.
+template <class T>
+void Planes::CopyRows(const T* data, int64_t base, int64_t feature_stride, int64_t features, int64_t first,
+                      int64_t rows, T* planes) const {
+  constexpr int64_t kLines = 32;
+  const int64_t extent = kept_.back().extent;
+  const Piece piece = PieceOf(0, first, rows);
+  for (int64_t line = 0; line < outer_; line += kLines) {
+    const int64_t lines = std::min(kLines, outer_ - line);
+    int64_t from[kLines] = {}, to[kLines] = {}, counts[kLines];
+    for (int64_t l = 0; l < lines; ++l) counts[l] = LineAt(line + l, first, rows, from[l], to[l]) ? piece.count : 0;
+    for (int64_t f = 0; f < features; ++f) {
+      const int64_t begin = base + f * feature_stride + piece.begin + piece.low;
+      for (int64_t l = 0; l < lines; ++l) {
+        T* const to_row = planes + f * size_ + to[l];
+        const int64_t low = counts[l] > 0 ? piece.low : 0, high = low + counts[l];
+        std::fill(to_row, to_row + low, T(0));
+        if (counts[l] > 0) std::memcpy(to_row + low, data + begin + from[l], counts[l] * sizeof(T));
+        std::fill(to_row + high, to_row + extent, T(0));
+      }
+    }
+  }
+}
+
 template <class T>
 void Planes::Copy(const MicroTable<T>& micro, ElementType type, const void* data, int64_t base, int64_t feature_stride,
                   int64_t features, int64_t first, int64_t rows, T* planes, T* temporary) const {
+  const Dim& row = dims_.back();
+  const int64_t distance = row.step * row.stride;
+  if (distance == 1 && type == ElementTypeOf<T>()) {
+    CopyRows(static_cast<const T*>(data), base, feature_stride, features, first, rows, planes);
+    return;
+  }
   std::memset(planes, 0, features * size_ * sizeof(T));
-  const int last = static_cast<int>(dims_.size()) - 1;
-  const Dim& row = dims_[last];
-  const Kept& kept_row = kept_[last];
-  int64_t outer = 1;
-  for (int d = 0; d < last; ++d) outer *= kept_[d].extent * static_cast<int64_t>(kept_[d].remainders.size());
-  for (int64_t line = 0; line < outer; ++line) {
-    int64_t rest = line, from = base, to = 0;
-    bool inside = true;
-    for (int d = last; d-- > 0;) {
-      const Dim& dim = dims_[d];
-      const int64_t e = rest % kept_[d].extent;
-      rest /= kept_[d].extent;
-      const int64_t n = static_cast<int64_t>(kept_[d].remainders.size()), remainder = rest % n;
-      rest /= n;
-      const int64_t at = dim.step * (e + (d == 0 ? first : 0)) + kept_[d].remainders[remainder] + dim.origin;
-      inside &= at >= 0 && at < dim.image && (d > 0 || e < rows + kept_[d].most_shift);
-      from += at * dim.stride;
-      to += remainder * kept_[d].distance + e * pitch_[d];
-    }
-    if (!inside) continue;
-    for (size_t n = 0; n < kept_row.remainders.size(); ++n) {
-      // Elements e with 0 <= step * e + begin < image.
-      const int64_t begin = kept_row.remainders[n] + row.origin + (last == 0 ? first * row.step : 0);
-      const int64_t extent = last == 0 ? rows + kept_row.most_shift : kept_row.extent;
-      const int64_t low = begin >= 0 ? 0 : CeilDiv(-begin, row.step);
-      const int64_t high = begin >= row.image ? 0 : std::min(extent, CeilDiv(row.image - begin, row.step));
-      if (low >= high) continue;
-      const int64_t count = high - low, distance = row.step * row.stride;
-      const int64_t offset = from + (begin + low * row.step) * row.stride;
-      T* to_row = planes + to + static_cast<int64_t>(n) * kept_row.distance + low;
-      if ((distance == 1 || feature_stride != 1) && type == ElementTypeOf<T>()) {
+  for (int64_t line = 0; line < outer_; ++line) {
+    int64_t from = base, to = 0;
+    if (!LineAt(line, first, rows, from, to)) continue;
+    for (size_t n = 0; n < kept_.back().remainders.size(); ++n) {
+      const Piece piece = PieceOf(n, first, rows);
+      if (piece.count == 0) continue;
+      const int64_t count = piece.count, offset = from + (piece.begin + piece.low * row.step) * row.stride;
+      T* to_row = planes + to + static_cast<int64_t>(n) * kept_.back().distance + piece.low;
+      if (feature_stride != 1 && type == ElementTypeOf<T>()) {
         const T* from_row = static_cast<const T*>(data) + offset;
         for (int64_t f = 0; f < features; ++f)
           CopyEvery(distance, from_row + f * feature_stride, count, to_row + f * size_);

@@ -42,10 +42,22 @@ class Planes {
     int64_t extent = 1, most_shift = 0;
     int64_t distance = 0;  // between remainders
   };
+  // Elements low to low + count of a row: each is step * e + begin of the image.
+  struct Piece {
+    int64_t begin, low, count;
+  };
+  // Adds where a line begins, in the image and in planes; false if it has no elements of the image.
+  bool LineAt(int64_t number, int64_t first, int64_t rows, int64_t& from, int64_t& to) const;
+  Piece PieceOf(size_t remainder, int64_t first, int64_t rows) const;
+  template <class T>
+  void CopyRows(const T* data, int64_t base, int64_t feature_stride, int64_t features, int64_t first, int64_t rows,
+                T* planes) const;
+
   std::vector<Dim> dims_;
   std::vector<Kept> kept_;
   std::vector<int64_t> pitch_;
   int64_t size_ = 1;
+  int64_t outer_ = 1;  // lines
 };
 
 }  // namespace strop::cpu
