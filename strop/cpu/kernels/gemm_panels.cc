@@ -88,8 +88,7 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   const bool few = shares_a_ && p_.m <= kFewRows;
   if (shares_a_ && !in_place_ && p_.b_in_rows && !narrow && p_.bias == 0) packing_ = FetchingKernelsOf(micro).packing;
   // Not into narrow tiles: their blocks along k would be too short to pay for reading and writing the sums again.
-  fetches_ =
-      p_.fetches && !narrow && !packing_ && (few || (!shares_a_ && p_.a_across)) && HoldsSums<T>(p_.c) && !p_.whole_k;
+  fetches_ = p_.fetches && !narrow && !packing_ && few && HoldsSums<T>(p_.c) && !p_.whole_k;
   // What all share is read once a task. If that is more than the outer cache has for us, tasks are as large as the
   // second-level cache allows, and shorter along k, which makes them wider; but each processor has some.
   const int64_t for_all = (shares_a_ ? p_.m : p_.n) * micro.Units(p_.k) * bytes;
@@ -115,7 +114,7 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   const int64_t shared = RoundUp(shares_a_ ? p_.m : p_.n, shared_width_);
   // Whole squares would wait for rows of C, which may meet in the same lines of the first-level cache.
   keeps_sums_ = k_blocks_ > 1 && (squares || !HoldsSums<T>(p_.c));
-  even_rows_ = narrow && !shares_a_;
+  even_rows_ = !squares && !shares_a_;
   // What is summed at once of a panel of B then stays in the first-level cache, and a task's panels in the second.
   held_units_ = narrow && HoldsSums<T>(p_.c) && p_.bias == 0 ? kSumUnits : micro.Units(kb_);
   // Narrow tiles are done sooner than the second-level cache has handed over a panel of B: if it is that short, it
@@ -157,24 +156,7 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
                         : far                           ? FarTasks(kTasksOfProcessor)
                                                         : kTasks;
   const int64_t even = CeilDiv(panels * batches_ * p_.outer, tasks);
-  per_task_ = std::min(std::max({even, worth, least}), held) * own_width_;
-  blocks_ = CeilDiv(own_, per_task_);
-  // Rows go evenly: the last panel of a task may be shorter, but two, four or eight threads end at the same time.
-  if (!shares_a_) {
-    // Not if that leaves the tiles of each half empty.
-    const auto panels_of_threads = [&](int64_t blocks) {
-      int64_t sum = 0;
-      for (int64_t threads = 2; threads <= kEvenTasks; threads *= 2)
-        sum += threads * CeilDiv(blocks, threads) * CeilDiv(CeilDiv(own_, blocks), own_width_);
-      return sum;
-    };
-    const int64_t even_blocks = RoundUp(blocks_, kEvenTasks);
-    if (blocks_ > kEvenTasks && panels_of_threads(even_blocks) <= panels_of_threads(blocks_)) blocks_ = even_blocks;
-    const int64_t runs = own_ / p_.row, most = runs / kRunsOfTask;
-    if (most >= kFewTasks || runs >= blocks_) unit_ = p_.row;
-    if (unit_ > 1 && most >= kFewTasks) blocks_ = std::min(blocks_, most);
-    per_task_ = CeilDiv(own_ / unit_, blocks_) * unit_;
-  }
+  DealOut(std::min(std::max({even, worth, least}), held));
   const bool shared_across = shares_a_ ? p_.a_across : p_.b_across;
   piece_ = std::clamp<int64_t>(chunk_ / shared_width_ * batches_ * k_blocks_ / kPieces, shared_across ? 4 : 1, 16) *
            shared_width_;
@@ -183,6 +165,24 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
     int32_t bytes = 0x01010101;
     ones_.assign(micro.Units(kb_), static_cast<T>(bytes));
   }
+}
+
+// Cuts tasks of about so many panels, as many for each processor, so that all end at about the same time: rows go
+// evenly, columns in whole panels, since a narrower tile takes as long. Rows of images go together if there are enough
+// of them.
+template <class T>
+void Panels<T>::DealOut(int64_t panels_a_task) {
+  static const int64_t cpus = std::min<int64_t>(UsableCpus(), kEvenTasks);
+  const int64_t panels = CeilDiv(own_, own_width_), products = batches_ * p_.outer;
+  unit_ = shares_a_ ? own_width_ : 1;
+  blocks_ = CeilDiv(panels, panels_a_task);
+  if (blocks_ > 1 && products % cpus != 0) blocks_ = std::min(RoundUp(blocks_, cpus), panels);
+  const int64_t runs = own_ / p_.row, most = runs / kRunsOfTask;
+  if (!shares_a_ && p_.row > 1 && (most >= kFewTasks || runs >= blocks_)) {
+    unit_ = p_.row;
+    if (most >= kFewTasks) blocks_ = std::min(blocks_, most);
+  }
+  per_task_ = CeilDiv(CeilDiv(own_, unit_), blocks_) * unit_;
 }
 
 template <class T>
@@ -338,9 +338,8 @@ typename Panels<T>::Part Panels<T>::PartOf(int64_t number, int64_t task) const {
   const Round round = RoundOf(number);
   if (task / blocks_ / p_.outer >= round.batches) return {};
   const int64_t product = round.batch * p_.outer + task / blocks_, block = task % blocks_;
-  const int64_t units = own_ / unit_;
-  const int64_t first = shares_a_ ? block * per_task_ : block * units / blocks_ * unit_;
-  const int64_t end = shares_a_ ? std::min(first + per_task_, own_) : (block + 1) * units / blocks_ * unit_;
+  const int64_t units = CeilDiv(own_, unit_);
+  const int64_t first = block * units / blocks_ * unit_, end = std::min((block + 1) * units / blocks_ * unit_, own_);
   const int64_t own = end - first, shared = round.end - round.begin;
   if (shares_a_) return {product, round.begin, shared, first, own};
   return {product, first, own, round.begin, shared};

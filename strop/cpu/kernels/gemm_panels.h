@@ -99,6 +99,7 @@ class Panels {
     int64_t batch, batches, begin, end;
   };
   Round RoundOf(int64_t round) const;
+  void DealOut(int64_t panels_a_task);
   bool packs_own() const { return !in_place_ || shares_a_; }
   struct Memory {
     PanelNote* notes;      // of the own panels
