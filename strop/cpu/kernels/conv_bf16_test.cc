@@ -81,7 +81,9 @@ void Compare(const Case& t, const std::vector<uint16_t>& input, const std::vecto
   for (const GemmIsa* isa : AllIsas()) {
     std::string tiles;
     const std::vector<float> got = Convolve(t, ElementType::BF16, input.data(), kernel.data(), *isa, &tiles);
-    if (t.out >= 32) EXPECT_EQ(tiles.starts_with("bf16, "), isa->bf16.mr > 0) << tiles;
+    if (t.out >= 32) {
+      EXPECT_EQ(tiles.starts_with("bf16, "), isa->bf16.mr > 0) << tiles;
+    }
     for (size_t i = 0; i < want.size(); ++i) {
       if (std::isnan(want[i]) || std::isinf(want[i]))
         ASSERT_TRUE(std::isnan(want[i]) ? std::isnan(got[i]) : got[i] == want[i]) << isa->name << " at " << i;

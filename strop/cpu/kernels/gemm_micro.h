@@ -130,7 +130,7 @@ inline constexpr int kWideRows = 2, kWideVectors = 8;
 template <class T>
 using PlanarKernel = void (*)(int64_t k, const T* a, const T* b, const int64_t* offsets, T* c, int64_t c_stride,
                               bool accumulate);
-inline constexpr int kPlanarRows = 8, kPlanarVectors = 6;
+inline constexpr int kPlanarRows = 12, kPlanarVectors = 6;
 
 // The rows that two planes are multiplied along: `length` elements from x[row] of the one and from y[row] of the other.
 struct PlanarRows {
