@@ -1,6 +1,7 @@
 // Tall matrices by narrow ones of any layout and element type: layers of few features, and their gradients. B is packed
-// once a task, all of it, and stays in the cache; rows of A come a few at a time, are read where they lie if they can
-// be, or converted once for all columns; what C cannot keep as sums waits for its conversion in the first-level cache.
+// once a task, all of it, unless few rows read it, and stays in the cache; rows of A come a few at a time, are read
+// where they lie if they can be, or converted once for all columns; what C cannot keep as sums waits for its conversion
+// in the first-level cache.
 //
 // Panels that all tasks share (gemm_panels.h) would copy A for two tiles of columns, and wait for each other before and
 // after: of 20000 x 20 by 20 x 20, that is twice the time of the products.
@@ -53,17 +54,20 @@ class ThinGemm final : public Gemm {
     mb_ = RoundUp(CeilDiv(p.m, cuts), micro.mr);
     down_ = CeilDiv(p.m, mb_);
     num_tasks_ = p.batch * down_;
-    scratch_bytes_ = (p.k * cols_ + piece_ * cols_) * bytes + 2 * kCarverSlack;
+    // Packing would be much of the work for few rows.
+    b_in_place_ = p.b.type == ElementTypeOf<T>() && p.b.col_stride == 1 && cols_ == p.n &&
+                  mb_ <= kPiecePanels * micro.mr && !MeetInSets(p.b.row_stride * bytes);
+    scratch_bytes_ = ((b_in_place_ ? 0 : p.k * cols_) + piece_ * cols_) * bytes + 2 * kCarverSlack;
     if (reading_ != Reading::Rows) scratch_bytes_ += piece_ * kb_ * bytes + kCarverSlack;
     constexpr const char* kHow[] = {"rows of A where they lie", "rows of A converted", "columns of A", "A packed"};
-    tiles_ = StrCat("thin, ", kHow[static_cast<int>(reading_)], ", ", mb_, " rows a task, ", micro.mr, "x",
-                    tiles_of_b_[0].width, " in registers");
+    tiles_ = StrCat("thin, ", kHow[static_cast<int>(reading_)], ", ", b_in_place_ ? "B where it lies, " : "", mb_,
+                    " rows a task, ", micro.mr, "x", tiles_of_b_[0].width, " in registers");
   }
 
   void Run(const GemmCall& call, int64_t begin, int64_t end, void* scratch) const override {
     for (int64_t packed = -1; begin < end; ++begin) {
       const int64_t product = begin / down_;
-      if (product != packed) PackB(At(call.b, p_.b, p_.Offset(p_.b, product)), scratch);
+      if (product != packed && !b_in_place_) PackB(At(call.b, p_.b, p_.Offset(p_.b, product)), scratch);
       packed = product;
       RunTask(call, product, begin % down_ * mb_, scratch);
     }
@@ -93,7 +97,8 @@ class ThinGemm final : public Gemm {
 
   void RunTask(const GemmCall& call, int64_t product, int64_t m0, void* scratch) const {
     Carver carver(scratch);
-    const T* const b = carver.Take<T>(p_.k * cols_);
+    const T* const b = b_in_place_ ? reinterpret_cast<const T*>(At(call.b, p_.b, p_.Offset(p_.b, product)))
+                                   : carver.Take<T>(p_.k * cols_);
     T* const sums = carver.Take<T>(piece_ * cols_);
     T* const a_rows = reading_ == Reading::Rows ? nullptr : carver.Take<T>(piece_ * kb_);
     const uint8_t* const a = At(call.a, p_.a, p_.Offset(p_.a, product));
@@ -127,13 +132,15 @@ class ThinGemm final : public Gemm {
           MultiplyPanel(from, a_rows, i, height, kc, b, sums, cols_, false);
           StoreTile<T>(c, m0 + i, 0, height, p_.n, sums, cols_, false);
         } else {
-          MultiplyPanel(from, a_rows, i, height, kc, b + k0 * cols_, to + i * stride, stride, k0 > 0);
+          MultiplyPanel(from, a_rows, i, height, kc, b + k0 * BStep(), to + i * stride, stride, k0 > 0);
         }
       }
     }
     // Tiles but for the last one are whole: columns lie in a row of sums as they do in C.
     if (!direct) StoreTile<T>(c, m0, 0, rows, p_.n, sums, cols_, false);
   }
+
+  int64_t BStep() const { return b_in_place_ ? p_.b.row_stride : cols_; }
 
   // Are rows of C dense and summed at once? What a last tile is filled up with may then be written over the beginning
   // of the next row, which comes later, and no further.
@@ -152,21 +159,23 @@ class ThinGemm final : public Gemm {
     for (int64_t t = num_tiles_; t-- > 0;) {
       const Tile& tile = tiles_of_b_[t];
       const TileKernels<T> kernels = TileKernelsOf<T>(micro_, height, tile.columns);
-      const T* const panel = b + tile.at * kc;
+      const T* const panel = b_in_place_ ? b + tile.column : b + tile.at * kc;
+      const int64_t step = b_in_place_ ? p_.b.row_stride : tile.width;
       if (reading_ == Reading::Columns) {
         const ProductRun run{0, 0, kc};
-        micro_.runs[height - 1][tile.columns > micro_.lanes](&run, 1, a_rows + i, piece_, panel, tile.width,
-                                                             tile.columns, c + tile.at, c_stride, accumulate);
+        micro_.runs[height - 1][tile.columns > micro_.lanes](&run, 1, a_rows + i, piece_, panel, step, tile.columns,
+                                                             c + tile.at, c_stride, accumulate);
       } else if (reading_ == Reading::Packed)
-        kernels.kernel(kc, a_rows, panel, tile.width, c + tile.at, c_stride, accumulate);
+        kernels.kernel(kc, a_rows, panel, step, c + tile.at, c_stride, accumulate);
       else
-        kernels.indirect(1, kc, rows, panel, tile.width, c + tile.at, c_stride, accumulate);
+        kernels.indirect(1, kc, rows, panel, step, c + tile.at, c_stride, accumulate);
     }
   }
 
   const GemmProblem p_;
   const MicroTable<T>& micro_;
   Reading reading_ = Reading::Packed;
+  bool b_in_place_ = false;
   std::array<Tile, kMostTiles> tiles_of_b_;
   int64_t num_tiles_ = 0, cols_ = 0;  // with what tiles are filled up with
   int64_t kb_ = 1, piece_ = 1;        // of a block
