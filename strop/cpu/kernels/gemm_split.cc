@@ -34,6 +34,17 @@ bool HasLongRows(const GemmProblem& p) {
   return p.m <= kFewRows && p.b.col_stride == 1 && p.n * Bytes(p.b.type) >= kTwoTasksBytes;
 }
 
+// So little of C that its tiles leave few tasks, and sums so long that their parts are little beside A and B.
+// Those of bf16 and bytes, which processors multiply several times as fast, have to be longer.
+bool IsLong(const GemmProblem& p) {
+  constexpr int64_t kMostOfSide = 256, kTimesAsLong = 8, kTimesOfNarrow = 32;
+  const auto narrow = [](ElementType type) {
+    return type == ElementType::BF16 || (IsInteger(type) && Bits(type) <= 8);
+  };
+  const int64_t side = std::max(p.m, p.n);
+  return side <= kMostOfSide && p.k >= (narrow(p.a.type) && narrow(p.b.type) ? kTimesOfNarrow : kTimesAsLong) * side;
+}
+
 constexpr int64_t kStreamedRows = 12;        // of A
 constexpr int64_t kStreamedBytes = 1 << 11;  // of a row of B
 
@@ -99,7 +110,7 @@ bool SplitGemm::Suits(const GemmProblem& p) {
   };
   const bool dots = dots_of(p.m, p.b.row_stride, p.n) || dots_of(p.n, p.a.col_stride, p.m);
   // Two large sides make blocks enough.
-  return !dots && (elements <= 1 << 13 || std::min(p.m, p.n) <= 12);
+  return !dots && (elements <= 1 << 13 || std::min(p.m, p.n) <= 12 || IsLong(p));
 }
 
 Result<std::shared_ptr<const SplitGemm>> SplitGemm::Create(const GemmProblem& problem, const GemmIsa& isa) {
