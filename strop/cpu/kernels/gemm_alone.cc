@@ -3,6 +3,7 @@
 
 #include "strop/cpu/kernels/gemm.h"
 #include "strop/cpu/kernels/gemm_blocks.h"
+#include "strop/cpu/kernels/gemm_fetching.h"
 
 namespace strop::cpu {
 namespace {
@@ -123,6 +124,7 @@ class RealGemm final : public Gemm {
     const bool cached = BytesOfB() <= kCachedBytes / 2;
     block_.pack_rows = streams_b_ && p_.m <= mr ? kStreamedRowsOfB : typed_ || cached ? 64 : 8;
     fetches_b_ = !cached;
+    if (typed_ && p_.m > mr) packing_ = FetchingKernelsOf(micro_).packing;
   }
 
   void PlanShortSums() {
@@ -245,12 +247,13 @@ class RealGemm final : public Gemm {
           const int64_t width = TileKernelsOf<T>(micro_, 1, std::min(nr, cols - j)).width;
           const T* panel = strip;
           int64_t panel_stride = width;
+          const bool packs = packing_ && width == nr && panels.count > 1;
           if (typed_ && cols - j >= width && !packs_strips_) {
             panel = reinterpret_cast<const T*>(b) + (k0 + p) * p_.b.row_stride + n0 + j;
             panel_stride = p_.b.row_stride;
             // The next strip comes from memory meanwhile: the rows are too far apart for the processor to see it
             // coming.
-            if (fetches_b_ && k0 + p + piece < p_.k)
+            if (fetches_b_ && !packs && k0 + p + piece < p_.k)
               FetchRows<false>(panel + piece * panel_stride, panel_stride, std::min(piece, p_.k - k0 - p - piece),
                                width);
           } else {
@@ -270,8 +273,14 @@ class RealGemm final : public Gemm {
               continue;
             }
             if (fetches_c_ && !in_sums && k0 + p == 0) FetchRows<true>(to + i * stride, stride, height, width);
-            kernels.kernel(units, a_panels + i * a_units + p / group * height, panel, panel_stride, to + i * stride,
-                           stride, (adds ? p : k0 + p) > 0);
+            const T* const a_panel = a_panels + i * a_units + p / group * height;
+            const bool accumulate = (adds ? p : k0 + p) > 0;
+            if (packs && n == 0) {
+              packing_[height - 1](units, a_panel, panel, panel_stride, strip, to + i * stride, stride, accumulate);
+              panel = strip, panel_stride = width;
+              continue;
+            }
+            kernels.kernel(units, a_panel, panel, panel_stride, to + i * stride, stride, accumulate);
           }
         }
       }
@@ -373,6 +382,7 @@ class RealGemm final : public Gemm {
   bool fetches_b_ = false, fetches_c_ = false;  // ahead
   bool streams_b_ = false;                      // is read row by row
   bool packs_strips_ = false;                   // of B, for a task's tiles
+  const PackingKernel<T>* packing_ = nullptr;   // of B by the first rows; null: the others read it where it lies
   BlockShape block_;
   int64_t down_ = 1, across_ = 1;
 };
