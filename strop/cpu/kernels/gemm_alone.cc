@@ -1,6 +1,7 @@
 // Products whose tasks read, and pack, for themselves what they multiply.
 #include <algorithm>
 
+#include "strop/base/host_limits.h"
 #include "strop/cpu/kernels/gemm.h"
 #include "strop/cpu/kernels/gemm_blocks.h"
 #include "strop/cpu/kernels/gemm_fetching.h"
@@ -37,6 +38,10 @@ class RealGemm final : public Gemm {
     }
     down_ = CeilDiv(p.m, block_.mb);
     across_ = CeilDiv(p.n, block_.nb);
+    unit_ = strategy_ == Strategy::Dots ? kDotUnit : micro_.nr;
+    // As many tasks for each processor, which end at about the same time.
+    static const int64_t cpus = std::min(UsableCpus(), kEvenTasks);
+    if (across_ > 1 && p.batch * down_ % cpus != 0) across_ = std::min(RoundUp(across_, cpus), CeilDiv(p.n, unit_));
     num_tasks_ = p.batch * down_ * across_;
     constexpr const char* kHow[] = {"packed", "B where it lies", "B where it lies, row by row", "dot products"};
     tiles_ = StrCat(kHow[static_cast<int>(strategy_)], ", blocks of ", block_.mb, "x", block_.nb);
@@ -55,7 +60,8 @@ class RealGemm final : public Gemm {
       const uint8_t* pb = static_cast<const uint8_t*>(call.b) + p_.Offset(p_.b, batch) * Bytes(p_.b.type);
       StoreTarget target{p_.c.type, static_cast<uint8_t*>(call.c) + p_.Offset(p_.c, batch) * Bytes(p_.c.type),
                          p_.c.row_stride, p_.c.col_stride};
-      const int64_t n0 = across * block_.nb, cols = std::min(block_.nb, p_.n - n0);
+      const int64_t units = CeilDiv(p_.n, unit_), n0 = across * units / across_ * unit_;
+      const int64_t cols = std::min((across + 1) * units / across_ * unit_, p_.n) - n0;
       const int64_t m0 = down * block_.mb, rows = std::min(block_.mb, p_.m - m0);
       switch (strategy_) {
         case Strategy::Blocked: Blocked(pa, pb, target, m0, rows, n0, cols, scratch); break;
@@ -172,6 +178,8 @@ class RealGemm final : public Gemm {
     return typed_ && p_.k <= kFewTerms && p_.n >= kBriefColumns && p_.m * p_.k * bytes <= kBriefBytes &&
            p_.m * p_.n * p_.k >= kLeastBrief;
   }
+  static constexpr int64_t kDotUnit = 4;
+  static constexpr int kEvenTasks = 8;
   static constexpr int64_t kFewPanels = 3;   // of rows of A
   static constexpr int64_t kFewTerms = 128;  // of a sum
   // Of a task of short sums: columns, rows at least, and how many tasks there should be.
@@ -385,6 +393,7 @@ class RealGemm final : public Gemm {
   const PackingKernel<T>* packing_ = nullptr;   // of B by the first rows; null: the others read it where it lies
   BlockShape block_;
   int64_t down_ = 1, across_ = 1;
+  int64_t unit_ = 1;  // of columns, that tasks do not cut
 };
 
 }  // namespace
