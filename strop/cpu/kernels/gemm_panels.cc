@@ -15,6 +15,7 @@ constexpr int64_t kTasks = 32;                        // enough to be even among
 constexpr int64_t kEvenTasks = 8;
 constexpr int64_t kTasksOfProcessor = 8;  // where each reads much from afar
 constexpr int64_t kFewOfProcessor = 4;    // the same where it is more than kSteadyBytes
+constexpr int64_t kFarPanels = 5;         // of a task, for which reading all of the other operand is worth while
 constexpr int64_t kSquaresOfProcessor = 2;
 constexpr int64_t kOwnPanels = 2;  // of columns, of a task at least, where nothing is packed for all
 constexpr int64_t kFewTasks = 12;
@@ -153,8 +154,8 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   const bool small = packs_shared() && for_all <= kWideNearBytes;
   const int64_t tasks = squares                         ? FarTasks(small ? kFewOfProcessor : kSquaresOfProcessor)
                         : far && for_all > kSteadyBytes ? FarTasks(kFewOfProcessor)
-                        : far                           ? FarTasks(kTasksOfProcessor)
-                                                        : kTasks;
+                        : far ? std::clamp(panels / kFarPanels, FarTasks(kFewOfProcessor), FarTasks(kTasksOfProcessor))
+                              : kTasks;
   const int64_t even = CeilDiv(panels * batches_ * p_.outer, tasks);
   DealOut(std::min(std::max({even, worth, least}), held));
   const bool shared_across = shares_a_ ? p_.a_across : p_.b_across;
