@@ -29,6 +29,13 @@ class ComplexArithmetic {
   Val NarrowTo(ElementType type, const Val& x);
   Val LimitOfQuotient(const Val& x, const Val& y, const Val& quotient);
   V Magnitude(V re, V im);
+  // Parts beyond 2^end are scaled by 2^-down, those below 2^-end by 2^up.
+  struct Range {
+    int end, down, up;
+  };
+  V ScaledMagnitude(V re, V im, const Range& range, llvm::function_ref<V(V larger, V smaller)> root);
+  V RootOfSquares(V p, V q);
+  V InfiniteIfPart(V re, V im, V magnitude);
   V SumOfProducts(V p, V q, V r, V s);  // p q + r s
   V TimesExp(V v, V a, int more);       // v e^a 2^more
   V TwoSum(V p, V q, V* lost);

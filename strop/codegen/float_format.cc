@@ -68,6 +68,36 @@ V ElementBuilder::RoundToOdd(V value) {
   return b.AsFloat(b.Select(exact, bits, b.Or(truncated, one)));
 }
 
+namespace {
+// Of what was converted from halves, or a constant that one holds: the half; else null.
+V HalfOf(VectorBuilder& b, V value) {
+  llvm::Type* const type = VectorBuilder::Like(b.ir().getHalfTy(), value);
+  if (auto* extended = llvm::dyn_cast<llvm::FPExtInst>(value); extended && extended->getSrcTy() == type)
+    return extended->getOperand(0);
+  auto* constant = llvm::dyn_cast<llvm::Constant>(value);
+  if (constant && constant->getType()->isVectorTy()) constant = constant->getSplatValue();
+  auto* number = llvm::dyn_cast_or_null<llvm::ConstantFP>(constant);
+  if (!number) return nullptr;
+  llvm::APFloat half = number->getValueAPF();
+  bool loses = false;
+  half.convert(llvm::APFloat::IEEEhalf(), llvm::APFloat::rmNearestTiesToEven, &loses);
+  return loses || half.isNaN() ? nullptr : llvm::ConstantFP::get(type, half);
+}
+
+// A sum, difference, product or quotient of halves, which are to be rounded to one, by the processor's own
+// instruction for halves; null if it is none. Rounded to f32 first the result is the same: that has 24 bits, and
+// 2 * 11 + 2 are enough (Figueroa, When is double rounding innocuous?, 1995).
+V HalfArithmetic(VectorBuilder& b, V value) {
+  auto* op = llvm::dyn_cast<llvm::BinaryOperator>(value);
+  if (!b.target().half_math || !op) return nullptr;
+  using enum llvm::Instruction::BinaryOps;
+  const auto code = op->getOpcode();
+  if (code != FAdd && code != FSub && code != FMul && code != FDiv) return nullptr;
+  V x = HalfOf(b, op->getOperand(0)), y = HalfOf(b, op->getOperand(1));
+  return x && y ? b.ir().CreateBinOp(code, x, y) : nullptr;
+}
+}  // namespace
+
 V ElementBuilder::DecodeFormat(ElementType type, V code) {
   VectorBuilder& b = b_;
   if (type == ElementType::F16 && b.target().half_convert) {
@@ -105,7 +135,8 @@ V ElementBuilder::EncodeFormat(ElementType type, V value) {
   VectorBuilder& b = b_;
   const int bytes_bits = 8 * Bytes(type);
   if (type == ElementType::F16 && b.target().half_convert) {
-    V half = b.ir().CreateFPTrunc(value, VectorBuilder::Like(b.ir().getHalfTy(), value));
+    V half = HalfArithmetic(b, value);
+    if (!half) half = b.ir().CreateFPTrunc(value, VectorBuilder::Like(b.ir().getHalfTy(), value));
     return b.ir().CreateBitCast(half, VectorBuilder::Like(b.Int(16), value));
   }
   if (type == ElementType::F8E8M0FNU) return b.ZExtOrTrunc(EncodeE8M0(b, value), 8);

@@ -18,6 +18,7 @@ struct VectorTarget {
   bool masked_memory = false;  // masked loads and stores of all element sizes are single instructions
   int shuffled_bits = 0;       // any choice among elements of so many bits or more of two vectors is; 0: of none
   bool half_convert = false;   // f16 <-> f32 are single instructions
+  bool half_math = false;      // arithmetic of f16 has instructions of its own
   bool fma = false;
   bool scale = false;           // x 2^n, subnormal and overflowing results too, is as good as one instruction
   bool fast_gather = false;     // lanes anywhere in memory are read sooner by one instruction than one by one

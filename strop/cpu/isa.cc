@@ -29,6 +29,7 @@ Isa Make(std::string cpu, std::vector<std::string> features) {
   isa.fast_gather = isa.avx512 && !isa.cpu.starts_with("znver");
   isa.fma = has("fma");
   isa.f16c = has("f16c");
+  isa.fp16 = isa.avx512 && has("avx512fp16");
   isa.vector_bytes = isa.avx512 ? 64 : has("avx") ? 32 : 16;
   isa.key = StrCat(isa.cpu, ";", isa.features);
   isa.summary = "x86-64 " + isa.cpu;
@@ -88,6 +89,7 @@ VectorTarget Isa::vector_target() const {
                                        : vbmi  ? 8
                                                : 16,
                       .half_convert = f16c,
+                      .half_math = fp16,
                       .fma = fma,
                       .scale = avx512,
                       .fast_gather = fast_gather,
