@@ -1,7 +1,6 @@
 // Products whose tasks read, and pack, for themselves what they multiply.
 #include <algorithm>
 
-#include "strop/base/host_limits.h"
 #include "strop/cpu/kernels/gemm.h"
 #include "strop/cpu/kernels/gemm_blocks.h"
 #include "strop/cpu/kernels/gemm_fetching.h"
@@ -15,8 +14,7 @@ namespace {
 //     packing it would be much of the work, or B is small enough for the cache and dense (then rows of A are read where
 //     they lie, too). Elements of another type are converted in strips on the way.
 //   Strips: as Direct, with B read along its rows, a few of them at a time: there are so few rows of A that memory is
-//   all
-//     there is to wait for, or tiles would read B no better (MostStripRows).
+//     all there is to wait for, or tiles would read B no better (MostStripRows).
 //   Dots: few rows of A, and B is contiguous along k.
 enum class Strategy : uint8_t { Blocked, Direct, Strips, Dots };
 
@@ -37,11 +35,8 @@ class RealGemm final : public Gemm {
       case Strategy::Dots: PlanDots(); break;
     }
     down_ = CeilDiv(p.m, block_.mb);
-    across_ = CeilDiv(p.n, block_.nb);
     unit_ = strategy_ == Strategy::Dots ? kDotUnit : micro_.nr;
-    // As many tasks for each processor, which end at about the same time.
-    static const int64_t cpus = std::min(UsableCpus(), kEvenTasks);
-    if (across_ > 1 && p.batch * down_ % cpus != 0) across_ = std::min(RoundUp(across_, cpus), CeilDiv(p.n, unit_));
+    across_ = EvenTasks(CeilDiv(p.n, block_.nb), p.batch * down_, CeilDiv(p.n, unit_));
     num_tasks_ = p.batch * down_ * across_;
     constexpr const char* kHow[] = {"packed", "B where it lies", "B where it lies, row by row", "dot products"};
     tiles_ = StrCat(kHow[static_cast<int>(strategy_)], ", blocks of ", block_.mb, "x", block_.nb);
@@ -179,7 +174,6 @@ class RealGemm final : public Gemm {
            p_.m * p_.n * p_.k >= kLeastBrief;
   }
   static constexpr int64_t kDotUnit = 4;
-  static constexpr int kEvenTasks = 8;
   static constexpr int64_t kFewPanels = 3;   // of rows of A
   static constexpr int64_t kFewTerms = 128;  // of a sum
   // Of a task of short sums: columns, rows at least, and how many tasks there should be.
@@ -255,8 +249,9 @@ class RealGemm final : public Gemm {
           const int64_t width = TileKernelsOf<T>(micro_, 1, std::min(nr, cols - j)).width;
           const T* panel = strip;
           int64_t panel_stride = width;
-          const bool packs = packing_ && width == nr && panels.count > 1;
-          if (typed_ && cols - j >= width && !packs_strips_) {
+          const bool in_place = typed_ && cols - j >= width && !packs_strips_;
+          const bool packs = packing_ && in_place && width == nr && panels.count > 1;
+          if (in_place) {
             panel = reinterpret_cast<const T*>(b) + (k0 + p) * p_.b.row_stride + n0 + j;
             panel_stride = p_.b.row_stride;
             // The next strip comes from memory meanwhile: the rows are too far apart for the processor to see it

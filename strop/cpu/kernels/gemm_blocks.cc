@@ -3,9 +3,16 @@
 #include <algorithm>
 #include <cstring>
 
+#include "strop/base/host_limits.h"
 #include "strop/cpu/kernels/gemm_zeros.h"
 
 namespace strop::cpu {
+
+int64_t EvenTasks(int64_t tasks, int64_t products, int64_t most) {
+  constexpr int kMostProcessors = 8;
+  static const int64_t processors = std::min(UsableCpus(), kMostProcessors);
+  return tasks > 1 && products % processors != 0 ? std::min(RoundUp(tasks, processors), most) : tasks;
+}
 
 BlockShape ChooseBlocks(int64_t m, int64_t n, int64_t k, int mr, int nr, int bytes, int64_t batch) {
   // A block of A (mb x kb) and of B (kb x nb) share the L2 cache (1 MB a core on current servers) with room to spare.

@@ -94,6 +94,10 @@ struct EvenPanels {
   int64_t rows, count;
 };
 
+// About `tasks` tasks of each of so many products, not more than `most`: as many for each processor that this process
+// may use, so that all end at about the same time (docs/adr/0038).
+int64_t EvenTasks(int64_t tasks, int64_t products, int64_t most);
+
 // The inner kernels for as many rows, and the fewest columns that hold so many.
 template <class T>
 struct TileKernels {

@@ -24,7 +24,6 @@ constexpr int64_t kPieces = 16;            // of what is packed for all, at leas
 constexpr int64_t kStripRows = 8;          // of units along k: what the caches hold at distances of pages
 constexpr int64_t kBlockUnits = 2048;      // along k
 constexpr int64_t kFarBlockUnits = 1024;   // where what all share comes from afar
-constexpr int64_t kFetchedUnits = 256;     // along k, of what is fetched ahead
 constexpr int64_t kSquareUnits = 128;      // along k, of a panel that stays in the first-level cache beside the others
 constexpr int64_t kMostSquareUnits = 192;  // of one block, and of patches: few columns are multiplied with them
 constexpr int64_t kSquareVectors = 1024;   // of the shared operand, by which the second-level cache holds a task's sums
@@ -84,8 +83,8 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
               (p_.shared == SharedOperand::Either && (columns || narrow_columns || few_panels));
   // Of what tasks own, only pairs of bf16 take long to pack.
   in_place_ = p_.a_in_place && (columns || (!shares_a_ && group == 2 && !squares));
-  // Columns that few rows are multiplied with are mostly waited for, as are pieces of rows that lie across: the next
-  // ones are fetched meanwhile.
+  // Columns that few rows are multiplied with are mostly waited for: the next ones are fetched meanwhile, or packed by
+  // the tiles that read them first.
   const bool few = shares_a_ && p_.m <= kFewRows;
   if (shares_a_ && !in_place_ && p_.b_in_rows && !narrow && p_.bias == 0) packing_ = FetchingKernelsOf(micro).packing;
   // Not into narrow tiles: their blocks along k would be too short to pay for reading and writing the sums again.
@@ -98,11 +97,10 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   // k, has to stay in the first.
   const bool patches = p_.shared != SharedOperand::Either;
   const int64_t square_units = patches || micro.Units(p_.k) <= kMostSquareUnits ? kMostSquareUnits : kSquareUnits;
-  const int64_t k_units = squares                         ? square_units
-                          : packing_ || (few && fetches_) ? kFewRowsUnits
-                          : fetches_                      ? kFetchedUnits
-                          : far && HoldsSums<T>(p_.c)     ? kFarBlockUnits
-                                                          : kBlockUnits;
+  const int64_t k_units = squares                     ? square_units
+                          : packing_ || fetches_      ? kFewRowsUnits
+                          : far && HoldsSums<T>(p_.c) ? kFarBlockUnits
+                                                      : kBlockUnits;
   k_blocks_ = p_.whole_k ? 1 : CeilDiv(p_.k, k_units * group);
   kb_ = RoundUp(CeilDiv(p_.k, k_blocks_), std::max(4 * group, micro.Quantum()));
   k_blocks_ = CeilDiv(p_.k, kb_);
@@ -173,11 +171,9 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
 // of them.
 template <class T>
 void Panels<T>::DealOut(int64_t panels_a_task) {
-  static const int64_t cpus = std::min<int64_t>(UsableCpus(), kEvenTasks);
-  const int64_t panels = CeilDiv(own_, own_width_), products = batches_ * p_.outer;
+  const int64_t panels = CeilDiv(own_, own_width_);
   unit_ = shares_a_ ? own_width_ : 1;
-  blocks_ = CeilDiv(panels, panels_a_task);
-  if (blocks_ > 1 && products % cpus != 0) blocks_ = std::min(RoundUp(blocks_, cpus), panels);
+  blocks_ = EvenTasks(CeilDiv(panels, panels_a_task), batches_ * p_.outer, panels);
   const int64_t runs = own_ / p_.row, most = runs / kRunsOfTask;
   if (!shares_a_ && p_.row > 1 && (most >= kFewTasks || runs >= blocks_)) {
     unit_ = p_.row;
@@ -365,19 +361,19 @@ void Panels<T>::Run(const PanelOperands<T>& operands, int64_t number, int64_t be
   }
 }
 
-// What the own vectors' next block along k will read, or that of the next task, which comes to the same thread as a
+// What the own columns' next block along k will read, or that of the next task, which comes to the same thread as a
 // rule.
 template <class T>
 void Panels<T>::FetchAhead(const PanelOperands<T>& operands, const Part& part, int64_t k0, int64_t tile,
                            int64_t tiles) const {
-  int64_t first = shares_a_ ? part.n0 : part.m0, count = shares_a_ ? part.cols : part.rows;
+  int64_t first = part.n0, count = part.cols;
   k0 += kb_;
   if (k0 >= p_.k) {
     first += count;
     count = std::min(per_task_, own_ - first);
     k0 = 0;
   }
-  if (count > 0) operands.Fetch(!shares_a_, part.product, first, count, k0, std::min(kb_, p_.k - k0), tile, tiles);
+  if (count > 0) operands.Fetch(/*a=*/false, part.product, first, count, k0, std::min(kb_, p_.k - k0), tile, tiles);
 }
 
 template <class T>

@@ -234,12 +234,19 @@ TEST(Gemm, Complex) {
         Check({2, m, n, k, a, b, c, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0});
   for (ElementType type : {C64, C128})
     for (bool turned : {false, true}) Check({1, 7, 9, 1100, type, type, type, false, false, turned});
-  // Sums that are long for what comes of them; longer where products are fast.
+  EXPECT_TRUE(SplitGemm::Suits({1, 17, 40, 9000, {C64, 9000, 1}, {C64, 40, 1}, {C64, 40, 1}}));
+}
+
+// Sums that are long for what comes of them are cut; longer ones where products are fast.
+TEST(Gemm, LongSums) {
+  using enum ElementType;
+  for (ElementType type : {F32, F64, BF16, S8})
+    for (bool turned : {false, true})
+      Check({1, 100, 97, 3300, type, type, type == S8 ? S32 : type, turned, !turned, false});
   EXPECT_TRUE(SplitGemm::Suits({1, 128, 128, 2048, {F32, 2048, 1}, {F32, 128, 1}, {F32, 128, 1}}));
   EXPECT_FALSE(SplitGemm::Suits({1, 128, 128, 2048, {BF16, 2048, 1}, {BF16, 128, 1}, {F32, 128, 1}}));
   EXPECT_TRUE(SplitGemm::Suits({1, 128, 128, 8192, {BF16, 8192, 1}, {BF16, 128, 1}, {F32, 128, 1}}));
   EXPECT_FALSE(SplitGemm::Suits({1, 500, 100, 10000, {F32, 10000, 1}, {F32, 100, 1}, {F32, 100, 1}}));
-  EXPECT_TRUE(SplitGemm::Suits({1, 17, 40, 9000, {C64, 9000, 1}, {C64, 40, 1}, {C64, 40, 1}}));
 }
 
 // Operands that are fetched ahead of time: strips of B where it lies, C before it is written, what is packed next.
