@@ -6,15 +6,16 @@
 #include <vector>
 
 #include "strop/cpu/kernels/parallel.h"
-#include "strop/cpu/kernels/radix_sort.h"
+#include "strop/cpu/kernels/partition_sort.h"
 #include "strop/cpu/kernels/scratch.h"
 #include "strop/cpu/kernels/short_sort.h"
+#include "strop/cpu/kernels/sort_items.h"
 #include "strop/cpu/kernels/sort_key.h"
+#include "strop/cpu/kernels/tied_elements.h"
 
 namespace strop::cpu {
 namespace {
 
-constexpr int64_t kLongLine = 1 << 15;      // elements that several threads sort together
 constexpr int64_t kPiece = 1 << 14;         // of these, that a task makes keys of, or moves
 constexpr int64_t kTaskElements = 1 << 14;  // short lines are grouped to about this many elements a task
 constexpr int64_t kMaxBlock = 16;           // neighbouring lines handled together when the stride is not one
@@ -118,43 +119,39 @@ class KeySorter {
   }
 
  private:
-  static constexpr int kShift = sizeof(K) <= 4 ? 32 : 0;  // of the key in a Positioned
+  static constexpr int kPacked = sizeof(K) <= 4 ? 32 : 0;  // where the key begins in a Positioned
   static constexpr int kKeyBytes = static_cast<int>(sizeof(K));
 
   // Each line of the block: of the items get(make_key, i, r), made of element r of a line, which is at i of the
   // operands, the k-th of all lines, in order, is put(i, k, item). `items` is memory for one line more than the block
   // has.
-  template <class Item, class Get, class Put>
-  void SortLines(const Block& block, Item* items, int shift, const Get& get, const Put& put) {
+  template <int kShift, class Item, class Get, class Put>
+  void SortLines(const Block& block, Item* items, const Get& get, const Put& put) {
     const int64_t n = shape_.n;
-    const auto make = [this, get, items, &block] {
-      ForEach(block,
-              [get, make_key = make_key_, items](int64_t i, int64_t k, int64_t r) { items[k] = get(make_key, i, r); });
+    const auto make_item = [get, make_key = make_key_, inner = shape_.inner](int64_t r) -> Item {
+      return get(make_key, r * inner, r);
     };
-    if (within_) {  // a block of one line
-      if (!make_key_.OnlyTurns()) {
-        make();
-        SortTogether(items + n, items, shift, [items](int64_t r) { return items[r]; }, put);
-        return;
-      }
-      const auto make_key = [turned = make_key_.Turned()](K bits) { return static_cast<K>(bits ^ turned); };
-      SortTogether(
-          items, items + n, shift,
-          [get, make_key, inner = shape_.inner](int64_t r) -> Item { return get(make_key, r * inner, r); }, put);
+    if (block.count == 1 && (within_ || IsForPartition<Item>(n, kShift, kKeyBytes, make_item))) {
+      const KeysSeen seen = LookAtKeys<K>(n, within_, MakeItem<kShift, Item, decltype(make_item)>{items, make_item});
+      PartitionSort<Item, kShift>(8 * kKeyBytes, within_)
+          .Sort(items, items + n, n, seen,
+                [put, inner = shape_.inner](int64_t r, const Item& item) { put(r * inner, r, item); });
       return;
     }
-    make();
-    for (int64_t b = 0; b < block.count; ++b) SortItems(items + b * n, items + n * block.count, n, shift, kKeyBytes);
+    ForEach(block,
+            [get, make_key = make_key_, items](int64_t i, int64_t k, int64_t r) { items[k] = get(make_key, i, r); });
+    for (int64_t b = 0; b < block.count; ++b) SortItems<kShift>(items + b * n, items + n * block.count, n, kKeyBytes);
     ForEach(block, [put, items](int64_t i, int64_t k, int64_t) { put(i, k, items[k]); });
   }
-  template <class Item, class Get, class Put>
-  void SortTogether(Item* first, Item* second, int shift, const Get& get, const Put& put) {
-    const auto put_at = [put, inner = shape_.inner](int64_t r, const Item& item) { put(r * inner, r, item); };
-    if (TakesManyBits(shape_.n, kKeyBytes))
-      SortByParts<kManyBits, Item>(shape_.n, shift, 8 * kKeyBytes, within_).Sort(first, second, get, put_at);
-    else
-      SortByParts<kFewBits, Item>(shape_.n, shift, 8 * kKeyBytes, within_).Sort(first, second, get, put_at);
-  }
+
+  // Makes the items of a line, and tells their keys.
+  template <int kShift, class Item, class Make>
+  struct MakeItem {
+    K operator()(int64_t r) const { return static_cast<K>(KeyOf(items[r] = make(r), kShift)); }
+    K Peek(int64_t r) const { return static_cast<K>(KeyOf(make(r), kShift)); }
+    Item* items;
+    Make make;
+  };
 
   // fn(i, k, r) for all elements of the block: where the operands hold them, where the keys do, line by line, and where
   // in their line they are. Was any of the results true? (Each task has a copy of fn: what it holds is known not to
@@ -167,7 +164,11 @@ class KeySorter {
       const Fn own = fn;
       bool found = false;
       if (inner == 1)
-        for (int64_t r = begin; r < end; ++r) found |= own(r, r, r);
+        WithVectors([own, begin, end, &found] {
+          K all = 0;  // as wide as what is looked at
+          for (int64_t r = begin; r < end; ++r) all |= static_cast<K>(own(r, r, r));
+          found = all != 0;
+        });
       else
         for (int64_t r = begin; r < end; ++r)
           for (int64_t b = 0; b < count; ++b) found |= own(r * inner + b, b * n + r, r);
@@ -190,22 +191,44 @@ class KeySorter {
                  [make_key = make_key_, data](int64_t i, int64_t, int64_t) { return make_key.IsShared(data[i]); });
   }
 
-  // A lone operand whose keys can be turned back needs no positions.
+  // Calls sort() for keys that become elements again, with what shares its key with others set aside meanwhile.
+  template <class Sort>
+  bool SortTied(const Block& block, const Sort& sort) {
+    if constexpr (!std::is_same_v<Maker, KeyMaker<K>>) {
+      return SortWithPositions(block);
+    } else {
+      const int64_t n = shape_.n;
+      K* const data = reinterpret_cast<K*>(BlockBase(shape_, key_, block));
+      Scratch<K> memory(n * block.count);
+      if (!memory.get()) return false;
+      std::vector<TiedElements<K, Maker>> tied(block.count, TiedElements<K, Maker>(make_key_));
+      for (int64_t b = 0; b < block.count; ++b)
+        tied[b].SetAside(data + b, n, shape_.inner, memory.get() + b * n, within_);
+      sort();
+      for (int64_t b = 0; b < block.count; ++b) tied[b].PutBack(data + b, n, shape_.inner);
+      return true;
+    }
+  }
+
+  // A lone operand, whose keys become elements again, needs no positions.
   bool SortKeysAlone(const Block& block) {
     int64_t n = shape_.n;
     K* data = reinterpret_cast<K*>(BlockBase(shape_, key_, block));
     Scratch<K> memory(n * (block.count + 1));
     K* keys = memory.get();
     if (!keys) return false;
-    if (AnyShared(block)) return SortWithPositions(block);
-    SortLines(
-        block, keys, 0, [data](const auto& make_key, int64_t i, int64_t) { return make_key(data[i]); },
-        [make_key = make_key_, data](int64_t i, int64_t, K key) { data[i] = make_key.Invert(key); });
+    const auto sort = [&] {
+      SortLines<0>(
+          block, keys, [data](const auto& make_key, int64_t i, int64_t) { return make_key(data[i]); },
+          [make_key = make_key_, data](int64_t i, int64_t, K key) { data[i] = make_key.Invert(key); });
+    };
+    if (AnyShared(block)) return SortTied(block, sort);
+    sort();
     return true;
   }
 
-  // Of two operands, the other one's elements go with the keys in the place of positions: radix sort is stable without
-  // these, and nothing is gathered afterwards.
+  // Of two operands, the other one's elements go with the keys in the place of positions: these sorts are stable
+  // without them, and nothing is gathered afterwards.
   template <class Other>
   bool SortPairs(const Block& block) {
     int64_t n = shape_.n;
@@ -214,16 +237,19 @@ class KeySorter {
     Scratch<uint64_t> memory(n * (block.count + 1));
     uint64_t* items = memory.get();
     if (!items) return false;
-    if (AnyShared(block)) return SortWithPositions(block);
-    SortLines(
-        block, items, kShift,
-        [data, others](const auto& make_key, int64_t i, int64_t) {
-          return uint64_t{make_key(data[i])} << kShift | others[i];
-        },
-        [make_key = make_key_, data, others](int64_t i, int64_t, uint64_t item) {
-          data[i] = make_key.Invert(static_cast<K>(item >> kShift));
-          others[i] = static_cast<Other>(item);
-        });
+    const auto sort = [&] {
+      SortLines<kPacked>(
+          block, items,
+          [data, others](const auto& make_key, int64_t i, int64_t) {
+            return uint64_t{make_key(data[i])} << kPacked | others[i];
+          },
+          [make_key = make_key_, data, others](int64_t i, int64_t, uint64_t item) {
+            data[i] = make_key.Invert(static_cast<K>(item >> kPacked));
+            others[i] = static_cast<Other>(item);
+          });
+    };
+    if (AnyShared(block)) return SortTied(block, sort);
+    sort();
     return true;
   }
 
@@ -248,9 +274,8 @@ class KeySorter {
     Positioned* items = memory.get();
     if (!items || !line.get()) return false;
     const K* data = reinterpret_cast<const K*>(BlockBase(shape_, key_, block));
-    SortLines(
-        block, items, kShift,
-        [data](const auto& make_key, int64_t i, int64_t r) { return Traits::Pack(make_key(data[i]), r); },
+    SortLines<kPacked>(
+        block, items, [data](const auto& make_key, int64_t i, int64_t r) { return Traits::Pack(make_key(data[i]), r); },
         [items](int64_t, int64_t k, const Positioned& item) { items[k] = item; });
     for (const SortOperand& operand : operands_) {
       Permute(shape_, operand, block, reinterpret_cast<char*>(line.get()), within_,

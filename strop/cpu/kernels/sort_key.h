@@ -49,6 +49,9 @@ class KeyMaker {
   K Turned() const { return flip_ ^ turn_; }
   // Several different elements share this key: it cannot be turned back.
   bool IsShared(K bits) const { return IsNan(bits) | ((bits == kSign) & (merge_ != 0)); }
+  // NaN that has no place of its own; the key that all of these have.
+  bool IsNan(K bits) const { return static_cast<K>(bits & ~kSign) > infinity_; }
+  K nan_key() const { return nan_; }
   // The element of a key that is not shared.
   K Invert(K key) const {
     key ^= turn_;
@@ -60,7 +63,6 @@ class KeyMaker {
 
   // All ones if the sign is set.
   static K SignOf(K bits) { return static_cast<K>(K{0} - static_cast<K>(bits >> (8 * sizeof(K) - 1))); }
-  bool IsNan(K bits) const { return static_cast<K>(bits & ~kSign) > infinity_; }
 
   K fill_ = 0;          // what the sign turns of a key, beside itself
   K flip_ = 0;          // what is turned of every key

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "strop/cpu/kernels/merge_sort.h"
+#include "strop/cpu/kernels/partition_sort.h"
 #include "strop/cpu/kernels/short_sort.h"
 #include "strop/cpu/kernels/top_k.h"
 
@@ -354,6 +355,97 @@ TEST(SortByKey, SpreadOutKeys) {
           ASSERT_EQ(sorted[i], keys[order[i]]) << n << " " << kind << " " << i;
           ASSERT_EQ(with[i], values[order[i]]) << n << " " << kind << " " << i;
         }
+      }
+    }
+  }
+}
+
+// Keys of every shape, in parts: groups of one digit that are dealt out again, twice over; of keys that are all equal;
+// lines in order.
+uint64_t ShapedKey(int kind, int64_t i, int64_t n, int bits, std::mt19937_64& random) {
+  const uint64_t any = random() >> (64 - bits), high = any << (bits / 2);
+  switch (kind) {
+    case 0: return any;
+    case 1: return 77;
+    case 2: return random() % 2 ? any : uint64_t{5};
+    case 3: return static_cast<uint64_t>(i) / 3;
+    case 4: return static_cast<uint64_t>(n - i);
+    case 5: return random() % 13;
+    case 6: return random() % 8 ? random() % 50000 : high;  // nearly all in the lowest digit
+    case 7: return random() % 8 ? 3 * (random() % 8 ? 100 + i % 4 : any % 60000) : any;  // and of it in one of that
+    default: return any >> random() % bits;                                              // few of the highest digits
+  }
+}
+
+template <class Item, int kShift, class Make>
+void CheckPartitionSort(int key_bits, const Make& make) {
+  ThreadPool two(2), three(3);
+  std::mt19937_64 random(3);
+  for (int kind = 0; kind < 9; ++kind) {
+    for (int64_t n : {1, 2, 100, 5000, 70001, 400000}) {
+      std::vector<Item> want(n);
+      for (int64_t i = 0; i < n; ++i) want[i] = make(ShapedKey(kind, i, n, key_bits, random), i);
+      const std::vector<Item> items = want;
+      std::stable_sort(want.begin(), want.end(),
+                       [](const Item& a, const Item& b) { return KeyOf(a, kShift) < KeyOf(b, kShift); });
+      for (ThreadPool* pool : {static_cast<ThreadPool*>(nullptr), &two, &three}) {
+        std::vector<Item> sorted = items, spare(n);
+        PartitionSort<Item, kShift>(key_bits, pool)
+            .Sort(sorted.data(), spare.data(), n, [to = sorted.data()](int64_t i, const Item& item) { to[i] = item; });
+        ASSERT_EQ(std::memcmp(sorted.data(), want.data(), n * sizeof(Item)), 0) << kind << " " << n << " " << key_bits;
+      }
+    }
+  }
+}
+
+TEST(PartitionSort, KeysOfEveryShape) {
+  CheckPartitionSort<uint8_t, 0>(8, [](uint64_t key, int64_t) { return static_cast<uint8_t>(key); });
+  CheckPartitionSort<uint16_t, 0>(16, [](uint64_t key, int64_t) { return static_cast<uint16_t>(key); });
+  CheckPartitionSort<uint32_t, 0>(32, [](uint64_t key, int64_t) { return static_cast<uint32_t>(key); });
+  CheckPartitionSort<uint64_t, 0>(64, [](uint64_t key, int64_t) { return key; });
+  CheckPartitionSort<uint64_t, 32>(
+      32, [](uint64_t key, int64_t i) { return key << 32 | static_cast<uint32_t>(i * 2654435761); });
+  CheckPartitionSort<WideItem, 0>(64, [](uint64_t key, int64_t i) { return WideItem{key, static_cast<uint64_t>(i)}; });
+}
+
+// Zeros of both signs and NaNs of all kinds keep their order and their bits, alone and with others beside them.
+TEST(SortByKey, TiedElementsKeepTheirOrder) {
+  ThreadPool pool(2);
+  std::mt19937 random(4);
+  for (const SortShape shape : {SortShape{1, 100, 1}, {3, 1000, 1}, {2, 700, 5}, {1, 50000, 1}, {1, 34000, 2}}) {
+    for (KeyOrder order : {KeyOrder::kNumpy, KeyOrder::kIeee}) {
+      for (const bool descending : {false, true}) {
+        const int64_t total = shape.outer * shape.n * shape.inner;
+        std::vector<uint32_t> keys(total), values(total);
+        for (int64_t i = 0; i < total; ++i) {
+          switch (random() % 6) {
+            case 0: keys[i] = random() % 2 ? 0x80000000u : 0; break;
+            case 1: keys[i] = 0x7f800001u + random() % 1000 + (random() % 2 ? 0x80000000u : 0); break;
+            default: keys[i] = std::bit_cast<uint32_t>(static_cast<float>(random() % 2001) - 1000); break;
+          }
+          values[i] = static_cast<uint32_t>(i);
+        }
+        std::vector<uint32_t> want = keys, want_values = values, alone = keys;
+        for (int64_t line = 0; line < shape.outer * shape.inner; ++line) {
+          const auto at = [&](int64_t r) {
+            return (line / shape.inner * shape.n + r) * shape.inner + line % shape.inner;
+          };
+          std::vector<int64_t> from(shape.n);
+          std::iota(from.begin(), from.end(), 0);
+          std::stable_sort(from.begin(), from.end(), [&](int64_t a, int64_t b) {
+            return Before(ElementType::F32, order, descending, reinterpret_cast<const uint8_t*>(&keys[at(a)]),
+                          reinterpret_cast<const uint8_t*>(&keys[at(b)]));
+          });
+          for (int64_t r = 0; r < shape.n; ++r)
+            want[at(r)] = keys[at(from[r])], want_values[at(r)] = values[at(from[r])];
+        }
+        const SortKey key{.order = order, .descending = descending};
+        SortOperand pair[] = {{keys.data(), 4}, {values.data(), 4}}, one[] = {{alone.data(), 4}};
+        ASSERT_TRUE(SortByKey(shape, pair, key, &pool).ok());
+        ASSERT_TRUE(SortByKey(shape, one, key, &pool).ok());
+        EXPECT_EQ(keys, want) << shape.n << " " << static_cast<int>(order) << " " << descending;
+        EXPECT_EQ(alone, want) << shape.n << " " << static_cast<int>(order) << " " << descending;
+        EXPECT_EQ(values, want_values) << shape.n << " " << static_cast<int>(order) << " " << descending;
       }
     }
   }

@@ -11,8 +11,8 @@
 
 #include "strop/base/isa.h"
 #include "strop/cpu/kernels/parallel.h"
-#include "strop/cpu/kernels/radix_sort.h"
 #include "strop/cpu/kernels/short_sort.h"
+#include "strop/cpu/kernels/sort_items.h"
 
 namespace strop::cpu {
 namespace {
@@ -88,7 +88,7 @@ int64_t Select(const RankKey<K>& make_key, const K* row, int64_t begin, int64_t 
   const int64_t n = end - begin;
   if (k > n / 4) {
     for (int64_t i = 0; i < n; ++i) best[i] = Traits::Pack(make_key(row[begin + i]), begin + i);
-    SortItems(best, best + n, n, sizeof(K) <= 4 ? 32 : 0, static_cast<int>(sizeof(K)));
+    SortItems<sizeof(K) <= 4 ? 32 : 0>(best, best + n, n, static_cast<int>(sizeof(K)));
     return std::min(k, n);
   }
   constexpr K kHighest = static_cast<K>(~K{0});
