@@ -6,6 +6,7 @@
 
 #include "strop/cpu/kernels/accumulator_type.h"
 #include "strop/cpu/kernels/gemm.h"
+#include "strop/cpu/kernels/memory_rows.h"
 #include "strop/cpu/kernels/rounding.h"
 
 namespace strop::cpu {
@@ -203,15 +204,13 @@ void FetchRows(const T* from, int64_t stride, int64_t rows, int64_t cols) {
   asm volatile("");
 }
 
-// Asks for what PackStrided will read, the `part`th of `parts`, if it is contiguous one way.
-inline void FetchStrided(ElementType type, const uint8_t* data, int64_t offset, int64_t vector_stride, int64_t k_stride,
-                         int64_t count, int64_t kc, int64_t part, int64_t parts) {
-  const bool across = vector_stride == 1;
-  if (!across && k_stride != 1) return;
-  const int64_t lines = across ? kc : count, line_bytes = (across ? count : kc) * Bytes(type);
-  const int64_t begin = lines * part / parts, end = lines * (part + 1) / parts;
-  const int64_t stride = (across ? k_stride : vector_stride) * Bytes(type);
-  FetchRows<false>(data + offset * Bytes(type) + begin * stride, stride, end - begin, line_bytes);
+// What PackStrided reads of so many vectors and elements along k, if it is contiguous one way; otherwise no rows.
+inline MemoryRows RowsOfStrided(ElementType type, const uint8_t* data, int64_t offset, int64_t vector_stride,
+                                int64_t k_stride, int64_t count, int64_t kc) {
+  const int64_t bytes = Bytes(type);
+  if (vector_stride == 1) return {data + offset * bytes, k_stride * bytes, kc, count * bytes};
+  if (k_stride == 1) return {data + offset * bytes, vector_stride * bytes, count, kc * bytes};
+  return {};
 }
 
 // Packs a part of a strided matrix; `offset` in elements.

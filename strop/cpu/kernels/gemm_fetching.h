@@ -9,21 +9,43 @@
 
 namespace strop::cpu {
 
-// As MicroKernel, and asks meanwhile for the memory from `next` on, into the second-level cache.
+// Pairs of lines, `stride` bytes apart, to ask for into the second-level cache.
+struct LinesAhead {
+  const uint8_t* from = nullptr;
+  int64_t stride = 0;
+};
+inline constexpr int64_t kPairBytes = 128;
+// As MicroKernel, and asks meanwhile for lines.
 template <class T>
 using FetchingKernel = void (*)(int64_t units, const T* a, const T* b, int64_t b_stride, T* c, int64_t c_stride,
-                                bool accumulate, const T* next);
+                                bool accumulate, LinesAhead next);
 // As MicroKernel of B where it lies; what it reads of B it writes to `packed`, a panel as wide as the tile.
 template <class T>
 using PackingKernel = void (*)(int64_t units, const T* a, const T* b, int64_t b_stride, T* packed, T* c,
                                int64_t c_stride, bool accumulate);
+// Rows of B, `stride` elements apart, that become panels, a tile wide and `distance` apart.
+template <class T>
+struct RowsAhead {
+  const T* from = nullptr;
+  int64_t stride = 0;
+  T* to = nullptr;
+  int64_t panels = 0, distance = 0;
+  int64_t count = 0;  // of pieces, each a row of a panel
+  int64_t panel = 0;  // of the next one
+};
+// As MicroKernel, and copies pieces meanwhile, one for so many units, and asks for those below them.
+template <class T>
+using CopyingKernel = void (*)(int64_t units, const T* a, const T* b, int64_t b_stride, T* c, int64_t c_stride,
+                               bool accumulate, RowsAhead<T>& rows);
 inline constexpr int kLineBytes = 64;
 
 template <class T>
 struct FetchingKernels {
   const FetchingKernel<T>* of_rows = nullptr;  // [i] of i + 1 rows; null: there are none
   const PackingKernel<T>* packing = nullptr;   // the same
-  int units_a_line = 1;                        // a line is asked for each so many units
+  const CopyingKernel<T>* copying[2] = {};     // the same; a row for units_a_copy units
+  int units_a_copy[2] = {1, 1};
+  int units_a_pair = 1;  // of lines that are asked for
   explicit operator bool() const { return of_rows != nullptr; }
 };
 

@@ -65,13 +65,12 @@ class Operands : public PanelOperands<T> {
                    p_.Offset(b, batch) + first * b.col_stride + k0 * b.row_stride, b.col_stride, b.row_stride, count,
                    kc, width, dst);
   }
-  void Fetch(bool of_a, int64_t batch, int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t part,
-             int64_t parts) const override {
+  MemoryRows Memory(bool of_a, int64_t batch, int64_t first, int64_t count, int64_t k0, int64_t kc) const override {
     const StridedMatrix& m = of_a ? p_.a : p_.b;
     const int64_t vector_stride = of_a ? m.row_stride : m.col_stride, k_stride = of_a ? m.col_stride : m.row_stride;
-    FetchStrided(m.type, static_cast<const uint8_t*>(of_a ? call_.a : call_.b),
-                 p_.Offset(m, batch) + first * vector_stride + k0 * k_stride, vector_stride, k_stride, count, kc, part,
-                 parts);
+    return RowsOfStrided(m.type, static_cast<const uint8_t*>(of_a ? call_.a : call_.b),
+                         p_.Offset(m, batch) + first * vector_stride + k0 * k_stride, vector_stride, k_stride, count,
+                         kc);
   }
   std::pair<const T*, int64_t> RowsOfA(int64_t batch) const override {
     const uint8_t* a = static_cast<const uint8_t*>(call_.a) + p_.Offset(p_.a, batch) * Bytes(p_.a.type);

@@ -19,15 +19,17 @@ constexpr int64_t kFarPanels = 5;         // of a task, for which reading all of
 constexpr int64_t kSquaresOfProcessor = 2;
 constexpr int64_t kOwnPanels = 2;  // of columns, of a task at least, where nothing is packed for all
 constexpr int64_t kFewTasks = 12;
-constexpr int64_t kRunsOfTask = 4;         // of PanelProblem::row
-constexpr int64_t kPieces = 16;            // of what is packed for all, at least where it is large
-constexpr int64_t kStripRows = 8;          // of units along k: what the caches hold at distances of pages
-constexpr int64_t kBlockUnits = 2048;      // along k
-constexpr int64_t kFarBlockUnits = 1024;   // where what all share comes from afar
-constexpr int64_t kSquareUnits = 128;      // along k, of a panel that stays in the first-level cache beside the others
-constexpr int64_t kMostSquareUnits = 192;  // of one block, and of patches: few columns are multiplied with them
-constexpr int64_t kSquareVectors = 1024;   // of the shared operand, by which the second-level cache holds a task's sums
-constexpr int64_t kSquareSums = 1 << 18;   // of a task
+constexpr int64_t kCopyingPanels = 4;       // of rows, at least, while which columns are copied
+constexpr int64_t kCopyingOfProcessor = 2;  // tasks, then
+constexpr int64_t kRunsOfTask = 4;          // of PanelProblem::row
+constexpr int64_t kPieces = 16;             // of what is packed for all, at least where it is large
+constexpr int64_t kStripRows = 8;           // of units along k: what the caches hold at distances of pages
+constexpr int64_t kBlockUnits = 2048;       // along k
+constexpr int64_t kFarBlockUnits = 1024;    // where what all share comes from afar
+constexpr int64_t kSquareUnits = 128;       // along k, of a panel that stays in the first-level cache beside the others
+constexpr int64_t kMostSquareUnits = 192;   // of one block, and of patches: few columns are multiplied with them
+constexpr int64_t kSquareVectors = 1024;  // of the shared operand, by which the second-level cache holds a task's sums
+constexpr int64_t kSquareSums = 1 << 18;  // of a task
 constexpr int64_t kSquareRowsBytes = 3 << 18;              // of A, read where it lies by all tasks
 constexpr int64_t kMostRows = 16;                          // of registers
 constexpr int64_t kFewPanels = 64, kFewNarrowPanels = 32;  // of rows
@@ -45,6 +47,32 @@ constexpr int64_t kSteadyBytes = 1 << 22;     // the same of rows of A, which co
 int64_t FarTasks(int64_t of_processor) {
   static const int64_t cpus = UsableCpus();
   return std::clamp<int64_t>(of_processor * cpus, 2 * of_processor, kTasks);
+}
+
+// Asks for the `part`th of `parts`.
+void FetchPart(const MemoryRows& memory, int64_t part = 0, int64_t parts = 1) {
+  const int64_t begin = memory.rows * part / parts, end = memory.rows * (part + 1) / parts;
+  FetchRows<false>(memory.from + begin * memory.stride, memory.stride, end - begin, memory.row_bytes);
+}
+
+template <class T>
+void CopyRows(const RowsAhead<T>& rows, int64_t width) {
+  const T* from = rows.from;
+  T* to = rows.to;
+  for (int64_t i = 0, panel = rows.panel; i < rows.count; ++i) {
+    std::copy_n(from, width, to);
+    from += width, to += rows.distance;
+    if (++panel == rows.panels)
+      panel = 0, from += rows.stride - rows.panels * width, to += width - rows.panels * rows.distance;
+  }
+}
+
+// What a tile asks for, the `tile`th of `tiles`, each of which can ask for `pairs` of lines: they go down the rows.
+LinesAhead PartAhead(const MemoryRows& memory, int64_t pairs, int64_t tile, int64_t tiles) {
+  const int64_t pairs_a_row = CeilDiv(memory.row_bytes, kPairBytes), pieces = CeilDiv(memory.rows, pairs) * pairs_a_row;
+  const int64_t piece = tile * pieces / tiles;
+  if ((tile + 1) * pieces / tiles == piece) return {};
+  return {memory.from + piece / pairs_a_row * pairs * memory.stride + piece % pairs_a_row * kPairBytes, memory.stride};
 }
 
 }  // namespace
@@ -89,6 +117,7 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   if (shares_a_ && !in_place_ && p_.b_in_rows && !narrow && p_.bias == 0) packing_ = FetchingKernelsOf(micro).packing;
   // Not into narrow tiles: their blocks along k would be too short to pay for reading and writing the sums again.
   fetches_ = p_.fetches && !narrow && !packing_ && few && HoldsSums<T>(p_.c) && !p_.whole_k;
+  if (fetches_ && !in_place_ && p_.bias == 0) fetching_ = FetchingKernelsOf(micro);
   // What all share is read once a task. If that is more than the outer cache has for us, tasks are as large as the
   // second-level cache allows, and shorter along k, which makes them wider; but each processor has some.
   const int64_t for_all = (shares_a_ ? p_.m : p_.n) * micro.Units(p_.k) * bytes;
@@ -155,7 +184,16 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
                         : far ? std::clamp(panels / kFarPanels, FarTasks(kFewOfProcessor), FarTasks(kTasksOfProcessor))
                               : kTasks;
   const int64_t even = CeilDiv(panels * batches_ * p_.outer, tasks);
-  DealOut(std::min(std::max({even, worth, least}), held));
+  const int64_t a_task = std::min(std::max({even, worth, least}), held);
+  if (packing_ && a_panels >= kCopyingPanels && held_units_ >= micro.Units(kb_) && HoldsSums<T>(p_.c) &&
+      p_.k * p_.n * bytes > kCachedBytes) {
+    copies_ = true;
+    fetching_ = FetchingKernelsOf(micro);
+    DealOut(std::max(a_task, panels / FarTasks(kCopyingOfProcessor)));
+    block_columns_ = std::min(a_task, std::max<int64_t>(CeilDiv(per_task_ / micro.nr, 2), 1)) * micro.nr;
+  } else {
+    DealOut(a_task);
+  }
   const bool shared_across = shares_a_ ? p_.a_across : p_.b_across;
   piece_ = std::clamp<int64_t>(chunk_ / shared_width_ * batches_ * k_blocks_ / kPieces, shared_across ? 4 : 1, 16) *
            shared_width_;
@@ -199,10 +237,10 @@ template <class T>
 int64_t Panels<T>::scratch_bytes() const {
   const int64_t own = OwnUnits(), tile = micro_.mr * micro_.nr;
   const int64_t seeds = p_.bias != 0 ? RoundUp(per_task_, micro_.nr) : 0;
-  return (own + tile + KeptSums() + seeds) * static_cast<int64_t>(sizeof(T)) + ReadBeyond() +
+  return ((copies_ ? 2 : 1) * own + tile + KeptSums() + seeds) * static_cast<int64_t>(sizeof(T)) + ReadBeyond() +
          (CeilDiv(per_task_, own_width_) + (in_place_ ? CeilDiv(p_.m, micro_.mr) : 0)) *
              static_cast<int64_t>(sizeof(PanelNote)) +
-         p_.target_bytes_per_row * std::max(per_task_, p_.m) + 7 * kCarverSlack;
+         p_.target_bytes_per_row * std::max(per_task_, p_.m) + 8 * kCarverSlack;
 }
 
 template <class T>
@@ -214,7 +252,8 @@ int64_t Panels<T>::KeptSums() const {
 template <class T>
 int64_t Panels<T>::OwnUnits() const {
   if (!packs_own()) return 0;
-  return OwnAt(per_task_, CeilDiv(per_task_, own_width_), std::min(held_units_, micro_.Units(kb_)));
+  const int64_t vectors = copies_ ? block_columns_ : per_task_;
+  return OwnAt(vectors, CeilDiv(vectors, own_width_), std::min(held_units_, micro_.Units(kb_)));
 }
 
 template <class T>
@@ -225,7 +264,8 @@ std::string Panels<T>::ToString() const {
   if (rounds() > 1) StrAppend(text, ", ", rounds(), " rounds");
   if (in_place_) text += ", lhs where it lies";
   if (shares_a_ && !rows_first_) text += ", column by column";
-  if (fetching_) text += ", the next column ahead";
+  if (copies_) StrAppend(text, ", ", block_columns_, " of them while others are multiplied");
+  if (fetching_ && !copies_) text += shares_a_ ? ", the next columns ahead" : ", the next column ahead";
   StrAppend(text, ", ", micro_.mr, "x", micro_.nr, " in registers");
   if (micro_.step > 1)
     StrAppend(text, ", squares of ", micro_.step, "x", micro_.step, " an instruction");
@@ -239,6 +279,7 @@ typename Panels<T>::Memory Panels<T>::Carve(void* scratch) const {
   Carver carver(scratch);
   Memory memory;
   memory.own = carver.Take<T>(OwnUnits());
+  memory.next = carver.Take<T>(copies_ ? OwnUnits() : 0);
   memory.tile = carver.Take<T>(micro_.mr * micro_.nr);
   memory.sums = carver.Take<T>(KeptSums());
   memory.seeds = carver.Take<T>(p_.bias != 0 ? RoundUp(per_task_, micro_.nr) : 0);
@@ -300,9 +341,9 @@ void Panels<T>::Pack(const PanelOperands<T>& operands, bool a, int64_t product, 
         operands.PackB(product, first + v, vectors, k0 + p, std::min(strip, kc - p), width, to);
       if (!ahead) continue;
       if (p + strip < kc)
-        operands.Fetch(a, product, first + v, vectors, k0 + p + strip, std::min(strip, kc - p - strip), 0, 1);
+        FetchPart(operands.Memory(a, product, first + v, vectors, k0 + p + strip, std::min(strip, kc - p - strip)));
       else if (strip == kc && panel + 1 < cut.count)
-        operands.Fetch(a, product, first + v + vectors, cut.Size(panel + 1), k0, kc, 0, 1);
+        FetchPart(operands.Memory(a, product, first + v + vectors, cut.Size(panel + 1), k0, kc));
     }
   }
 }
@@ -352,20 +393,37 @@ template <class T>
 void Panels<T>::Run(const PanelOperands<T>& operands, int64_t number, int64_t begin, int64_t end, const void* shared,
                     void* scratch) const {
   T* panels = Carver(const_cast<void*>(shared)).Take<T>(0);
-  const Memory memory = Carve(scratch);
+  Memory memory = Carve(scratch);
   const KernelScope kernels(micro_);
   for (int64_t task = begin; task < end; ++task) {
     const Part part = PartOf(number, task);
     const int64_t batch = task / blocks_ / p_.outer;
-    if (part.rows > 0) Block(operands, part, panels, batch, memory);
+    if (part.rows <= 0) continue;
+    // In pieces of columns, each of which knows the next one.
+    const int64_t piece = copies_ ? block_columns_ : part.cols;
+    const auto columns = [&part = part, piece](int64_t first) {
+      Part some = part;
+      some.n0 += first, some.cols = std::min(piece, part.cols - first);
+      return some;
+    };
+    for (int64_t first = 0; first < part.cols; first += piece)
+      Block(operands, columns(first), first + piece < part.cols ? columns(first + piece) : Part(), panels, batch,
+            memory);
   }
+}
+
+template <class T>
+typename Panels<T>::Carried Panels<T>::CarriedOf(const PanelOperands<T>& operands, const Part& part, int64_t k0,
+                                                 T* to) const {
+  if (part.cols < micro_.nr) return {};
+  const auto [rows, stride] = operands.RowsOfB(part.product);
+  return {rows + k0 * stride + part.n0, stride, std::min(kb_, p_.k - k0), part.cols / micro_.nr, to};
 }
 
 // What the own columns' next block along k will read, or that of the next task, which comes to the same thread as a
 // rule.
 template <class T>
-void Panels<T>::FetchAhead(const PanelOperands<T>& operands, const Part& part, int64_t k0, int64_t tile,
-                           int64_t tiles) const {
+MemoryRows Panels<T>::NextBlock(const PanelOperands<T>& operands, const Part& part, int64_t k0) const {
   int64_t first = part.n0, count = part.cols;
   k0 += kb_;
   if (k0 >= p_.k) {
@@ -373,12 +431,13 @@ void Panels<T>::FetchAhead(const PanelOperands<T>& operands, const Part& part, i
     count = std::min(per_task_, own_ - first);
     k0 = 0;
   }
-  if (count > 0) operands.Fetch(/*a=*/false, part.product, first, count, k0, std::min(kb_, p_.k - k0), tile, tiles);
+  if (count <= 0) return {};
+  return operands.Memory(/*a=*/false, part.product, first, count, k0, std::min(kb_, p_.k - k0));
 }
 
 template <class T>
-void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, T* panels, int64_t batch,
-                      const Memory& memory) const {
+void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, const Part& next, T* panels, int64_t batch,
+                      Memory& memory) const {
   const T *shared = panels + batch * SharedAt(chunk_, 0), *shared_seeds = SharedSeeds(panels, batch, 0);
   const int64_t nr = micro_.nr, group = micro_.group;
   const int64_t own_first = shares_a_ ? part.n0 : part.m0, own_count = shares_a_ ? part.cols : part.rows;
@@ -389,13 +448,17 @@ void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, T* pan
     const int64_t kc = std::min(kb_, p_.k - k0);
     for (int64_t p = 0; p < kc; p += held_units_ * group) {
       const int64_t some = std::min(held_units_ * group, kc - p), units = micro_.Units(some);
+      const Carried carried = !copies_          ? Carried()
+                              : k0 + kb_ < p_.k ? CarriedOf(operands, part, k0 + kb_, memory.next)
+                                                : CarriedOf(operands, next, 0, memory.next);
       const int64_t later = packing_ ? own_count / own_width_ : 0;  // panels that are packed while they are multiplied
       if (packs_own() && later < own.count)
         Pack(operands, !shares_a_, part.product, own_first + later * own_width_,
              Cut(own_count - later * own_width_, own_width_, even_rows_), k0 + p, some, memory.own,
              [&](int64_t v, int64_t panel) { return OwnAt(later * own_width_ + v, later + panel, units); });
-      if (later > 0)
-        Tiles(operands, part, c, {k0, p / group, units, false, 0, 1, true}, shared, nullptr, nullptr, memory);
+      const bool packs = later > 0 && !memory.packed;
+      if (packs)
+        Tiles(operands, part, c, {k0, p / group, units, false, 0, 1, true}, shared, nullptr, nullptr, memory, {});
       for (int64_t panel = 0; panel < own.count && finds_zeros_; ++panel)
         memory.notes[panel] = {
             ExtentOfPanel(memory.own + OwnAt(own.First(panel), panel, units), units, shares_a_ ? nr : own.Size(panel))};
@@ -409,8 +472,10 @@ void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, T* pan
       if (micro_.step > 1)
         Squares(operands, part, c, k0, units, shared, memory);
       else
-        Tiles(operands, part, c, {k0, p / group, units, zeros, later > 0, CeilDiv(part.rows, micro_.mr)}, shared, notes,
-              seeds, memory);
+        Tiles(operands, part, c, {k0, p / group, units, zeros, packs, CeilDiv(part.rows, micro_.mr)}, shared, notes,
+              seeds, memory, carried);
+      memory.packed = carried.panels > 0;
+      if (memory.packed) std::swap(memory.own, memory.next);
     }
   }
 }
@@ -479,14 +544,19 @@ void Panels<T>::Squares(const PanelOperands<T>& operands, const Part& part, cons
 
 template <class T>
 void Panels<T>::Tiles(const PanelOperands<T>& operands, const Part& part, const StoreTarget& c, const Steps& steps,
-                      const T* shared, PanelNote* notes, const T* seeds, const Memory& memory) const {
+                      const T* shared, PanelNote* notes, const T* seeds, const Memory& memory,
+                      const Carried& carried) const {
   const int64_t nr = micro_.nr, group = micro_.group;
   const auto [product, m0, rows, n0, cols] = part;
   const Cut down(rows, micro_.mr, even_rows_), across(cols, nr, false);
   const bool biased = p_.bias != 0, adds = steps.k0 + steps.from > 0;
   const auto [a_rows, a_stride] = in_place_ ? operands.RowsOfA(product) : std::pair<const T*, int64_t>();
   const auto [b_rows, b_stride] = steps.packs ? operands.RowsOfB(product) : std::pair<const T*, int64_t>();
-  int64_t tiles = 0;
+  const MemoryRows next_block = fetches_ && !steps.packs ? NextBlock(operands, part, steps.k0) : MemoryRows();
+  int64_t tiles = 0;  // of these, done
+  const int64_t all_tiles = (steps.end_row - steps.first_row) * across.count;
+  // Are there tiles enough to copy the less often?
+  const bool seldom = carried.rows * carried.panels * fetching_.units_a_copy[1] <= all_tiles * steps.units;
   const auto needed = [&](int64_t row, int64_t column, const T* a, const T* b) {
     const int64_t height = down.Size(row), block = micro_.Units(std::min(kb_, p_.k - steps.k0));
     const int64_t panel = shares_a_ ? row : column;  // of the shared ones, which begin before `steps` do
@@ -542,19 +612,37 @@ void Panels<T>::Tiles(const PanelOperands<T>& operands, const Part& part, const 
         multiply(from, units);
       }
     }
-    // The first tiles ask for what the next column's will read, a part each.
-    const int64_t ahead_of_unit = kLineBytes / static_cast<int64_t>(sizeof(T)) / fetching_.units_a_line;
-    const int64_t ahead = row * steps.units * ahead_of_unit;
-    const bool fetches = fetching_ && column + 1 < across.count && ahead < steps.units * nr;
-    const T* const next = fetches ? b + SharedAt(nr, 0) + ahead : nullptr;
+    // Each tile carries its share of the next block's rows, in pieces that it can carry.
+    RowsAhead<T> rows_ahead;
+    if (carried.panels > 0) {
+      const int64_t begin = tiles * carried.rows / all_tiles, end = (tiles + 1) * carried.rows / all_tiles;
+      rows_ahead = {carried.from + begin * carried.stride,
+                    carried.stride,
+                    carried.to + begin * nr,
+                    carried.panels,
+                    OwnAt(nr, 1, carried.rows),
+                    (end - begin) * carried.panels};
+    }
+    // The first tiles ask for what the next column's will read, a part each; or all for what the next block will.
+    LinesAhead next;
+    const int64_t pairs = steps.units / fetching_.units_a_pair;
+    if (fetching_ && !shares_a_ && column + 1 < across.count) {
+      const int64_t panel_bytes = steps.units * nr * static_cast<int64_t>(sizeof(T)), ahead = row * pairs * kPairBytes;
+      if (ahead < panel_bytes) next = {reinterpret_cast<const uint8_t*>(b + SharedAt(nr, 0)) + ahead, kPairBytes};
+    } else if (fetching_ && next_block.rows > 0 && width == nr) {
+      next = PartAhead(next_block, pairs, tiles, all_tiles);
+    }
     for (; done < steps.units; done += kSumUnits, accumulate = true) {
       const int64_t units = std::min(kSumUnits, steps.units - done);
       const T *a_at = a + done * height, *b_at = b + done * nr;
       if (steps.packs && width == nr)
         packing_[height - 1](units, a_at, b_rows + (steps.k0 + steps.from + done) * b_stride + n0 + j, b_stride,
                              const_cast<T*>(b_at), to, stride, accumulate);
-      else if (fetches)
-        fetching_.of_rows[height - 1](units, a_at, b_at, nr, to, stride, accumulate, next + done * ahead_of_unit);
+      else if (rows_ahead.count > 0 && width == nr) {
+        fetching_.copying[seldom][height - 1](units, a_at, b_at, nr, to, stride, accumulate, rows_ahead);
+      } else if (next.from)
+        fetching_.of_rows[height - 1](units, a_at, b_at, nr, to, stride, accumulate,
+                                      {next.from + done / fetching_.units_a_pair * next.stride, next.stride});
       else
         multiply(done, units);
     }
@@ -562,7 +650,9 @@ void Panels<T>::Tiles(const PanelOperands<T>& operands, const Part& part, const 
       StoreTile<T>(c, m0 + i, n0 + j, height, width, to, nr, adds);
     else if (keeps_sums_ && steps.k0 + steps.from * group + steps.units * group >= p_.k)
       StoreTile<T>(c, m0 + i, n0 + j, height, width, to, nr, false);
-    if (fetches_) FetchAhead(operands, part, steps.k0, tiles++, down.count * across.count);
+    CopyRows(rows_ahead, nr);  // what is left
+    if (fetches_ && !fetching_) FetchPart(next_block, tiles, all_tiles);
+    ++tiles;
   };
   if (rows_first_) {
     for (int64_t row = steps.first_row; row < steps.end_row; ++row)

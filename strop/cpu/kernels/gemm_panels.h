@@ -17,6 +17,7 @@
 #include "strop/cpu/kernels/gemm.h"
 #include "strop/cpu/kernels/gemm_fetching.h"
 #include "strop/cpu/kernels/gemm_zeros.h"
+#include "strop/cpu/kernels/memory_rows.h"
 
 namespace strop::cpu {
 
@@ -30,9 +31,11 @@ class PanelOperands {
                      T* dst) const = 0;
   virtual void PackB(int64_t product, int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width,
                      T* dst) const = 0;
-  // Asks for what PackA or PackB of the same vectors and elements will read, the `part`th of `parts`; a hint.
-  virtual void Fetch(bool /*a*/, int64_t /*product*/, int64_t /*first*/, int64_t /*count*/, int64_t /*k0*/,
-                     int64_t /*kc*/, int64_t /*part*/, int64_t /*parts*/) const {}
+  // What PackA or PackB of the same vectors and elements reads, if that is rows of memory.
+  virtual MemoryRows Memory(bool /*a*/, int64_t /*product*/, int64_t /*first*/, int64_t /*count*/, int64_t /*k0*/,
+                            int64_t /*kc*/) const {
+    return {};
+  }
   // Of A, if PanelProblem::a_in_place: element 0 of row 0, and the distance of rows in units.
   virtual std::pair<const T*, int64_t> RowsOfA(int64_t /*product*/) const { return {nullptr, 0}; }
   // Of B, if PanelProblem::b_in_rows: element 0 of row 0, and the distance of rows.
@@ -56,7 +59,7 @@ struct PanelProblem {
   bool a_in_place = false;
   bool b_in_rows = false;  // B needs no conversion, and its rows are contiguous
   bool whole_k = false;    // the shared operand is packed in one block along k
-  bool fetches = false;    // the operands' Fetch does something
+  bool fetches = false;    // the operands tell their memory
 };
 
 template <class T>
@@ -102,6 +105,8 @@ class Panels {
   void DealOut(int64_t panels_a_task);
   bool packs_own() const { return !in_place_ || shares_a_; }
   struct Memory {
+    T* next;               // where the next block's own panels are made
+    bool packed = false;   // are the own panels there, but for one that is narrower than a tile?
     PanelNote* notes;      // of the own panels
     PanelNote* row_notes;  // of rows of A that all tasks read where they lie
     T* own;
@@ -133,7 +138,9 @@ class Panels {
   template <class At>
   void Pack(const PanelOperands<T>& operands, bool a, int64_t product, int64_t first, const Cut& cut, int64_t k0,
             int64_t kc, T* dst, const At& at) const;
-  void Block(const PanelOperands<T>& operands, const Part& part, T* panels, int64_t batch, const Memory& memory) const;
+  // `next` is the part that this thread computes after it, of the same rows; none if that has no columns.
+  void Block(const PanelOperands<T>& operands, const Part& part, const Part& next, T* panels, int64_t batch,
+             Memory& memory) const;
   // Of the block along k from k0 on, `units` from the unit `from` on: what the own panels hold. `zeros`: there are
   // panels of which few are needed.
   struct Steps {
@@ -142,15 +149,23 @@ class Panels {
     int64_t first_row = 0, end_row = 0;  // panels of rows
     bool packs = false;                  // panels of columns, those that are as wide as tiles
   };
+  // Rows of B that become the next block's panels while this one is multiplied: `rows` of panels `units` apart.
+  struct Carried {
+    const T* from = nullptr;
+    int64_t stride = 0, rows = 0, panels = 0;
+    T* to = nullptr;
+  };
+  Carried CarriedOf(const PanelOperands<T>& operands, const Part& part, int64_t k0, T* to) const;
   void Tiles(const PanelOperands<T>& operands, const Part& part, const StoreTarget& c, const Steps& steps,
-             const T* shared, PanelNote* notes, const T* seeds, const Memory& memory) const;
+             const T* shared, PanelNote* notes, const T* seeds, const Memory& memory, const Carried& carried) const;
   // The same of the whole block from k0 on, where kernels take steps.
   void Squares(const PanelOperands<T>& operands, const Part& part, const StoreTarget& c, int64_t k0, int64_t units,
                const T* shared, const Memory& memory) const;
   void NoteRows(const PanelOperands<T>& operands, const Part& part, int64_t unit, int64_t units, bool asked,
                 PanelNote* notes) const;
   PanelNote* SharedNotes(T* panels, int64_t batch, int64_t k0) const;
-  void FetchAhead(const PanelOperands<T>& operands, const Part& part, int64_t k0, int64_t tile, int64_t tiles) const;
+  // What the block after that from k0 on reads of B.
+  MemoryRows NextBlock(const PanelOperands<T>& operands, const Part& part, int64_t k0) const;
   // What the bias of A makes of `count` columns of B, packed from `panel` on, with a minus: where their sums begin.
   void Seed(int64_t units, const T* panel, int64_t panel_distance, int64_t count, T* seeds) const;
   T* SharedSeeds(T* panels, int64_t batch, int64_t k0) const;
@@ -164,8 +179,11 @@ class Panels {
   FetchingKernels<T> fetching_;
   // With them the first panel of rows goes through columns that are packed meanwhile.
   const PackingKernel<T>* packing_ = nullptr;
-  bool rows_first_ = false;  // a panel of rows goes through all columns before the next one does
-  bool even_rows_ = false;   // panels of a task's rows are as high as each other; otherwise the last one is shorter
+  // The later blocks of a task's columns are packed while the ones before are multiplied.
+  bool copies_ = false;
+  int64_t block_columns_ = 0;  // of a task, multiplied together, if they are copied
+  bool rows_first_ = false;    // a panel of rows goes through all columns before the next one does
+  bool even_rows_ = false;     // panels of a task's rows are as high as each other; otherwise the last one is shorter
   int64_t held_rows_ = 0;   // panels of rows that go through all columns before the next ones do, unless rows are first
   int64_t held_units_ = 0;  // along k, of a block, that all tiles of a task go through before the next ones
   int64_t own_width_ = 0, shared_width_ = 0;  // of panels

@@ -263,6 +263,21 @@ TEST(Gemm, FetchesAhead) {
         Check({1, m, n, k, a, b, c, (layout & 1) != 0, (layout & 2) != 0, (layout & 4) != 0});
 }
 
+// Columns of large matrices become panels while those before them are multiplied: with blocks along k, columns that
+// fill no tile, tiles enough to copy a row seldom and too few.
+TEST(Gemm, CopiesColumnsMeanwhile) {
+  using enum ElementType;
+  for (auto [m, n, k] : std::vector<std::array<int64_t, 3>>{
+           {50, 1030, 1100}, {130, 1400, 900}, {61, 3000, 400}, {48, 331, 1700}, {101, 260, 2600}}) {
+    Check({1, m, n, k, F32, F32, F32, false, false, false});
+    Check({2, m, n, k / 2, F64, F64, F64, true, false, false});
+  }
+  const auto copies = *Gemm::Create({1, 50, 1030, 1100, {F32, 1100, 1}, {F32, 1030, 1}, {F32, 1030, 1}});
+  EXPECT_EQ(copies->tiles().find("while others are multiplied") != std::string::npos,
+            !HasNarrowVectors(BestGemmIsa().f32))
+      << copies->tiles();
+}
+
 // What all tasks share comes from the outer cache, the next column ahead; of more than that has, tasks are as large as
 // the second-level cache allows, and k is cut.
 TEST(Gemm, SharedPanelsFromAfar) {

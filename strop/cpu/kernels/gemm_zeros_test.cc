@@ -157,6 +157,13 @@ TEST(GemmZeros, OfRowsInPlace) {
         << isa->name;
 }
 
+// Tiles that leave out zeros copy the next block's columns all the same.
+TEST(GemmZeros, OfColumnsThatAreCopied) {
+  for (const NamedPattern& zeros : Patterns())
+    for (bool of_a : {true, false})
+      Check(MakeProduct(ElementType::F32, {1, 65, 500, 900}, false, false, zeros, of_a, of_a));
+}
+
 TEST(GemmZeros, ExtentsEndWhereNumbersDo) {
   for (int64_t units : {1, 7, 33, 100})
     for (int64_t width : {1, 6, 16})
