@@ -117,15 +117,19 @@ class RealGemm final : public Gemm {
     if (streams_b_)  // whose sums stay in the first-level cache, for two threads if that is worth while
       across = std::min(std::clamp(kStripBytes / (p_.m * bytes), kRowBytes / bytes, kPageBytes / bytes),
                         std::max(CeilDiv(p_.n, 2), products));
+    // Of a B that no cache has kept, rows are read on and on, some at a time; otherwise they are packed first.
+    const bool far =
+        streams_b_ && p_.m > mr && p_.n >= kLeastFarColumns && BytesOfB() > kFarBytes && !HasNarrowVectors(micro_);
+    if (far) across = CeilDiv(p_.n, RoundUp(CeilDiv(p_.n, kFarColumns), kFarTasks));
     block_.mb = RoundUp(p_.m, mr);
-    block_.nb = std::min<int64_t>(RoundUp(across, 4 * micro_.nr), RoundUp(p_.n, micro_.nr));
+    block_.nb = std::min<int64_t>(RoundUp(across, (far ? 1 : 4) * micro_.nr), RoundUp(p_.n, micro_.nr));
     block_.kb = std::min<int64_t>(512, p_.k);
     // Eight rows at a distance of pages are what the cache holds. The more rows of A, the more it costs to add to C
     // instead of to registers.
     const bool cached = BytesOfB() <= kCachedBytes / 2;
-    block_.pack_rows = streams_b_ && p_.m <= mr ? kStreamedRowsOfB : typed_ || cached ? 64 : 8;
+    block_.pack_rows = far || (streams_b_ && p_.m <= mr) ? kStreamedRowsOfB : typed_ || cached ? 64 : 8;
     fetches_b_ = !cached;
-    if (typed_ && p_.m > mr) packing_ = FetchingKernelsOf(micro_).packing;
+    if (typed_ && p_.m > mr && !far) packing_ = FetchingKernelsOf(micro_).packing;
   }
 
   void PlanShortSums() {
@@ -186,6 +190,8 @@ class RealGemm final : public Gemm {
   static constexpr int64_t kPageBytes = 4096;
   static constexpr int64_t kStripBytes = 1 << 15;  // of C, that stay in the first-level cache
   static constexpr int64_t kLine = 64 / sizeof(T);
+  static constexpr int64_t kFarBytes = int64_t{4} << 20;
+  static constexpr int64_t kFarColumns = 1024, kLeastFarColumns = 2048, kFarTasks = 4;
   static constexpr int64_t kStreamedRowsOfB = 16;  // at a time, by more rows of A
   static constexpr int64_t kDirectTask = 1 << 19;  // products of a task of few rows: several times what a thread costs
   static constexpr int64_t kSmall = 1 << 14;       // elements of a small B
