@@ -28,6 +28,8 @@ constexpr int64_t kBlockUnits = 2048;       // along k
 constexpr int64_t kFarBlockUnits = 1024;    // where what all share comes from afar
 constexpr int64_t kSquareUnits = 128;       // along k, of a panel that stays in the first-level cache beside the others
 constexpr int64_t kMostSquareUnits = 192;   // of one block, and of patches: few columns are multiplied with them
+constexpr int64_t kFewSquares = 2;          // of rows, that are multiplied sooner than B comes,
+constexpr int64_t kFewSquareUnits = 64;     // and then
 constexpr int64_t kSquareVectors = 1024;  // of the shared operand, by which the second-level cache holds a task's sums
 constexpr int64_t kSquareSums = 1 << 18;  // of a task
 constexpr int64_t kSquareRowsBytes = 3 << 18;              // of A, read where it lies by all tasks
@@ -125,7 +127,12 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   // Whole squares are multiplied faster than the second-level cache hands over two panels: one of them, a block along
   // k, has to stay in the first.
   const bool patches = p_.shared != SharedOperand::Either;
-  const int64_t square_units = patches || micro.Units(p_.k) <= kMostSquareUnits ? kMostSquareUnits : kSquareUnits;
+  // Few rows wait for B, whose rows come the sooner the more of each is read: by wide tasks, a few rows at a time.
+  const bool waits = squares && !patches && shares_a_ && micro.Units(p_.k) * p_.n * bytes > kSteadyBytes;
+  const bool waits_only = waits && p_.m <= kFewSquares * micro.mr;
+  const int64_t square_units = waits_only                                         ? kFewSquareUnits
+                               : patches || micro.Units(p_.k) <= kMostSquareUnits ? kMostSquareUnits
+                                                                                  : kSquareUnits;
   const int64_t k_units = squares                     ? square_units
                           : packing_ || fetches_      ? kFewRowsUnits
                           : far && HoldsSums<T>(p_.c) ? kFarBlockUnits
@@ -179,7 +186,8 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   int64_t held = std::max<int64_t>((narrow ? kNarrowOwnBytes : kOwnBytes) / (own_width_ * own_units * bytes), 1);
   if (squares) held = std::min(held, std::max<int64_t>(kSquareSums / (own_width_ * chunk_), 1));
   const bool small = packs_shared() && for_all <= kWideNearBytes;
-  const int64_t tasks = squares                         ? FarTasks(small ? kFewOfProcessor : kSquaresOfProcessor)
+  const int64_t tasks = waits_only ? FarTasks(1)
+                        : squares  ? FarTasks(small && !waits ? kFewOfProcessor : kSquaresOfProcessor)
                         : far && for_all > kSteadyBytes ? FarTasks(kFewOfProcessor)
                         : far ? std::clamp(panels / kFarPanels, FarTasks(kFewOfProcessor), FarTasks(kTasksOfProcessor))
                               : kTasks;
