@@ -6,47 +6,28 @@
 #include <type_traits>
 
 #include "strop/cpu/kernels/gemm_micro.h"
+#include "strop/cpu/kernels/memory_rows.h"
 
 namespace strop::cpu {
 
-// Pairs of lines, `stride` bytes apart, to ask for into the second-level cache.
-struct LinesAhead {
-  const uint8_t* from = nullptr;
-  int64_t stride = 0;
-};
-inline constexpr int64_t kPairBytes = 128;
-// As MicroKernel, and asks meanwhile for lines.
-template <class T>
-using FetchingKernel = void (*)(int64_t units, const T* a, const T* b, int64_t b_stride, T* c, int64_t c_stride,
-                                bool accumulate, LinesAhead next);
 // As MicroKernel of B where it lies; what it reads of B it writes to `packed`, a panel as wide as the tile.
 template <class T>
 using PackingKernel = void (*)(int64_t units, const T* a, const T* b, int64_t b_stride, T* packed, T* c,
                                int64_t c_stride, bool accumulate);
-// Rows of B, `stride` elements apart, that become panels, a tile wide and `distance` apart.
+// As MicroKernel, and asks meanwhile for pieces of memory, or copies them and asks for those some rows below, one for
+// so many units.
 template <class T>
-struct RowsAhead {
-  const T* from = nullptr;
-  int64_t stride = 0;
-  T* to = nullptr;
-  int64_t panels = 0, distance = 0;
-  int64_t count = 0;  // of pieces, each a row of a panel
-  int64_t panel = 0;  // of the next one
-};
-// As MicroKernel, and copies pieces meanwhile, one for so many units, and asks for those below them.
-template <class T>
-using CopyingKernel = void (*)(int64_t units, const T* a, const T* b, int64_t b_stride, T* c, int64_t c_stride,
-                               bool accumulate, RowsAhead<T>& rows);
+using AheadKernel = void (*)(int64_t units, const T* a, const T* b, int64_t b_stride, T* c, int64_t c_stride,
+                             bool accumulate, PiecesAhead<T>& pieces);
 inline constexpr int kLineBytes = 64;
 
 template <class T>
 struct FetchingKernels {
-  const FetchingKernel<T>* of_rows = nullptr;  // [i] of i + 1 rows; null: there are none
-  const PackingKernel<T>* packing = nullptr;   // the same
-  const CopyingKernel<T>* copying[2] = {};     // the same; a row for units_a_copy units
-  int units_a_copy[2] = {1, 1};
-  int units_a_pair = 1;  // of lines that are asked for
-  explicit operator bool() const { return of_rows != nullptr; }
+  const PackingKernel<T>* packing = nullptr;  // [i] of i + 1 rows; null: there are none
+  // The same; of those that fetch and those that copy, such as take a piece often and such as do seldom.
+  const AheadKernel<T>* ahead[2][2] = {};
+  int units_a_piece[2] = {1, 1};
+  explicit operator bool() const { return packing != nullptr; }
 };
 
 // Of tiles as GemmAvx2() and GemmAvx512() have them. x86 only.

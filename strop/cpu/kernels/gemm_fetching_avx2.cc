@@ -1,7 +1,7 @@
 #if defined(__AVX2__)
 #define STROP_VECTOR_BYTES 32
 #define STROP_MR 6
-#define STROP_UNITS_A_PAIR 8
+#define STROP_UNITS_A_PIECE 4
 #include "strop/cpu/kernels/gemm_fetching.inc"
 
 namespace strop::cpu {

@@ -51,31 +51,7 @@ int64_t FarTasks(int64_t of_processor) {
   return std::clamp<int64_t>(of_processor * cpus, 2 * of_processor, kTasks);
 }
 
-// Asks for the `part`th of `parts`.
-void FetchPart(const MemoryRows& memory, int64_t part = 0, int64_t parts = 1) {
-  const int64_t begin = memory.rows * part / parts, end = memory.rows * (part + 1) / parts;
-  FetchRows<false>(memory.from + begin * memory.stride, memory.stride, end - begin, memory.row_bytes);
-}
-
-template <class T>
-void CopyRows(const RowsAhead<T>& rows, int64_t width) {
-  const T* from = rows.from;
-  T* to = rows.to;
-  for (int64_t i = 0, panel = rows.panel; i < rows.count; ++i) {
-    std::copy_n(from, width, to);
-    from += width, to += rows.distance;
-    if (++panel == rows.panels)
-      panel = 0, from += rows.stride - rows.panels * width, to += width - rows.panels * rows.distance;
-  }
-}
-
-// What a tile asks for, the `tile`th of `tiles`, each of which can ask for `pairs` of lines: they go down the rows.
-LinesAhead PartAhead(const MemoryRows& memory, int64_t pairs, int64_t tile, int64_t tiles) {
-  const int64_t pairs_a_row = CeilDiv(memory.row_bytes, kPairBytes), pieces = CeilDiv(memory.rows, pairs) * pairs_a_row;
-  const int64_t piece = tile * pieces / tiles;
-  if ((tile + 1) * pieces / tiles == piece) return {};
-  return {memory.from + piece / pairs_a_row * pairs * memory.stride + piece % pairs_a_row * kPairBytes, memory.stride};
-}
+void Fetch(const MemoryRows& memory) { FetchRows<false>(memory.from, memory.stride, memory.rows, memory.row_bytes); }
 
 }  // namespace
 
@@ -349,9 +325,9 @@ void Panels<T>::Pack(const PanelOperands<T>& operands, bool a, int64_t product, 
         operands.PackB(product, first + v, vectors, k0 + p, std::min(strip, kc - p), width, to);
       if (!ahead) continue;
       if (p + strip < kc)
-        FetchPart(operands.Memory(a, product, first + v, vectors, k0 + p + strip, std::min(strip, kc - p - strip)));
+        Fetch(operands.Memory(a, product, first + v, vectors, k0 + p + strip, std::min(strip, kc - p - strip)));
       else if (strip == kc && panel + 1 < cut.count)
-        FetchPart(operands.Memory(a, product, first + v + vectors, cut.Size(panel + 1), k0, kc));
+        Fetch(operands.Memory(a, product, first + v + vectors, cut.Size(panel + 1), k0, kc));
     }
   }
 }
@@ -420,27 +396,23 @@ void Panels<T>::Run(const PanelOperands<T>& operands, int64_t number, int64_t be
   }
 }
 
+// What the own columns' next block along k will read, or that of the columns after them. They are copied if this thread
+// is sure to multiply by them; otherwise they are asked for, since the next task comes to the same thread as a rule.
 template <class T>
-typename Panels<T>::Carried Panels<T>::CarriedOf(const PanelOperands<T>& operands, const Part& part, int64_t k0,
-                                                 T* to) const {
-  if (part.cols < micro_.nr) return {};
-  const auto [rows, stride] = operands.RowsOfB(part.product);
-  return {rows + k0 * stride + part.n0, stride, std::min(kb_, p_.k - k0), part.cols / micro_.nr, to};
-}
-
-// What the own columns' next block along k will read, or that of the next task, which comes to the same thread as a
-// rule.
-template <class T>
-MemoryRows Panels<T>::NextBlock(const PanelOperands<T>& operands, const Part& part, int64_t k0) const {
+PiecesAhead<T> Panels<T>::NextBlock(const PanelOperands<T>& operands, const Part& part, const Part& next, int64_t k0,
+                                    T* to) const {
+  if (!copies_ && !fetches_) return {};
+  const bool along = k0 + kb_ < p_.k;
   int64_t first = part.n0, count = part.cols;
-  k0 += kb_;
-  if (k0 >= p_.k) {
-    first += count;
-    count = std::min(per_task_, own_ - first);
-    k0 = 0;
-  }
-  if (count <= 0) return {};
-  return operands.Memory(/*a=*/false, part.product, first, count, k0, std::min(kb_, p_.k - k0));
+  if (!along && copies_) first = next.n0, count = next.cols;
+  if (!along && !copies_) first += count, count = std::min(per_task_, own_ - first);
+  k0 = along ? k0 + kb_ : 0;
+  const int64_t kc = std::min(kb_, p_.k - k0), nr = micro_.nr;
+  if (!copies_ && count > 0)
+    return PiecesAhead<T>::Of(operands.Memory(/*a=*/false, part.product, first, count, k0, kc), nr);
+  if (!copies_ || count < nr) return {};
+  const auto [rows, stride] = operands.RowsOfB(part.product);
+  return {rows + k0 * stride + first, stride, count / nr, kc * (count / nr), to, OwnAt(nr, 1, kc)};
 }
 
 template <class T>
@@ -456,9 +428,7 @@ void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, const 
     const int64_t kc = std::min(kb_, p_.k - k0);
     for (int64_t p = 0; p < kc; p += held_units_ * group) {
       const int64_t some = std::min(held_units_ * group, kc - p), units = micro_.Units(some);
-      const Carried carried = !copies_          ? Carried()
-                              : k0 + kb_ < p_.k ? CarriedOf(operands, part, k0 + kb_, memory.next)
-                                                : CarriedOf(operands, next, 0, memory.next);
+      const PiecesAhead<T> ahead = NextBlock(operands, part, next, k0, memory.next);
       const int64_t later = packing_ ? own_count / own_width_ : 0;  // panels that are packed while they are multiplied
       if (packs_own() && later < own.count)
         Pack(operands, !shares_a_, part.product, own_first + later * own_width_,
@@ -481,8 +451,8 @@ void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, const 
         Squares(operands, part, c, k0, units, shared, memory);
       else
         Tiles(operands, part, c, {k0, p / group, units, zeros, packs, CeilDiv(part.rows, micro_.mr)}, shared, notes,
-              seeds, memory, carried);
-      memory.packed = carried.panels > 0;
+              seeds, memory, ahead);
+      memory.packed = ahead.to != nullptr;
       if (memory.packed) std::swap(memory.own, memory.next);
     }
   }
@@ -553,18 +523,18 @@ void Panels<T>::Squares(const PanelOperands<T>& operands, const Part& part, cons
 template <class T>
 void Panels<T>::Tiles(const PanelOperands<T>& operands, const Part& part, const StoreTarget& c, const Steps& steps,
                       const T* shared, PanelNote* notes, const T* seeds, const Memory& memory,
-                      const Carried& carried) const {
+                      const PiecesAhead<T>& block_ahead) const {
   const int64_t nr = micro_.nr, group = micro_.group;
   const auto [product, m0, rows, n0, cols] = part;
   const Cut down(rows, micro_.mr, even_rows_), across(cols, nr, false);
   const bool biased = p_.bias != 0, adds = steps.k0 + steps.from > 0;
   const auto [a_rows, a_stride] = in_place_ ? operands.RowsOfA(product) : std::pair<const T*, int64_t>();
   const auto [b_rows, b_stride] = steps.packs ? operands.RowsOfB(product) : std::pair<const T*, int64_t>();
-  const MemoryRows next_block = fetches_ && !steps.packs ? NextBlock(operands, part, steps.k0) : MemoryRows();
-  int64_t tiles = 0;  // of these, done
+  int64_t tiles = 0;
   const int64_t all_tiles = (steps.end_row - steps.first_row) * across.count;
-  // Are there tiles enough to copy the less often?
-  const bool seldom = carried.rows * carried.panels * fetching_.units_a_copy[1] <= all_tiles * steps.units;
+  // Are there tiles enough to take a piece seldom?
+  const bool seldom =
+      block_ahead.count > 0 && block_ahead.count * fetching_.units_a_piece[1] <= all_tiles * steps.units;
   const auto needed = [&](int64_t row, int64_t column, const T* a, const T* b) {
     const int64_t height = down.Size(row), block = micro_.Units(std::min(kb_, p_.k - steps.k0));
     const int64_t panel = shares_a_ ? row : column;  // of the shared ones, which begin before `steps` do
@@ -620,25 +590,13 @@ void Panels<T>::Tiles(const PanelOperands<T>& operands, const Part& part, const 
         multiply(from, units);
       }
     }
-    // Each tile carries its share of the next block's rows, in pieces that it can carry.
-    RowsAhead<T> rows_ahead;
-    if (carried.panels > 0) {
-      const int64_t begin = tiles * carried.rows / all_tiles, end = (tiles + 1) * carried.rows / all_tiles;
-      rows_ahead = {carried.from + begin * carried.stride,
-                    carried.stride,
-                    carried.to + begin * nr,
-                    carried.panels,
-                    OwnAt(nr, 1, carried.rows),
-                    (end - begin) * carried.panels};
-    }
-    // The first tiles ask for what the next column's will read, a part each; or all for what the next block will.
-    LinesAhead next;
-    const int64_t pairs = steps.units / fetching_.units_a_pair;
-    if (fetching_ && !shares_a_ && column + 1 < across.count) {
-      const int64_t panel_bytes = steps.units * nr * static_cast<int64_t>(sizeof(T)), ahead = row * pairs * kPairBytes;
-      if (ahead < panel_bytes) next = {reinterpret_cast<const uint8_t*>(b + SharedAt(nr, 0)) + ahead, kPairBytes};
-    } else if (fetching_ && next_block.rows > 0 && width == nr) {
-      next = PartAhead(next_block, pairs, tiles, all_tiles);
+    // Each tile takes its share of what the next block reads; or the first ones ask for what the next column's will.
+    PiecesAhead<T> ahead;
+    if (block_ahead.count > 0) {
+      ahead = block_ahead.Part(tiles, all_tiles, nr);
+    } else if (fetching_ && !shares_a_ && column + 1 < across.count) {
+      const int64_t some = steps.units / fetching_.units_a_piece[0], first = row * some;
+      ahead = {b + SharedAt(nr, 0) + first * nr, 0, steps.units, std::min(some, steps.units - first)};
     }
     for (; done < steps.units; done += kSumUnits, accumulate = true) {
       const int64_t units = std::min(kSumUnits, steps.units - done);
@@ -646,11 +604,8 @@ void Panels<T>::Tiles(const PanelOperands<T>& operands, const Part& part, const 
       if (steps.packs && width == nr)
         packing_[height - 1](units, a_at, b_rows + (steps.k0 + steps.from + done) * b_stride + n0 + j, b_stride,
                              const_cast<T*>(b_at), to, stride, accumulate);
-      else if (rows_ahead.count > 0 && width == nr) {
-        fetching_.copying[seldom][height - 1](units, a_at, b_at, nr, to, stride, accumulate, rows_ahead);
-      } else if (next.from)
-        fetching_.of_rows[height - 1](units, a_at, b_at, nr, to, stride, accumulate,
-                                      {next.from + done / fetching_.units_a_pair * next.stride, next.stride});
+      else if (fetching_ && ahead.count > 0 && width == nr)
+        fetching_.ahead[ahead.to != nullptr][seldom][height - 1](units, a_at, b_at, nr, to, stride, accumulate, ahead);
       else
         multiply(done, units);
     }
@@ -658,8 +613,7 @@ void Panels<T>::Tiles(const PanelOperands<T>& operands, const Part& part, const 
       StoreTile<T>(c, m0 + i, n0 + j, height, width, to, nr, adds);
     else if (keeps_sums_ && steps.k0 + steps.from * group + steps.units * group >= p_.k)
       StoreTile<T>(c, m0 + i, n0 + j, height, width, to, nr, false);
-    CopyRows(rows_ahead, nr);  // what is left
-    if (fetches_ && !fetching_) FetchPart(next_block, tiles, all_tiles);
+    if (ahead.to || !fetching_) ahead.Finish(nr);
     ++tiles;
   };
   if (rows_first_) {

@@ -149,23 +149,17 @@ class Panels {
     int64_t first_row = 0, end_row = 0;  // panels of rows
     bool packs = false;                  // panels of columns, those that are as wide as tiles
   };
-  // Rows of B that become the next block's panels while this one is multiplied: `rows` of panels `units` apart.
-  struct Carried {
-    const T* from = nullptr;
-    int64_t stride = 0, rows = 0, panels = 0;
-    T* to = nullptr;
-  };
-  Carried CarriedOf(const PanelOperands<T>& operands, const Part& part, int64_t k0, T* to) const;
   void Tiles(const PanelOperands<T>& operands, const Part& part, const StoreTarget& c, const Steps& steps,
-             const T* shared, PanelNote* notes, const T* seeds, const Memory& memory, const Carried& carried) const;
+             const T* shared, PanelNote* notes, const T* seeds, const Memory& memory,
+             const PiecesAhead<T>& block_ahead) const;
   // The same of the whole block from k0 on, where kernels take steps.
   void Squares(const PanelOperands<T>& operands, const Part& part, const StoreTarget& c, int64_t k0, int64_t units,
                const T* shared, const Memory& memory) const;
   void NoteRows(const PanelOperands<T>& operands, const Part& part, int64_t unit, int64_t units, bool asked,
                 PanelNote* notes) const;
   PanelNote* SharedNotes(T* panels, int64_t batch, int64_t k0) const;
-  // What the block after that from k0 on reads of B.
-  MemoryRows NextBlock(const PanelOperands<T>& operands, const Part& part, int64_t k0) const;
+  PiecesAhead<T> NextBlock(const PanelOperands<T>& operands, const Part& part, const Part& next, int64_t k0,
+                           T* to) const;
   // What the bias of A makes of `count` columns of B, packed from `panel` on, with a minus: where their sums begin.
   void Seed(int64_t units, const T* panel, int64_t panel_distance, int64_t count, T* seeds) const;
   T* SharedSeeds(T* panels, int64_t batch, int64_t k0) const;
