@@ -104,7 +104,7 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   // k, has to stay in the first.
   const bool patches = p_.shared != SharedOperand::Either;
   // Few rows wait for B, whose rows come the sooner the more of each is read: by wide tasks, a few rows at a time.
-  const bool waits = squares && !patches && shares_a_ && micro.Units(p_.k) * p_.n * bytes > kSteadyBytes;
+  const bool waits = squares && !patches && shares_a_ && p_.b_across && micro.Units(p_.k) * p_.n * bytes > kSteadyBytes;
   const bool waits_only = waits && p_.m <= kFewSquares * micro.mr;
   const int64_t square_units = waits_only                                         ? kFewSquareUnits
                                : patches || micro.Units(p_.k) <= kMostSquareUnits ? kMostSquareUnits
