@@ -8,6 +8,7 @@
 #include <random>
 #include <string>
 
+#include "strop/cpu/kernels/gemm_blocks.h"
 #include "strop/cpu/testing/gemm_matrices.h"
 
 namespace strop::cpu {
@@ -115,6 +116,31 @@ TEST(Gemm, FetchesTheNextColumnOfALargeMatrix) {
       gemm->RunAll(a.bytes().data(), b.bytes().data(), c.mutable_bytes().data(), shared.data(), scratch.data());
       if (isa == AllIsas().front()) want = c;
       EXPECT_TRUE(c == want) << isa->name;
+    }
+  }
+}
+
+// Rows of A that are packed in two rounds, the second of which has a single panel, whose tiles pack the columns that
+// they are multiplied with: no tile is left that would copy those of the next block.
+TEST(Gemm, CopiesColumnsForASinglePanelOfRows) {
+  constexpr int64_t kM = 200, kN = 560, kK = 12500;
+  std::mt19937 rng(6);
+  GemmProblem p;
+  p.m = kM, p.n = kN, p.k = kK;
+  const ElementType type = ElementType::F64;
+  p.a = Strides(type, kM, kK, false), p.b = Strides(type, kK, kN, false), p.c = Strides(type, kM, kN, false);
+  const Literal a = RandomMatrix(type, 1, kM, kK, rng), b = RandomMatrix(type, 1, kK, kN, rng);
+  Literal want = *Literal::Zeros(Shape::Array(type, {kM, kN})), c = want;
+  for (const GemmIsa* isa : {AllIsas().front(), &BestGemmIsa()}) {
+    const auto gemm = *Gemm::Create(p, *isa);
+    std::vector<uint8_t> scratch(gemm->scratch_bytes() + 64), shared(gemm->shared_bytes() + 64);
+    gemm->RunAll(a.bytes().data(), b.bytes().data(), c.mutable_bytes().data(), shared.data(), scratch.data());
+    if (isa == AllIsas().front()) want = c;
+    for (int64_t i = 0; i < kM * kN; ++i)
+      ASSERT_NEAR(c.GetComplex(i).real(), want.GetComplex(i).real(), 1e-9 * kK) << gemm->tiles() << " at " << i;
+    if (!HasNarrowVectors(isa->f64)) {
+      EXPECT_NE(gemm->tiles().find("2 rounds"), std::string::npos) << gemm->tiles();
+      EXPECT_NE(gemm->tiles().find("while others are multiplied"), std::string::npos) << gemm->tiles();
     }
   }
 }

@@ -532,6 +532,7 @@ void Panels<T>::Tiles(const PanelOperands<T>& operands, const Part& part, const 
   const auto [b_rows, b_stride] = steps.packs ? operands.RowsOfB(product) : std::pair<const T*, int64_t>();
   int64_t tiles = 0;
   const int64_t all_tiles = (steps.end_row - steps.first_row) * across.count;
+  if (all_tiles <= 0 && block_ahead.to) block_ahead.Finish(nr);  // the only panel of rows has packed its columns
   // Are there tiles enough to take a piece seldom?
   const bool seldom =
       block_ahead.count > 0 && block_ahead.count * fetching_.units_a_piece[1] <= all_tiles * steps.units;
