@@ -10,6 +10,7 @@
 #include <limits>
 #include <utility>
 
+#include "strop/base/isa.h"
 #include "strop/cpu/kernels/sort_key.h"
 
 namespace strop::cpu {
@@ -41,10 +42,9 @@ bool AreSpreadOut(int64_t n, int shift, int key_bits, const Get& get) {
   return agree * static_cast<double>(n) < 0.25;
 }
 
-// Items that are nearly in order. False if they are not: then they were moved, but none past an equal one.
+// Items that are nearly in order. False if they take more moves: then they were moved, but none past an equal one.
 template <class Item>
-bool InsertionSort(Item* items, int64_t n, int shift) {
-  int64_t moves_left = n;
+bool InsertionSort(Item* items, int64_t n, int shift, int64_t moves_left) {
   uint64_t before = 0;
   for (int64_t i = 0; i < n; ++i) {
     const Item moving = items[i];
@@ -82,26 +82,41 @@ void RadixSort(Item* items, Item* spare, int64_t n, int shift, int key_bits) {
   if (from != items) std::memcpy(static_cast<void*>(items), from, n * sizeof(Item));
 }
 
+// By the bits of the key, less `least`, from `low` on: by one digit, or by two, above which there are none. The items
+// are in `from` then, and `to` is the other memory.
+template <int kBits, class Item>
+void SortByHighDigits(Item*& from, Item*& to, int64_t n, int shift, uint64_t least, int low, int digits) {
+  WithVectors([&from, &to, n, shift, least, low, digits] {
+    constexpr int kBuckets = 1 << kBits;
+    uint32_t counts[2][kBuckets] = {};
+    const Item* const all = from;
+    for (int64_t i = 0; i < n; ++i) {
+      const uint64_t key = (KeyOf(all[i], shift) - least) >> low;
+      ++counts[0][key % kBuckets], ++counts[1][key / kBuckets];
+    }
+    for (int d = 0; d < digits; ++d) {
+      uint32_t sum = 0;
+      uint32_t* const next = counts[d];
+      for (int bucket = 0; bucket < kBuckets; ++bucket) sum += std::exchange(next[bucket], sum);
+      const Item* const source = from;
+      Item* const target = to;
+      for (int64_t i = 0; i < n; ++i) {
+        const Item item = source[i];
+        target[next[((KeyOf(item, shift) - least) >> (low + d * kBits)) % kBuckets]++] = item;
+      }
+      std::swap(from, to);
+    }
+  });
+}
+
 // By the two highest digits if these do.
 template <int kBits, class Item>
 void SortByDigits(Item* items, Item* spare, int64_t n, int shift, int key_bits) {
-  constexpr int kBuckets = 1 << kBits;
   if (!AreSpreadOut<kBits>(n, shift, key_bits, [items](int64_t i) { return items[i]; }))
     return RadixSort<kBits>(items, spare, n, shift, key_bits);
-  const int low = key_bits - 2 * kBits;
-  uint32_t counts[2][kBuckets] = {};
-  for (int64_t i = 0; i < n; ++i) {
-    ++counts[0][Digit<kBits>(items[i], shift, low)];
-    ++counts[1][Digit<kBits>(items[i], shift, low + kBits)];
-  }
   Item *from = items, *to = spare;
-  for (int d = 0; d < 2; ++d) {
-    uint32_t sum = 0;
-    for (uint32_t& next : counts[d]) sum += std::exchange(next, sum);
-    for (int64_t i = 0; i < n; ++i) to[counts[d][Digit<kBits>(from[i], shift, low + kBits * d)]++] = from[i];
-    std::swap(from, to);
-  }
-  if (!InsertionSort(items, n, shift)) RadixSort<kBits>(items, spare, n, shift, key_bits);
+  SortByHighDigits<kBits>(from, to, n, shift, 0, key_bits - 2 * kBits, 2);
+  if (!InsertionSort(items, n, shift, n)) RadixSort<kBits>(items, spare, n, shift, key_bits);
 }
 
 // Fewer, larger digits need fewer passes; their buckets' ends fit the second-level cache as long as there are not too

@@ -7,11 +7,10 @@
 //   SortByKey       the comparator compares operand `key` in a known order. Keys become unsigned integers whose order
 //   is
 //                   that one; lines of up to 64 elements go a line a lane of vectors (short_sort.h), other short ones
-//                   are merged, long ones radix-sorted (least significant digit first, digits that are equal in all
-//                   keys skipped), those beyond 32 Ki elements by several threads together.
+//                   are merged (merge_sort.h), long ones radix-sorted, least significant digit first (radix_sort.h),
+//                   those beyond 32 Ki elements most significant digit first, by several threads (partition_sort.h).
 //   SortByFunction  any comparator: a stable merge sort of indices that calls the function for each comparison. Safe
-//   with
-//                   comparators that are no strict weak order (the result is then some permutation).
+//                   with comparators that are no strict weak order (the result is then some permutation).
 #pragma once
 #include <cstdint>
 #include <span>

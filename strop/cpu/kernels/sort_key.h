@@ -44,8 +44,7 @@ class KeyMaker {
   }
   // May there be such as the next function tells?
   bool SharesAny() const { return merge_ != 0; }
-  // Are keys the elements with the bits of Turned() turned?
-  bool OnlyTurns() const { return fill_ == 0; }
+  // What is turned of every key.
   K Turned() const { return flip_ ^ turn_; }
   // Several different elements share this key: it cannot be turned back.
   bool IsShared(K bits) const { return IsNan(bits) | ((bits == kSign) & (merge_ != 0)); }
@@ -79,8 +78,6 @@ class IntegerKeyMaker {
   explicit IntegerKeyMaker(const SortKey& key) : turned_(KeyMaker<K>(key).Turned()) {}
   K operator()(K bits) const { return static_cast<K>(bits ^ turned_); }
   bool SharesAny() const { return false; }
-  bool OnlyTurns() const { return true; }
-  K Turned() const { return turned_; }
   bool IsShared(K) const { return false; }
   K Invert(K key) const { return static_cast<K>(key ^ turned_); }
 
@@ -95,8 +92,6 @@ class TableKeyMaker {
   explicit TableKeyMaker(const SortKey& key) : table_(&TableOf(key)) {}
   uint8_t operator()(uint8_t bits) const { return table_->keys[bits]; }
   bool SharesAny() const { return table_->shares_any; }
-  bool OnlyTurns() const { return false; }
-  uint8_t Turned() const { return 0; }
   bool IsShared(uint8_t bits) const { return table_->shared[bits]; }
   uint8_t Invert(uint8_t key) const { return table_->codes[key]; }
 

@@ -2,6 +2,7 @@
 // NaNs where all are. They are lost when keys become elements again, so they are set aside, in order, and put back
 // where the sorted line has their keys: a stable sort leaves them in that order.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <utility>
 #include <vector>
