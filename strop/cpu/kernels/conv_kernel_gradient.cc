@@ -21,10 +21,11 @@ namespace strop::cpu {
 namespace {
 
 constexpr int64_t kMostRuns = 32;                    // of a piece
-constexpr int64_t kPiecePositions = 192;             // of a piece
+constexpr int64_t kPiecePositions = 384;             // of a piece
 constexpr int64_t kTaskProducts = int64_t{1} << 20;  // of a task, at least
 constexpr int64_t kTasks = 32;                       // enough to be even among threads
-constexpr int64_t kTasksOfProcessor = 3;             // enough where each reads both images
+constexpr int64_t kTasksOfProcessor = 3;             // enough where each reads both images, of uneven tasks
+constexpr int64_t kFewerRows = 2;                    // of a panel, for even tasks
 constexpr int64_t kMostTaps = 64;                    // of a task
 
 template <class T>
@@ -40,14 +41,17 @@ class KernelGradientConv final : public Conv {
       sums_ *= d.kernel;
     }
     lines_ = sums_ / row.kernel;
-    // Heights as even as can be.
-    const int64_t panels = CeilDiv(p.batch, micro_.mr);
+    // Heights as even as can be. Each task reads both images: one for each processor, if all can have as many panels.
+    static const int64_t cpus = UsableCpus();
+    int64_t panels = CeilDiv(p.batch, micro_.mr);
+    const bool even = CeilDiv(p.batch, RoundUp(panels, cpus)) >= micro_.mr - kFewerRows || panels % cpus == 0;
+    if (even) panels = RoundUp(panels, cpus);
     height_ = CeilDiv(p.batch, panels);
     // As few tasks as there have to be for the processors, none too small; a tap's channels are divided first.
-    static const int64_t cpus = UsableCpus();
     const int64_t products = p.batch * cols_ * sums_ * outputs_;  // of a group
     const int64_t worth = std::max<int64_t>(products / kTaskProducts, 1);
-    const int64_t tasks = std::min(worth, CeilDiv(std::min(kTasksOfProcessor * cpus, kTasks), groups_));
+    const int64_t wanted = (even ? 1 : kTasksOfProcessor) * cpus;
+    const int64_t tasks = std::min(worth, CeilDiv(std::min(wanted, kTasks), groups_));
     blocks_ = std::min(panels, tasks);
     panels_a_task_ = CeilDiv(panels, blocks_);
     blocks_ = CeilDiv(panels, panels_a_task_);
