@@ -190,7 +190,8 @@ V Sin(VectorBuilder& b, V x) {
 
 V Cos(VectorBuilder& b, V x) {
   if (IsDouble(x)) return WithLibmBeyond(b, kLimitOfDouble, x, SineOrCosine(b, x, true, false), "cos", "cosf");
-  return SineOrCosineOfFloat(b, x, true);
+  // A sine of the same angle shares all but the choice at the end; scalars branch, and share nothing.
+  return SineOrCosineOfFloat(b, VectorBuilder::Lanes(x) > 1 ? b.FAbs(x) : x, true);
 }
 
 V Tan(VectorBuilder& b, V x) {
