@@ -110,9 +110,15 @@ const ScatterCase kScatterCases[] = {
       .index_vector_dim = 0}},
 };
 
-void CheckScatter(const ScatterCase& c, Op op, ElementType type) {
+// `spread`: indices reach beyond both ends of the operand's first dimension.
+void CheckScatter(const ScatterCase& c, Op op, ElementType type, bool spread = false) {
   Module m("m");
   Differential d(m, Differential::kNotFused);
+  if (spread) {
+    Literal indices = *Literal::Zeros(Shape::Array(ElementType::S32, c.indices));
+    for (int64_t i = 0; i < indices.num_elements(); ++i) indices.SetInt(i, i * 7919 % (c.operand[0] + 4) - 2);
+    d.SetInput(1, std::move(indices));
+  }
   Builder b(d.body());
   std::vector<Instruction*> operands{b.Parameter(0, Shape::Array(type, c.operand)),
                                      b.Parameter(1, Shape::Array(ElementType::S32, c.indices)),
@@ -123,6 +129,53 @@ void CheckScatter(const ScatterCase& c, Op op, ElementType type) {
   d.set_tame(true);
   d.SetInPlace({0});
   EXPECT_EQ(d.Check(), "") << Name(op) << " " << d.body()->ToString();
+  if (spread) EXPECT_GT(d.num_tasks(), 1);
+}
+
+// Short windows, repeated: tasks are parts of the operand. Of rows, also of narrow ones of a large operand; from two
+// indices on; of several rows, whole and not; of updates in two dimensions.
+TEST(Scatter, TasksOfPlaces) {
+  const ScatterAttrs rows{.update_window_dims = {1},
+                          .inserted_window_dims = {0},
+                          .scatter_dims_to_operand_dims = {0},
+                          .index_vector_dim = 1};
+  const ScatterCase cases[] = {
+      {{40, 50}, {900, 1}, {900, 50}, rows},
+      {{60, 300}, {700, 1}, {700, 300}, rows},
+      {{20000, 16}, {3000, 1}, {3000, 16}, rows},
+      {{40, 7, 30},
+       {1300, 2},
+       {1300, 30},
+       {.update_window_dims = {1},
+        .inserted_window_dims = {0, 1},
+        .scatter_dims_to_operand_dims = {0, 1},
+        .index_vector_dim = 1}},
+      {{40, 9, 16},
+       {600, 2},
+       {600, 5, 16},
+       {.update_window_dims = {1, 2},
+        .inserted_window_dims = {0},
+        .scatter_dims_to_operand_dims = {0, 1},
+        .index_vector_dim = 1}},
+      {{40, 12, 19},
+       {500, 1},
+       {500, 9, 13},
+       {.update_window_dims = {1, 2},
+        .inserted_window_dims = {0},
+        .scatter_dims_to_operand_dims = {0},
+        .index_vector_dim = 1}},
+      {{40, 72},
+       {30, 25, 1},
+       {30, 25, 72},
+       {.update_window_dims = {2},
+        .inserted_window_dims = {0},
+        .scatter_dims_to_operand_dims = {0},
+        .index_vector_dim = 2}},
+  };
+  for (const ScatterCase& c : cases) {
+    CheckScatter(c, Op::Add, ElementType::F32, /*spread=*/true);
+    CheckScatter(c, Op::Parameter, ElementType::S32, /*spread=*/true);
+  }
 }
 
 // Rows of large operands, which are fetched ahead, in pieces: as many updates as there are rows, and hardly more than

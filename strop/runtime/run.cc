@@ -16,10 +16,11 @@
 namespace strop {
 namespace {
 
-constexpr int64_t kCopyTaskBytes = 1 << 20;  // large copies are spread over the pool in pieces of this size
+constexpr int64_t kCopyTaskBytes = 1 << 17;    // large copies are spread over the pool in pieces of this size
+constexpr int64_t kLeastSharedCopy = 3 << 17;  // takes about as long as waking a thread several times
 
 void CopyBytes(void* to, const void* from, int64_t bytes, ThreadPool* pool) {
-  if (!pool || bytes < 4 * kCopyTaskBytes) {
+  if (!pool || bytes < kLeastSharedCopy) {
     std::memcpy(to, from, bytes);
     return;
   }

@@ -5,30 +5,37 @@
 //   update[w])
 //
 // Elements of one window are distinct, so vectors run along it, or along its rows if these are far from each other.
-// Tasks are pieces of the window (a gradient of an embedding: of its columns): each walks all index vectors, so the
-// order of combination is that of the updates for any number of tasks. If the indices are promised to be unique, short
-// windows are shared out by index vector instead; if they come in batches, which never meet, by batch. Many sums into
-// few places (counts, means of clusters) wait for each other; there, updates go to copies of the result in turns, and
-// the copies are added up in the end.
+// Tasks are pieces of a long window: each walks all index vectors, so the order of combination is that of the updates
+// for any number of tasks. Where windows are short (rows of a gradient of an embedding), tasks are parts of the operand
+// instead: each looks through all index vectors for those that fall into its part, and combines these in order. If the
+// indices are promised to be unique, short windows are shared out by index vector; if they come in batches, which never
+// meet, by batch. Many sums into few places (counts, means of clusters) wait for each other; there, updates go to
+// copies of the result in turns, and the copies are added up in the end.
 #include <algorithm>
 
 #include "strop/analysis/combiner.h"
 #include "strop/codegen/kernel_frame.h"
 #include "strop/cpu/kernel_family.h"
+#include "strop/cpu/kernels/rounding.h"
 
 namespace strop::cpu {
 namespace {
 
 constexpr int64_t kTaskElements = 16 << 10;
-constexpr int64_t kPieceBytes = 128;                   // of a window: two lines
-constexpr int64_t kMaxPieces = 16;                     // of a window: each walks all indices, and other pages for each
-constexpr int64_t kFetchedOperand = int64_t{1} << 20;  // bytes that the near caches do not hold
+constexpr int64_t kPieceBytes = 128;    // of a window: two lines
+constexpr int64_t kMaxPieces = 16;      // each walks all indices, and other pages for each
+constexpr int64_t kShortWindow = 2048;  // bytes, of which no pieces are made
+// Of a window whose updates are worth looking through the indices for, in a cache and far from it; and for how much of
+// it one more task looks through them. In bytes.
+constexpr int64_t kNearWindow = 96, kFarWindow = 32, kWindowATask = 192;
+constexpr int64_t kPlacesATask = 16, kLookedThrough = 512;
+constexpr int64_t kFetchedOperand = int64_t{1} << 20;     // bytes that the near caches do not hold
 constexpr int64_t kTargetsAhead = 16, kUpdatesAhead = 8;  // memory answers within that many
 constexpr int64_t kFetchedBytes = 4096;                   // of a window; the processor finds out what is behind
 
 constexpr int64_t kTurns = 4;      // an addition to memory takes about as long as so many that do not wait
 constexpr int64_t kShortRow = 64;  // elements of a window
-constexpr int64_t kFewPlaces = 1024, kShortWindow = 256;  // bytes
+constexpr int64_t kFewPlaces = 1024, kTurnsWindow = 256;  // bytes
 constexpr int64_t kLeastUpdates = 64;
 
 // Updates of so few elements are shorter than what a trip of a loop costs: some in one (1.9 cycles each, 3.4 alone).
@@ -158,10 +165,12 @@ ArrayIndex PlaceOf(ElementalEmitter& e, const Geometry& g, const Target& target,
 }
 
 // Where windows are pieces of large operands' rows: targets come in no order, but are known before.
-bool PaysToFetch(const Instruction& scatter, const Geometry& g) {
-  const Shape& operand = scatter.operand(0)->shape();
-  if (g.updates <= kTargetsAhead || operand.byte_size() <= kFetchedOperand || operand.rank() == 0) return false;
+bool FetchesRows(const Instruction& scatter, const Geometry& g) {
+  if (g.updates <= kTargetsAhead || scatter.operand(0)->shape().rank() == 0) return false;
   return g.window == 1 || (g.operand_window.back() >= 0 && g.window_dims.back() == g.window);
+}
+bool PaysToFetch(const Instruction& scatter, const Geometry& g) {
+  return scatter.operand(0)->shape().byte_size() > kFetchedOperand && FetchesRows(scatter, g);
 }
 
 // The element `at` of the window of `update`, in the updates.
@@ -176,18 +185,14 @@ ArrayIndex SourceOf(ElementalEmitter& e, const Geometry& g, const LaneIndex& upd
 }
 
 // Fetches the elements from `first` on, `count` of them, of windows that are combined some time later: where they go,
-// and, sooner needed as they come in order, what they are.
+// and, sooner needed as they come in order, what they are. `later(n)` is the update that comes n after this one.
 void FetchAhead(ElementalEmitter& e, const KernelFrame& frame, const Instruction& scatter, const Geometry& g, int level,
-                llvm::Value* update, llvm::Value* first, int64_t count) {
-  VectorBuilder& b = frame.b();
+                const std::function<llvm::Value*(int64_t)>& later, llvm::Value* first, int64_t count) {
   const ArrayIndex at{{e.indices().Counter(first, level, 0, 1)}, {g.window}};
-  const auto later = [&](int64_t by) {
-    return e.indices().Counter(b.Binary(llvm::Intrinsic::umin, b.Add(update, b.I64(by)), b.I64(g.updates - 1)), level,
-                               0, 1);
-  };
-  const Target target = EmitTarget(e, scatter, g, later(kTargetsAhead));
+  const auto update = [&](int64_t by) { return e.indices().Counter(later(by), level, 0, 1); };
+  const Target target = EmitTarget(e, scatter, g, update(kTargetsAhead));
   const LaneIndex to = e.indices().Linear(PlaceOf(e, g, target, at));
-  const LaneIndex from = e.indices().Linear(SourceOf(e, g, later(kUpdatesAhead), at));
+  const LaneIndex from = e.indices().Linear(SourceOf(e, g, update(kUpdatesAhead), at));
   for (int64_t k = 0; k < g.inputs; ++k) {
     const ElementType type = scatter.operand(k)->shape().type();
     const int some = static_cast<int>(std::min(count, kFetchedBytes / std::max(1, Bytes(type))));
@@ -217,7 +222,7 @@ bool TakesTurns(const Instruction& scatter, const Geometry& g) {
   const bool plain = type == ElementType::F32 || type == ElementType::F64 || (IsInteger(type) && Bits(type) >= 32);
   if (g.inputs != 1 || !plain || RecognizeCombiner(*scatter.called(0)).op != Op::Add) return false;
   return !scatter.attrs<ScatterAttrs>().unique_indices && operand.byte_size() <= kFewPlaces &&
-         g.window * Bytes(type) <= kShortWindow && g.updates >= kLeastUpdates;
+         g.window * Bytes(type) <= kTurnsWindow && g.updates >= kLeastUpdates;
 }
 
 // The copies of a result that takes turns, itself the first; the others hold what changes no sum.
@@ -271,116 +276,233 @@ class Turns {
   std::vector<Memories> copies_;
 };
 
+// What tasks share: the window, the updates, or the operand along its outermost dimension.
+enum class Share : uint8_t { kWindow, kUpdates, kPlaces };
+
+class ScatterEmitter {
+ public:
+  ScatterEmitter(const Instruction& scatter, KernelFrame& frame)
+      : scatter_(scatter),
+        frame_(frame),
+        b_(frame.b()),
+        scopes_(frame.scopes()),
+        g_(GeometryOf(scatter)),
+        lanes_(PreferredLanes(frame.body(), b_.target().vector_bytes)),
+        row_(RowOfWindow(g_)),
+        rows_(g_.window / row_),
+        uniform_(frame.Emitter(FittingLanes())),
+        fetches_(PaysToFetch(scatter, g_)) {
+    Cut();
+    for (int64_t k = 0; k < g_.inputs; ++k) results_.push_back(frame.output(static_cast<size_t>(k)));
+  }
+
+  Result<EmittedKernel> Emit() {
+    scopes_.Loop("pieces", frame_.task_begin(), frame_.task_end(num_tasks_), 1, [&](V n) { Task(n); });
+    STROP_TRY(uniform_.status());
+    STROP_TRY(frame_.Emitter(1).status());
+    EmittedKernel emitted;
+    emitted.num_tasks = num_tasks_;
+    return emitted;
+  }
+
+ private:
+  using V = llvm::Value*;
+  using LaterFn = std::function<V(int64_t)>;
+  // Of the window, rows if it has several, else elements.
+  struct Part {
+    V begin, end;
+    bool whole;
+  };
+
+  int FittingLanes() {
+    while (lanes_ > 1 && lanes_ > row_) lanes_ /= 2;
+    return lanes_;
+  }
+  bool one_task() const { return num_tasks_ == 1; }
+
+  // Chooses what tasks share, and how many there are.
+  void Cut() {
+    const Shape& operand = scatter_.operand(0)->shape();
+    const bool unique = scatter_.attrs<ScatterAttrs>().unique_indices;
+    const int64_t apart = unique ? 1 : UpdatesOfBatch(scatter_, g_);  // of so many, none meets one of the next
+    const int64_t work = SaturatingMultiply(g_.updates, g_.window);
+    const int64_t element = std::max(1, Bytes(operand.type())), bytes = g_.window * element;
+    const int64_t least = operand.byte_size() > kFetchedOperand ? kFarWindow : kNearWindow;
+    int64_t wanted = frame_.whole() ? 1 : std::max<int64_t>(work / kTaskElements, 1);
+    if (apart < g_.updates && g_.window < 1024) {
+      share_ = Share::kUpdates;
+      length_ = g_.updates, piece_ = apart;
+      wanted = std::min<int64_t>(wanted, 256);
+    } else if (g_.operand_window[0] < 0 && bytes >= least && bytes <= kShortWindow && g_.updates >= kLeastUpdates &&
+               !TakesTurns(scatter_, g_)) {
+      share_ = Share::kPlaces;
+      length_ = g_.operand_dims[0], piece_ = kPlacesATask;
+      wanted = std::min(wanted, std::clamp<int64_t>(bytes / kWindowATask, 2, kMaxPieces));
+    } else {
+      share_ = Share::kWindow;
+      const int64_t unit = rows_ == 1 ? 1 : row_;
+      length_ = g_.window / unit;
+      piece_ = CeilDiv(std::max<int64_t>(lanes_, kPieceBytes / element), unit);
+      wanted = std::min(wanted, kMaxPieces);
+    }
+    piece_ = std::max(piece_, RoundUp(CeilDiv(length_, wanted), piece_));
+    num_tasks_ = CeilDiv(length_, piece_);
+  }
+
+  void Task(V n) {
+    V first = one_task() ? b_.I64(0) : b_.ir().CreateMul(n, b_.I64(piece_));
+    V last = one_task() ? b_.I64(length_)
+                        : b_.Binary(llvm::Intrinsic::smin, b_.ir().CreateAdd(first, b_.I64(piece_)), b_.I64(length_));
+    const Part window{b_.I64(0), b_.I64(rows_ > 1 ? rows_ : g_.window), true};
+    if (one_task() && TakesTurns(scatter_, g_))
+      InTurns(window);
+    else if (share_ == Share::kUpdates)
+      Updates(first, last, window);
+    else if (share_ == Share::kPlaces && !one_task())
+      UpdatesOfPlaces(first, last, window);
+    else
+      Updates(b_.I64(0), b_.I64(g_.updates), one_task() ? window : Part{first, last, false});
+  }
+
+  void InTurns(const Part& window) {
+    Turns turns(frame_, scatter_, PreferredLanes(frame_.body(), b_.target().vector_bytes));
+    const int64_t whole = g_.updates - g_.updates % kTurns;
+    scopes_.Loop("turns", b_.I64(0), b_.I64(whole), kTurns, [&](V u) {
+      for (int64_t t = 0; t < kTurns; ++t) Update(b_.Add(u, b_.I64(t)), turns.at(t), window);
+    });
+    for (int64_t t = 0; whole + t < g_.updates; ++t) Update(b_.I64(whole + t), turns.at(t), window);
+    turns.AddUp();
+  }
+
+  void Updates(V begin, V end, const Part& window) {
+    V rest = begin;
+    if (g_.window * g_.inputs <= kFewElements && g_.updates >= kLeastUpdates && !b_.quick()) {
+      V whole = b_.ir().CreateAnd(b_.Sub(end, begin), b_.I64(-kUpdatesATrip));
+      rest = b_.Add(begin, whole);
+      scopes_.Loop("updates", begin, rest, kUpdatesATrip, [&](V u) {
+        for (int64_t k = 0; k < kUpdatesATrip; ++k) Update(b_.Add(u, b_.I64(k)), results_, window);
+      });
+    }
+    scopes_.Loop("rest", rest, end, 1, [&](V u) { Update(u, results_, window); });
+  }
+
+  // Those that begin in [first, last) of the outermost dimension: found without a branch, some at a time, since which
+  // they are cannot be predicted.
+  void UpdatesOfPlaces(V first, V last, const Part& window) {
+    IrBuilder& ir = b_.ir();
+    const auto here = ir.saveIP();
+    llvm::BasicBlock& entry = here.getBlock()->getParent()->getEntryBlock();
+    ir.SetInsertPoint(&entry, entry.getFirstInsertionPt());
+    V found = ir.CreateAlloca(llvm::ArrayType::get(b_.Int(64), kLookedThrough));
+    ir.restoreIP(here);
+    const auto slot = [&](V n) { return ir.CreateInBoundsGEP(b_.Int(64), found, n); };
+    V size = b_.Sub(last, first);
+    scopes_.Loop("some", b_.I64(0), b_.I64(g_.updates), kLookedThrough, [&](V from) {
+      V to = b_.Binary(llvm::Intrinsic::smin, b_.Add(from, b_.I64(kLookedThrough)), b_.I64(g_.updates));
+      const V none = b_.I64(0);
+      V count = scopes_.Loop("find", from, to, 1, std::span<const V>(&none, 1), [&](V u, std::span<const V> carried) {
+        const LaneIndex update = uniform_.indices().Counter(u, scopes_.current(), 0, 1);
+        V start = uniform_.indices().Materialize(EmitTarget(uniform_, scatter_, g_, update).starts[0]);
+        ir.CreateStore(u, slot(carried[0]));
+        V inside = ir.CreateICmpULT(b_.Sub(start, first), size);
+        return std::vector<V>{b_.Add(carried[0], ir.CreateZExt(inside, b_.Int(64)))};
+      })[0];
+      scopes_.Loop("found", none, count, 1, [&](V n) {
+        const auto load = [&](V at) { return ir.CreateLoad(b_.Int(64), slot(at)); };
+        Update(load(n), results_, window, [&](int64_t by) {
+          return load(b_.Binary(llvm::Intrinsic::umin, b_.Add(n, b_.I64(by)), b_.Sub(count, b_.I64(1))));
+        });
+      });
+    });
+  }
+
+  // Combines a part of the window of update u, if all of the window fits.
+  void Update(V u, const Memories& results, const Part& window, const LaterFn& later = nullptr) {
+    const LaneIndex update = uniform_.indices().Counter(u, scopes_.current(), 0, 1);
+    const auto next = [&](int64_t by) {
+      return b_.Binary(llvm::Intrinsic::umin, b_.Add(u, b_.I64(by)), b_.I64(g_.updates - 1));
+    };
+    if (fetches_ || (later && FetchesRows(scatter_, g_)))
+      FetchAhead(uniform_, frame_, scatter_, g_, scopes_.current(), later ? later : LaterFn(next), window.begin,
+                 window.whole ? g_.window : piece_);
+    const Target target = EmitTarget(uniform_, scatter_, g_, update);
+    const Place place{results, target, update};
+    const auto combine = [&]() -> std::vector<V> {
+      if (rows_ == 1) {
+        AlongRow(place, nullptr, window);
+      } else if (window.whole && rows_ <= kFewRows) {
+        for (int64_t r = 0; r < rows_; ++r) {
+          const LaneIndex at = uniform_.indices().Constant(r);
+          AlongRow(place, &at, window);
+        }
+      } else {
+        scopes_.Loop("rows", window.begin, window.end, 1, [&](V r) {
+          const LaneIndex at = uniform_.indices().Counter(r, scopes_.current(), 0, 1);
+          AlongRow(place, &at, window);
+        });
+      }
+      return {};
+    };
+    if (target.fits.value)
+      scopes_.If(target.fits.value, combine, [] { return std::vector<V>(); });
+    else
+      combine();
+  }
+
+  struct Place {
+    const Memories& results;
+    const Target& target;
+    const LaneIndex& update;
+  };
+
+  // One row of the window; without `of_row`, the part of the only one.
+  void AlongRow(const Place& place, const LaneIndex* of_row, const Part& part) {
+    const bool all = part.whole || of_row;
+    if (!all || row_ % lanes_ == 0 || row_ > kShortRow) {
+      Vectors(place, of_row, lanes_, of_row ? b_.I64(0) : part.begin, of_row ? b_.I64(row_) : part.end,
+              row_ % lanes_ == 0);
+      return;
+    }
+    // Vectors that are shorter and shorter rather than a mask: the next update of the same place waits for what this
+    // one stores, and what is stored under a mask goes by way of the cache.
+    int64_t at = 0;
+    for (int of = lanes_; of > 0; of /= 2) {
+      const int64_t end = at + (row_ - at) / of * of;
+      if (end > at) Vectors(place, of_row, of, b_.I64(at), b_.I64(end), true);
+      at = end;
+    }
+  }
+
+  void Vectors(const Place& place, const LaneIndex* of_row, int lanes, V begin, V end, bool whole) {
+    frame_.AlongRow(lanes, begin, end, whole, lanes, [&](ElementalEmitter& e, const LaneIndex& at) {
+      const ArrayIndex in_window = of_row ? ArrayIndex{{*of_row, at}, {rows_, row_}} : ArrayIndex{{at}, {g_.window}};
+      EmitUpdate(e, place.results, scatter_, g_, place.target, place.update, in_window);
+    });
+  }
+
+  const Instruction& scatter_;
+  KernelFrame& frame_;
+  VectorBuilder& b_;
+  LoopScopes& scopes_;
+  const Geometry g_;
+  int lanes_;
+  const int64_t row_, rows_;  // elements of a row of the window, and how many rows
+  ElementalEmitter& uniform_;
+  const bool fetches_;
+  Memories results_;
+  Share share_ = Share::kWindow;
+  int64_t length_ = 0, piece_ = 0, num_tasks_ = 1;  // of what tasks share: all, and of a task
+};
+
 Result<EmittedKernel> Emit(const KernelSpec& spec, KernelFrame& frame) {
   const Instruction& scatter = *spec.instruction;
-  const KernelBody& body = frame.body();
-  const Geometry g = GeometryOf(scatter);
-  for (int64_t k = 0; k < g.inputs; ++k)
+  const int64_t inputs = (scatter.operand_count() - 1) / 2;
+  for (int64_t k = 0; k < inputs; ++k)
     if (spec.in_place.size() <= static_cast<size_t>(k) || spec.in_place[static_cast<size_t>(k)] != k)
       return Internal("scatter %", scatter.name(), " is not in place");
-  VectorBuilder& b = frame.b();
-  EmittedKernel emitted;
-  const int64_t work = SaturatingMultiply(g.updates, g.window);
-  if (work == 0 || scatter.operand(0)->shape().num_elements() == 0) return emitted;
-  int lanes = PreferredLanes(body, b.target().vector_bytes);
-  const int64_t row = RowOfWindow(g), rows = g.window / row;
-  while (lanes > 1 && lanes > row) lanes /= 2;
-  // Pieces of the window, or of the updates.
-  const bool unique = scatter.attrs<ScatterAttrs>().unique_indices;
-  const int64_t apart = unique ? 1 : UpdatesOfBatch(scatter, g);  // of so many, none meets one of the next
-  const bool by_update = apart < g.updates && g.window < 1024;
-  const int64_t wanted = std::clamp<int64_t>(work / kTaskElements, 1, by_update ? 256 : kMaxPieces);
-  const int64_t unit = by_update || rows == 1 ? 1 : row, length = by_update ? g.updates : g.window / unit;
-  const int64_t element = std::max(1, Bytes(scatter.operand(0)->shape().type()));
-  const int64_t grain = by_update ? apart : (std::max<int64_t>(lanes, kPieceBytes / element) + unit - 1) / unit;
-  const int64_t piece = std::max(grain, ((length + wanted - 1) / wanted + grain - 1) / grain * grain);
-  emitted.num_tasks = (length + piece - 1) / piece;
-
-  const bool fetches = PaysToFetch(scatter, g);
-
-  LoopScopes& scopes = frame.scopes();
-  ElementalEmitter& uniform = frame.Emitter(lanes);
-  using V = llvm::Value*;
-  scopes.Loop("pieces", frame.task_begin(), frame.task_end(emitted.num_tasks), 1, [&](V n) {
-    const bool one_piece = emitted.num_tasks == 1;
-    V first = one_piece ? b.I64(0) : b.ir().CreateMul(n, b.I64(piece));
-    V last = one_piece ? b.I64(length)
-                       : b.Binary(llvm::Intrinsic::smin, b.ir().CreateAdd(first, b.I64(piece)), b.I64(length));
-    V update_begin = by_update ? first : b.I64(0), update_end = by_update ? last : b.I64(g.updates);
-    // Of rows if there are several, else of elements.
-    const int64_t whole_window = rows > 1 ? rows : g.window;
-    V window_begin = by_update ? b.I64(0) : first, window_end = by_update ? b.I64(whole_window) : last;
-    const auto one = [&](V u, const Memories& results) {
-      const LaneIndex update = uniform.indices().Counter(u, scopes.current(), 0, 1);
-      if (fetches)
-        FetchAhead(uniform, frame, scatter, g, scopes.current(), u, window_begin, by_update ? g.window : piece);
-      const Target target = EmitTarget(uniform, scatter, g, update);
-      const auto along = [&](const LaneIndex* of_row, int of, V begin, V end, bool whole) {
-        frame.AlongRow(of, begin, end, whole, of, [&](ElementalEmitter& e, const LaneIndex& at) {
-          const ArrayIndex in_window = of_row ? ArrayIndex{{*of_row, at}, {rows, row}} : ArrayIndex{{at}, {g.window}};
-          EmitUpdate(e, results, scatter, g, target, update, in_window);
-        });
-      };
-      const auto along_row = [&](const LaneIndex* of_row) {
-        const bool all = by_update || one_piece || of_row;
-        if (!all || row % lanes == 0 || row > kShortRow) {
-          along(of_row, lanes, of_row ? b.I64(0) : window_begin, of_row ? b.I64(row) : window_end, row % lanes == 0);
-          return;
-        }
-        // Vectors that are shorter and shorter rather than a mask: the next update of the same place waits for what
-        // this one stores, and what is stored under a mask goes by way of the cache.
-        int64_t at = 0;
-        for (int of = lanes; of > 0; of /= 2) {
-          const int64_t end = at + (row - at) / of * of;
-          if (end > at) along(of_row, of, b.I64(at), b.I64(end), true);
-          at = end;
-        }
-      };
-      const auto combine = [&]() -> std::vector<V> {
-        if (rows == 1) {
-          along_row(nullptr);
-        } else if ((by_update || one_piece) && rows <= kFewRows) {
-          for (int64_t r = 0; r < rows; ++r) {
-            const LaneIndex at = uniform.indices().Constant(r);
-            along_row(&at);
-          }
-        } else {
-          scopes.Loop("rows", window_begin, window_end, 1, [&](V r) {
-            const LaneIndex at = uniform.indices().Counter(r, scopes.current(), 0, 1);
-            along_row(&at);
-          });
-        }
-        return {};
-      };
-      if (target.fits.value)
-        scopes.If(target.fits.value, combine, [] { return std::vector<V>(); });
-      else
-        combine();
-    };
-    if (one_piece && TakesTurns(scatter, g)) {
-      Turns turns(frame, scatter, PreferredLanes(body, b.target().vector_bytes));
-      const int64_t whole = g.updates - g.updates % kTurns;
-      scopes.Loop("turns", b.I64(0), b.I64(whole), kTurns, [&](V u) {
-        for (int64_t t = 0; t < kTurns; ++t) one(b.Add(u, b.I64(t)), turns.at(t));
-      });
-      for (int64_t t = 0; whole + t < g.updates; ++t) one(b.I64(whole + t), turns.at(t));
-      return turns.AddUp();
-    }
-    Memories results;
-    for (int64_t k = 0; k < g.inputs; ++k) results.push_back(frame.output(static_cast<size_t>(k)));
-    V rest = update_begin;
-    if (g.window * g.inputs <= kFewElements && g.updates >= kLeastUpdates && !b.quick()) {
-      V whole = b.ir().CreateAnd(b.Sub(update_end, update_begin), b.I64(-kUpdatesATrip));
-      rest = b.Add(update_begin, whole);
-      scopes.Loop("updates", update_begin, rest, kUpdatesATrip, [&](V u) {
-        for (int64_t k = 0; k < kUpdatesATrip; ++k) one(b.Add(u, b.I64(k)), results);
-      });
-    }
-    scopes.Loop("rest", rest, update_end, 1, [&](V u) { one(u, results); });
-  });
-  STROP_TRY(uniform.status());
-  STROP_TRY(frame.Emitter(1).status());
-  return emitted;
+  if (scatter.operand(0)->shape().num_elements() == 0 || scatter.operand(inputs + 1)->shape().num_elements() == 0)
+    return EmittedKernel();
+  return ScatterEmitter(scatter, frame).Emit();
 }
 
 }  // namespace
