@@ -18,12 +18,20 @@ std::vector<DimGroup> GroupDims(std::span<const int64_t> dims, Joined&& joined) 
   return groups;
 }
 
+// A dimension of size 1 that the operand does not have goes with those before it.
 std::vector<DimGroup> BroadcastGroups(const Instruction& i) {
   const Dims& to = i.dimensions();
-  std::vector<int64_t> from(i.shape().rank(), -1);
+  const Int64Vector& dims = i.shape().dims();
+  std::vector<int64_t> from(dims.size(), -1);
   for (size_t k = 0; k < to.size(); ++k) from[to[k]] = static_cast<int64_t>(k);
-  std::vector<DimGroup> groups = GroupDims(
-      i.shape().dims(), [&](int64_t d) { return from[d] < 0 ? from[d + 1] < 0 : from[d + 1] == from[d] + 1; });
+  std::vector<bool> joins(dims.size());  // the dimension before
+  for (size_t d = 1, last = 0; d < dims.size(); ++d) {
+    joins[d] = from[d] < 0 && dims[d] == 1;
+    if (joins[d]) continue;
+    joins[d] = from[last] < 0 ? from[d] < 0 : from[d] == from[last] + 1;
+    last = d;
+  }
+  std::vector<DimGroup> groups = GroupDims(dims, [&](int64_t d) { return joins[d + 1]; });
   for (DimGroup& g : groups) g.source = from[g.first];
   return groups;
 }
