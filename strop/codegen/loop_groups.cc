@@ -62,6 +62,13 @@ bool StacksComputed(const KernelBody& body, const Int64Vector& sizes, int lanes)
   });
 }
 
+// Are the elements those of an input, each of them some times?
+bool OnlyRepeats(const KernelBody& body) {
+  return std::ranges::all_of(body.Computed(), [](const Instruction* i) {
+    return i->op() == Op::Broadcast || i->op() == Op::Reshape || i->op() == Op::Bitcast;
+  });
+}
+
 // Of `last` elements side by side: what has fewer elements is computed for as many of them only.
 int64_t InterleavedCode(const KernelBody& body, int64_t last, int lanes) {
   const int64_t elements = std::max<int64_t>(body.ElementsOf(0), 1);
@@ -242,7 +249,9 @@ void Interleave(const KernelBody& body, LoopSpace& space, Int64Vector& sizes) {
   // An odd number of parts takes as many shuffles as its square, each of them several instructions where lanes are
   // short.
   constexpr int64_t kOddParts = 9;
-  if (last % 2 == 1 && last >= kOddParts && space.lanes == 16 && !StacksComputed(body, sizes, space.lanes)) return;
+  const bool odd =
+      last % 2 == 1 && last >= kOddParts && (space.lanes == 16 || (space.lanes > 16 && !OnlyRepeats(body)));
+  if (odd && !StacksComputed(body, sizes, space.lanes)) return;
   if (before < kMinInterleavedLanes ||
       InterleavedCode(body, last, space.lanes) > (stack ? kMaxStackedCode : kMaxInterleavedCode))
     return;

@@ -84,11 +84,12 @@ bool ReducesShortRows(const KernelBody& body, const LoopSpace& space, const Int6
 
 constexpr int kStrips = 4;  // vectors at a time of a reduction
 
-// Vectors along the last factors, merged until they fill one.
-void VectorizeRows(LoopSpace& space, Int64Vector& sizes, bool wide) {
-  while (sizes.size() > 1 && sizes.back() < space.lanes) {
-    MergeLast(sizes);
-  }
+// Vectors along the last factors, merged until they fill one; or, if `keeps_rows`, shorter vectors along rows of a good
+// part of one, which in merged ones would be read lane by lane.
+void VectorizeRows(LoopSpace& space, Int64Vector& sizes, bool wide, bool keeps_rows = false) {
+  constexpr int kLeastRow = 8;
+  const int least = keeps_rows ? std::min(kLeastRow, space.lanes / 2) : space.lanes;
+  while (sizes.size() > 1 && sizes.back() < least) MergeLast(sizes);
   if (wide && sizes.back() >= kStrips * space.lanes) space.lanes *= kStrips;
   space.lanes = std::min(space.lanes, std::max(1, RoundDownToPowerOfTwo(sizes.back())));
 }
@@ -284,7 +285,9 @@ LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes, bool by_peri
     // Rows of bytes dealt to more lanes than a register has take LLVM long.
     const bool deals_bytes = reduce != body.roots.end() && ReadsShort(body, 8);
     const bool in_strips = columns && space.interleaved == 1 && !neighbours && !all_short && !deals_bytes;
-    VectorizeRows(space, sizes, in_strips || trips);
+    constexpr int64_t kShortElement = 16;
+    const bool keeps_rows = by_period && !columns && !trips && space.interleaved == 1 && CodeOf(body) <= kShortElement;
+    VectorizeRows(space, sizes, in_strips || trips, keeps_rows);
     if (in_strips && by_period) CutIntoStrips(body, register_lanes, space);
   }
   SetRows(space, sizes);

@@ -51,6 +51,9 @@ TEST(Movement, Broadcast) {
       {{100}, {3, 100, 2}, {1}},
       {{2, 100}, {2, 100, 17}, {0, 1}},
       {{1}, {33, 1}, {1}},
+      {{9, 4, 13}, {2, 9, 1, 4, 1, 13}, {1, 3, 5}},
+      {{9, 13}, {9, 1, 5, 1, 13, 1}, {0, 4}},
+      {{13, 9}, {1, 13, 1, 3, 1, 9}, {1, 5}},
   };
   for (auto& c : cases) {
     Case t;
@@ -353,6 +356,32 @@ TEST(Movement, ShortRows) {
       Case s;
       s.b.Slice(s.Input(type, {7, 65 * n}), {1, n - 1}, {7, 65 * n}, {2, n});
       s.Check();
+    }
+  }
+}
+
+// Shorter than a vector, but not by much: vectors along each row, and its end.
+TEST(Movement, RowsOfLessThanAVector) {
+  for (ElementType type : {kF32, ElementType::U8, ElementType::Pred, ElementType::F16, ElementType::F64}) {
+    for (int64_t n : {5, 9, 11, 13, 20, 25, 31, 37, 50, 63}) {
+      Case pad;
+      pad.b.Make(Op::Pad, {pad.Input(type, {33, n}), pad.Input(type, {})}, PadAttrs{{{0, 1, 0}, {2, 1, 0}}});
+      pad.Check();
+      Case both;
+      Instruction *x = both.Input(type, {19, n}), *y = both.Input(type, {7, n});
+      both.Used(both.b.Make(Op::Concatenate, {x, y, x}, DimensionsAttrs{{0}}));
+      both.Check();
+      Case rolled;
+      x = rolled.Input(type, {4, 21, n});
+      rolled.b.Make(
+          Op::Concatenate,
+          {rolled.b.Slice(x, {0, 0, 2}, {4, 21, n}, {1, 1, 1}), rolled.b.Slice(x, {0, 0, 0}, {4, 21, 2}, {1, 1, 1})},
+          DimensionsAttrs{{2}});
+      rolled.Check();
+      Case rows;
+      x = rows.b.Broadcast(rows.Input(type, {33}), {33, n}, {0});
+      rows.b.Make(type == ElementType::Pred ? Op::And : Op::Add, {x, rows.Input(type, {33, n})});
+      rows.Check();
     }
   }
 }

@@ -17,7 +17,7 @@ namespace strop {
 namespace {
 
 constexpr int64_t kCopyTaskBytes = 1 << 17;    // large copies are spread over the pool in pieces of this size
-constexpr int64_t kLeastSharedCopy = 3 << 17;  // takes about as long as waking a thread several times
+constexpr int64_t kLeastSharedCopy = 7 << 16;  // takes about as long as waking a thread several times
 
 void CopyBytes(void* to, const void* from, int64_t bytes, ThreadPool* pool) {
   if (!pool || bytes < kLeastSharedCopy) {
