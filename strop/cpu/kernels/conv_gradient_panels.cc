@@ -86,8 +86,10 @@ class GradientPanels final : public Conv {
   }
 
   bool Suits() const {
-    constexpr int64_t kLeastPositions = 64;
-    return (merged_ || x_distance() > 0) && y_distance() > 0 && p_.in_features * positions_ >= kLeastPositions &&
+    // Few rows are worth it where images are large; with a small window they are a convolution of few positions.
+    constexpr int64_t kLeastRows = 8, kLeastPositions = 64;
+    return (merged_ || x_distance() > 0) && y_distance() > 0 &&
+           (rows_ >= kLeastRows ? p_.in_features * positions_ : positions_) >= kLeastPositions &&
            shared_bytes_ <= kMostShared && lines_ * outer_taps_ <= kMostLines && PackerOf(micro_, ElementTypeOf<T>());
   }
   // Of what Suits().
