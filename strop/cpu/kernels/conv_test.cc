@@ -325,7 +325,8 @@ TEST(Conv, KernelGradients) {
     }
 }
 
-// The same of images whose channels lie apart, or are fewer than rows of registers, which taps are merged with.
+// The same of images whose channels lie apart, or are fewer than rows of registers, which taps are merged with; down to
+// windows of one element and a channel or two.
 TEST(Conv, KernelGradientsFromPanels) {
   for (Case c : std::vector<Case>{{40, 3, 70, 1, 1, {{10, 10, 1, 1, 1}, {20, 20, 1, 1, 1}}},
                                   {64, 4, 64, 1, 1, {{7, 7, 1, 1, 1}, {7, 7, 1, 1, 1}}},
@@ -337,7 +338,10 @@ TEST(Conv, KernelGradientsFromPanels) {
                                   {30, 2, 35, 1, 1, {{9, 9, 1, 9, 0}, {10, 10, 1, 9, 1}}},
                                   {24, 3, 33, 1, 1, {{14, 7, 1, 0, -1, 1, 2}, {14, 7, 1, 0, -1, 1, 2}}},
                                   {16, 4, 40, 1, 1, {{4, 3, 1, 1, 1}, {5, 4, 2, 1, 1}, {6, 5, 1, 1, 1}}},
-                                  {5, 3, 36, 1, 1, {{400, 395, 1, 1, 1}}}})
+                                  {5, 3, 36, 1, 1, {{400, 395, 1, 1, 1}}},
+                                  {1, 3, 40, 1, 1, {{20, 20}, {30, 30}}},
+                                  {3, 4, 33, 1, 1, {{16, 16}, {9, 9}}},
+                                  {2, 2, 40, 1, 1, {{19, 10, 1, 0, 0, 1, 2}, {21, 11, 1, 0, 0, 1, 2}}}})
     for (auto [type, order] : {std::pair{ElementType::F32, Order::KernelGradientFirst},
                                {ElementType::F32, Order::ChannelsLast},
                                {ElementType::F64, Order::ChannelsFirst}}) {
