@@ -69,15 +69,6 @@ bool OnlyRepeats(const KernelBody& body) {
   });
 }
 
-// Is the last factor what a gather finds side by side, at a place of its own for each row?
-bool GathersRows(const KernelBody& body, int64_t last) {
-  return std::ranges::any_of(body.Computed(), [&](const Instruction* i) {
-    if (i->op() != Op::Gather || i->shape().rank() == 0) return false;
-    const int64_t end = i->shape().rank() - 1;
-    return i->shape().dim(end) == last && Contains(i->attrs<GatherAttrs>().offset_dims, end);
-  });
-}
-
 // Of `last` elements side by side: what has fewer elements is computed for as many of them only.
 int64_t InterleavedCode(const KernelBody& body, int64_t last, int lanes) {
   const int64_t elements = std::max<int64_t>(body.ElementsOf(0), 1);
@@ -238,6 +229,15 @@ int RoundDownToPowerOfTwo(int64_t n) {
   return static_cast<int>(std::bit_floor(static_cast<uint64_t>(std::clamp<int64_t>(n, 1, 1 << 30))));
 }
 
+bool GathersRows(const KernelBody& body, int64_t last) {
+  constexpr int64_t kLeast = 8, kMostCode = 64;
+  return last >= kLeast && CodeOf(body) <= kMostCode && std::ranges::any_of(body.Computed(), [&](const Instruction* i) {
+           if (i->op() != Op::Gather || i->shape().rank() == 0) return false;
+           const int64_t end = i->shape().rank() - 1;
+           return i->shape().dim(end) == last && Contains(i->attrs<GatherAttrs>().offset_dims, end);
+         });
+}
+
 bool IsAtKnownDistances(Op op) {
   return IsElementwise(op) || op == Op::Broadcast || op == Op::Slice || op == Op::Reverse || op == Op::Reshape ||
          op == Op::Bitcast || op == Op::Constant || op == Op::Iota || op == Op::Parameter || op == Op::GetTupleElement;
@@ -257,8 +257,8 @@ void Interleave(const KernelBody& body, LoopSpace& space, Int64Vector& sizes) {
   if (last > (stack ? kMaxStacked : kMaxInterleaved) || (last >= space.lanes && !stack)) return;
   // An odd number of parts takes as many shuffles as its square, each of them several instructions where lanes are
   // short.
-  constexpr int64_t kOddParts = 9, kLeastGathered = 8;
-  if (last >= kLeastGathered && GathersRows(body, last)) return;
+  constexpr int64_t kOddParts = 9;
+  if (GathersRows(body, last)) return;
   const bool odd =
       last % 2 == 1 && last >= kOddParts && (space.lanes == 16 || (space.lanes > 16 && !OnlyRepeats(body)));
   if (odd && !StacksComputed(body, sizes, space.lanes)) return;

@@ -5,6 +5,9 @@
 
 namespace strop {
 
+// Is the last factor what a gather finds side by side, at a place of its own for each row, and long enough to be walked
+// so?
+bool GathersRows(const KernelBody& body, int64_t last);
 // Each takes the digit out of `sizes`, if it suits; SetStep says whether.
 void Interleave(const KernelBody& body, LoopSpace& space, Int64Vector& sizes);
 bool SetStep(const KernelBody& body, LoopSpace& space, Int64Vector& sizes);

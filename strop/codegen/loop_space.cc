@@ -286,7 +286,8 @@ LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes, bool by_peri
     const bool deals_bytes = reduce != body.roots.end() && ReadsShort(body, 8);
     const bool in_strips = columns && space.interleaved == 1 && !neighbours && !all_short && !deals_bytes;
     constexpr int64_t kShortElement = 16;
-    const bool keeps_rows = by_period && !columns && !trips && space.interleaved == 1 && CodeOf(body) <= kShortElement;
+    const bool short_element = CodeOf(body) <= kShortElement || GathersRows(body, sizes.back());
+    const bool keeps_rows = by_period && !columns && !trips && space.interleaved == 1 && short_element;
     VectorizeRows(space, sizes, in_strips || trips, keeps_rows);
     if (in_strips && by_period) CutIntoStrips(body, register_lanes, space);
   }

@@ -9,8 +9,9 @@
 // for any number of tasks. Where windows are short (rows of a gradient of an embedding), tasks are parts of the operand
 // instead: each looks through all index vectors for those that fall into its part, and combines these in order. If the
 // indices are promised to be unique, short windows are shared out by index vector; if they come in batches, which never
-// meet, by batch. Many sums into few places (counts, means of clusters) wait for each other; there, updates go to
-// copies of the result in turns, and the copies are added up in the end.
+// meet, by batch. Where the elements of a window lie apart (columns of an array), all updates of one come before the
+// next one's: what they combine is near. Many sums into few places (counts, means of clusters) wait for each other;
+// there, updates go to copies of the result in turns, and the copies are added up in the end.
 #include <algorithm>
 
 #include "strop/analysis/combiner.h"
@@ -29,6 +30,8 @@ constexpr int64_t kShortWindow = 2048;  // bytes, of which no pieces are made
 // it one more task looks through them. In bytes.
 constexpr int64_t kNearWindow = 96, kFarWindow = 32, kWindowATask = 192;
 constexpr int64_t kPlacesATask = 16, kLookedThrough = 512;
+// Of a window whose elements lie apart, and updates of each.
+constexpr int64_t kLeastElements = 8, kLeastOfElement = 8;
 constexpr int64_t kFetchedOperand = int64_t{1} << 20;     // bytes that the near caches do not hold
 constexpr int64_t kTargetsAhead = 16, kUpdatesAhead = 8;  // memory answers within that many
 constexpr int64_t kFetchedBytes = 4096;                   // of a window; the processor finds out what is behind
@@ -290,6 +293,7 @@ class ScatterEmitter {
         lanes_(PreferredLanes(frame.body(), b_.target().vector_bytes)),
         row_(RowOfWindow(g_)),
         rows_(g_.window / row_),
+        by_element_(g_.operand_window.back() < 0 && g_.window >= kLeastElements && g_.updates >= kLeastOfElement),
         uniform_(frame.Emitter(FittingLanes())),
         fetches_(PaysToFetch(scatter, g_)) {
     Cut();
@@ -315,6 +319,7 @@ class ScatterEmitter {
   };
 
   int FittingLanes() {
+    if (by_element_) lanes_ = 1;
     while (lanes_ > 1 && lanes_ > row_) lanes_ /= 2;
     return lanes_;
   }
@@ -329,7 +334,11 @@ class ScatterEmitter {
     const int64_t element = std::max(1, Bytes(operand.type())), bytes = g_.window * element;
     const int64_t least = operand.byte_size() > kFetchedOperand ? kFarWindow : kNearWindow;
     int64_t wanted = frame_.whole() ? 1 : std::max<int64_t>(work / kTaskElements, 1);
-    if (apart < g_.updates && g_.window < 1024) {
+    if (by_element_) {
+      share_ = Share::kWindow;
+      length_ = g_.window, piece_ = 1;
+      wanted = std::min(wanted, kMaxPieces);
+    } else if (apart < g_.updates && g_.window < 1024) {
       share_ = Share::kUpdates;
       length_ = g_.updates, piece_ = apart;
       wanted = std::min<int64_t>(wanted, 256);
@@ -354,7 +363,9 @@ class ScatterEmitter {
     V last = one_task() ? b_.I64(length_)
                         : b_.Binary(llvm::Intrinsic::smin, b_.ir().CreateAdd(first, b_.I64(piece_)), b_.I64(length_));
     const Part window{b_.I64(0), b_.I64(rows_ > 1 ? rows_ : g_.window), true};
-    if (one_task() && TakesTurns(scatter_, g_))
+    if (by_element_)
+      scopes_.Loop("elements", first, last, 1, [&](V at) { Updates(b_.I64(0), b_.I64(g_.updates), {at, at, false}); });
+    else if (one_task() && TakesTurns(scatter_, g_))
       InTurns(window);
     else if (share_ == Share::kUpdates)
       Updates(first, last, window);
@@ -428,7 +439,10 @@ class ScatterEmitter {
     const Target target = EmitTarget(uniform_, scatter_, g_, update);
     const Place place{results, target, update};
     const auto combine = [&]() -> std::vector<V> {
-      if (rows_ == 1) {
+      if (by_element_) {
+        const LaneIndex at = uniform_.indices().Counter(window.begin, scopes_.current(), 0, 1);
+        EmitUpdate(uniform_, results, scatter_, g_, target, update, ArrayIndex{{at}, {g_.window}});
+      } else if (rows_ == 1) {
         AlongRow(place, nullptr, window);
       } else if (window.whole && rows_ <= kFewRows) {
         for (int64_t r = 0; r < rows_; ++r) {
@@ -487,6 +501,7 @@ class ScatterEmitter {
   const Geometry g_;
   int lanes_;
   const int64_t row_, rows_;  // elements of a row of the window, and how many rows
+  const bool by_element_;     // element by element of the window, each of all updates
   ElementalEmitter& uniform_;
   const bool fetches_;
   Memories results_;
