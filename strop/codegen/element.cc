@@ -325,13 +325,14 @@ V ElementBuilder::LaneByLane(const Memory& memory, V into, V offset, int64_t str
 // them once.
 V ElementBuilder::StridedPart(const Memory& memory, llvm::Type* type, V offset, int64_t stride, int lanes,
                               int64_t phase) {
-  constexpr int64_t kFewShuffles = 2;
+  constexpr int64_t kFewShuffles = 2, kLargestGroup = 32;  // of a larger one, hardly all phases are asked for
   if (stride > kFewShuffles) {
     std::vector<int64_t> distances;
     for (int64_t l = 0; l < lanes; ++l) distances.push_back(l * stride + std::max<int64_t>(phase, 0));
     if (V gathered = QuickGather(memory, type, offset, distances)) return gathered;
   }
-  if (phase >= 0 && memory.invariant) return GroupedPart(memory, type, offset, stride, lanes, phase);
+  if (phase >= 0 && memory.invariant && stride <= kLargestGroup)
+    return GroupedPart(memory, type, offset, stride, lanes, phase);
   IrBuilder& ir = b_.ir();
   const int64_t bytes = type->getScalarSizeInBits() / 8;
   llvm::Type* vector = VectorBuilder::WithLanes(type, lanes);
