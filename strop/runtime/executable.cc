@@ -113,6 +113,23 @@ void Executable::Flatten() {
         arg_slots_.push_back(arg.slot);
       }
     }
+    CountTasksOfCopies(programs_.back());
+  }
+}
+
+// One thread makes the copies that one thread then goes over: loops, of one task. Of anything else, kernels of one task
+// write a part, and others have several.
+void Executable::CountTasksOfCopies(const FlatProgram& program) {
+  const std::span<FlatStep> steps(flat_.data() + program.first, static_cast<size_t>(program.count));
+  for (FlatStep& copy : steps) {
+    if (copy.kind != StepKind::kCopy) continue;
+    const int32_t slot = copy.step->args[1].slot;
+    const auto* const end = steps.data() + steps.size();
+    const auto* const next = std::find_if(&copy + 1, steps.data() + steps.size(), [slot](const FlatStep& step) {
+      return std::ranges::any_of(step.step->args, [slot](const StepArg& arg) { return arg.slot == slot; });
+    });
+    const bool by_one = next != end && next->kind != StepKind::kKernel && next->num_tasks <= 1;
+    copy.num_tasks = by_one ? 1 : 2;
   }
 }
 

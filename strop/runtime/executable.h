@@ -423,6 +423,7 @@ class Executable {
 
   explicit Executable(ExecutableSpec spec);
   void Flatten();
+  void CountTasksOfCopies(const FlatProgram& program);
   void PlaceScratch(FlatStep& flat) const;
 
   ExecutableSpec spec_;
