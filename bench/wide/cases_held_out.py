@@ -15,6 +15,7 @@ import order_cases  # noqa: F401
 import part_cases  # noqa: F401
 import product_cases  # noqa: F401
 import program_cases  # noqa: F401
+import row_cases  # noqa: F401
 import sample_cases  # noqa: F401
 import scalar_loop_cases  # noqa: F401
 import segment_cases  # noqa: F401
