@@ -239,6 +239,43 @@ TEST(Scatter, LargeOperands) {
   for (const ScatterCase& c : cases) CheckScatter(c, Op::Add, ElementType::F32);
 }
 
+// Windows that overlap: an element of one update's goes where another element of the next one's does, in their order.
+TEST(Scatter, WindowsThatOverlap) {
+  const ScatterCase cases[] = {
+      // frames of a signal; blocks of an image; pieces of columns, and of rows
+      {{700},
+       {300, 1},
+       {300, 200},
+       {.update_window_dims = {1},
+        .inserted_window_dims = {},
+        .scatter_dims_to_operand_dims = {0},
+        .index_vector_dim = 1}},
+      {{60, 60},
+       {300, 2},
+       {300, 24, 24},
+       {.update_window_dims = {1, 2},
+        .inserted_window_dims = {},
+        .scatter_dims_to_operand_dims = {0, 1},
+        .index_vector_dim = 1}},
+      {{200, 15},
+       {900, 2},
+       {900, 100},
+       {.update_window_dims = {1},
+        .inserted_window_dims = {1},
+        .scatter_dims_to_operand_dims = {0, 1},
+        .index_vector_dim = 1}},
+      {{40, 900},
+       {200, 2},
+       {200, 700},
+       {.update_window_dims = {1},
+        .inserted_window_dims = {0},
+        .scatter_dims_to_operand_dims = {0, 1},
+        .index_vector_dim = 1}},
+  };
+  for (const ScatterCase& c : cases)
+    for (Op op : {Op::Add, Op::Parameter, Op::Subtract}) CheckScatter(c, op, ElementType::F32);
+}
+
 TEST(Scatter, CombinersAndShapes) {
   for (const ScatterCase& c : kScatterCases) {
     for (Op op : {Op::Add, Op::Maximum, Op::Parameter, Op::Subtract}) {

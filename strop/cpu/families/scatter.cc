@@ -5,13 +5,14 @@
 //   update[w])
 //
 // Elements of one window are distinct, so vectors run along it, or along its rows if these are far from each other.
-// Tasks are pieces of a long window: each walks all index vectors, so the order of combination is that of the updates
-// for any number of tasks. Where windows are short (rows of a gradient of an embedding), tasks are parts of the operand
-// instead: each looks through all index vectors for those that fall into its part, and combines these in order. If the
-// indices are promised to be unique, short windows are shared out by index vector; if they come in batches, which never
-// meet, by batch. Where the elements of a window lie apart (columns of an array), all updates of one come before the
-// next one's: what they combine is near. Many sums into few places (counts, means of clusters) wait for each other;
-// there, updates go to copies of the result in turns, and the copies are added up in the end.
+// Tasks are pieces of a long window whose elements have places of their own: each walks all index vectors, so the order
+// of combination is that of the updates for any number of tasks. Where windows are short (rows of a gradient of an
+// embedding), tasks are parts of the operand instead: each looks through all index vectors for those that fall into its
+// part, and combines these in order. If the indices are promised to be unique, short windows are shared out by index
+// vector; if they come in batches, which never meet, by batch. Where the elements of a window lie apart (columns of an
+// array), all updates of one come before the next one's: what they combine is near. Many sums into few places (counts,
+// means of clusters) wait for each other; there, updates go to copies of the result in turns, and the copies are added
+// up in the end.
 #include <algorithm>
 
 #include "strop/analysis/combiner.h"
@@ -279,6 +280,21 @@ class Turns {
   std::vector<Memories> copies_;
 };
 
+// Has each element of the window places of its own, where no other one's updates go? So it is where all windows begin
+// at the same place along their dimensions: at the operand's begin, since no index is for that dimension or no other
+// fits.
+bool ElementsKeepApart(const Instruction& scatter, const Geometry& g) {
+  const ScatterAttrs& a = scatter.attrs<ScatterAttrs>();
+  const Shape &operand = scatter.operand(0)->shape(), &updates = scatter.operand(g.inputs + 1)->shape();
+  size_t next_window = 0;
+  for (int64_t d = 0; d < operand.rank(); ++d) {
+    if (Contains(a.inserted_window_dims, d) || Contains(a.input_batching_dims, d)) continue;
+    const int64_t size = updates.dim(a.update_window_dims[next_window++]);
+    if (Contains(a.scatter_dims_to_operand_dims, d) && size < operand.dim(d)) return false;
+  }
+  return true;
+}
+
 // What tasks share: the window, the updates, or the operand along its outermost dimension.
 enum class Share : uint8_t { kWindow, kUpdates, kPlaces };
 
@@ -293,7 +309,9 @@ class ScatterEmitter {
         lanes_(PreferredLanes(frame.body(), b_.target().vector_bytes)),
         row_(RowOfWindow(g_)),
         rows_(g_.window / row_),
-        by_element_(g_.operand_window.back() < 0 && g_.window >= kLeastElements && g_.updates >= kLeastOfElement),
+        keep_apart_(ElementsKeepApart(scatter, g_)),
+        by_element_(keep_apart_ && !g_.operand_window.empty() && g_.operand_window.back() < 0 &&
+                    g_.window >= kLeastElements && g_.updates >= kLeastOfElement),
         uniform_(frame.Emitter(FittingLanes())),
         fetches_(PaysToFetch(scatter, g_)) {
     Cut();
@@ -342,8 +360,8 @@ class ScatterEmitter {
       share_ = Share::kUpdates;
       length_ = g_.updates, piece_ = apart;
       wanted = std::min<int64_t>(wanted, 256);
-    } else if (g_.operand_window[0] < 0 && bytes >= least && bytes <= kShortWindow && g_.updates >= kLeastUpdates &&
-               !TakesTurns(scatter_, g_)) {
+    } else if (!g_.operand_window.empty() && g_.operand_window[0] < 0 && bytes >= least &&
+               (bytes <= kShortWindow || !keep_apart_) && g_.updates >= kLeastUpdates && !TakesTurns(scatter_, g_)) {
       share_ = Share::kPlaces;
       length_ = g_.operand_dims[0], piece_ = kPlacesATask;
       wanted = std::min(wanted, std::clamp<int64_t>(bytes / kWindowATask, 2, kMaxPieces));
@@ -352,7 +370,7 @@ class ScatterEmitter {
       const int64_t unit = rows_ == 1 ? 1 : row_;
       length_ = g_.window / unit;
       piece_ = CeilDiv(std::max<int64_t>(lanes_, kPieceBytes / element), unit);
-      wanted = std::min(wanted, kMaxPieces);
+      wanted = keep_apart_ ? std::min(wanted, kMaxPieces) : 1;
     }
     piece_ = std::max(piece_, RoundUp(CeilDiv(length_, wanted), piece_));
     num_tasks_ = CeilDiv(length_, piece_);
@@ -501,6 +519,7 @@ class ScatterEmitter {
   const Geometry g_;
   int lanes_;
   const int64_t row_, rows_;  // elements of a row of the window, and how many rows
+  const bool keep_apart_;     // the elements of the window, see above
   const bool by_element_;     // element by element of the window, each of all updates
   ElementalEmitter& uniform_;
   const bool fetches_;
