@@ -107,6 +107,18 @@ def set_a_row_of_a_megabyte(x):
     return x.at[3].set(0.0)
 
 
+@case("indexing", lambda g: (g.normal(5000), g.ints(0, 4600, 1000), g.normal(1000, 400)))
+def gradient_of_overlapping_frames(x, starts, dy):
+    frames = lambda x: jax.vmap(lambda s: lax.dynamic_slice(x, (s,), (400,)))(starts)  # noqa: E731
+    return jax.vjp(frames, x)[1](dy)[0]
+
+
+@case("indexing", lambda g: (g.normal(200, 40), g.ints(0, 40, 3000, 2), g.normal(3000, 100, 1)))
+def gradient_of_overlapping_columns(x, starts, dy):
+    pieces = lambda x: jax.vmap(lambda s: lax.dynamic_slice(x, (s[0], s[1]), (100, 1)))(starts)  # noqa: E731
+    return jax.vjp(pieces, x)[1](dy)[0]
+
+
 # gradients of kernels; angles -----------------------------------------------------------------
 
 
