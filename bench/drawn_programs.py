@@ -91,7 +91,7 @@ def moves():
     inner = [(min(low, n - 1), min(high, n - 1)) for (low, high), n in zip(pads, sizes, strict=True)]
     begins = [draw.randint(0, n // 3) for n in sizes]
     steps = [draw.randint(1, 3) for _ in sizes]
-    moves = {
+    ops = {
         "transpose": lambda x: jnp.transpose(x, order),
         "roll": lambda x: jnp.roll(x, by, axis),
         "flip": lambda x: jnp.flip(x, axis),
@@ -106,22 +106,22 @@ def moves():
         "strided": lambda x: lax.slice(x, begins, sizes, steps),
         "column": lambda x: x[..., -1] | x[..., 0] if x.dtype == bool else x[..., -1] + x[..., 0],
     }
-    op = draw.choice(list(moves))
-    return f"{op}_{axis}_{by}", moves[op], [array(sizes, draw.choice(ANY))]
+    op = draw.choice(list(ops))
+    return f"{op}_{axis}_{by}", ops[op], [array(sizes, draw.choice(ANY))]
 
 
 @family
 def orders():
     sizes = shape(draw.choice([1, 2, 3]), 10 ** draw.uniform(3.3, 5.5))
     axis, few = draw.randrange(len(sizes)), draw.randint(1, min(16, sizes[-1]))
-    sorts = {
+    ops = {
         "sort": lambda x: jnp.sort(x, axis),
         "argsort": lambda x: jnp.argsort(x, axis),
         "top_k": lambda x: lax.top_k(x, few),
         "pairs": lambda x: lax.sort([x, x[::-1]], dimension=axis, num_keys=1),
     }
-    op = draw.choice(list(sorts))
-    return f"{op}_{axis}_{few}", sorts[op], [array(sizes, draw.choice(["f32", "f32", "s32", "u8", "bf16"]))]
+    op = draw.choice(list(ops))
+    return f"{op}_{axis}_{few}", ops[op], [array(sizes, draw.choice(["f32", "f32", "s32", "u8", "bf16"]))]
 
 
 @family

@@ -122,20 +122,19 @@ def gradient_of_overlapping_columns(x, starts, dy):
 # gradients of kernels; angles -----------------------------------------------------------------
 
 
+def kernel_gradient(x, dy, kernel, layout):
+    conv = lambda w: lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=layout)  # noqa: E731
+    return jax.vjp(conv, jnp.zeros(kernel))[1](dy)[0]
+
+
 @case("conv", lambda g: (g.normal(8, 3, 48, 48), g.normal(8, 32, 48, 48)))
 def kernel_grad_1x1_of_rgb_planes(x, dy):
-    w = jnp.zeros((32, 3, 1, 1))
-    layout = ("NCHW", "OIHW", "NCHW")
-    conv = lambda w: lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=layout)  # noqa: E731
-    return jax.vjp(conv, w)[1](dy)[0]
+    return kernel_gradient(x, dy, (32, 3, 1, 1), ("NCHW", "OIHW", "NCHW"))
 
 
 @case("conv", lambda g: (g.normal(16, 14, 14, 256), g.normal(16, 14, 14, 64)))
 def kernel_grad_1x1_256_to_64(x, dy):
-    w = jnp.zeros((1, 1, 256, 64))
-    layout = ("NHWC", "HWIO", "NHWC")
-    conv = lambda w: lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=layout)  # noqa: E731
-    return jax.vjp(conv, w)[1](dy)[0]
+    return kernel_gradient(x, dy, (1, 1, 256, 64), ("NHWC", "HWIO", "NHWC"))
 
 
 @case("elementwise", lambda g: (g.normal(1000003, scale=5.0),))

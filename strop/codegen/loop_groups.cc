@@ -255,12 +255,12 @@ void Interleave(const KernelBody& body, LoopSpace& space, Int64Vector& sizes) {
   const int64_t last = sizes.back(), before = sizes[sizes.size() - 2];
   const bool stack = HasStack(body, last, space.lanes) && before >= space.lanes;
   if (last > (stack ? kMaxStacked : kMaxInterleaved) || (last >= space.lanes && !stack)) return;
+  if (GathersRows(body, last)) return;
   // An odd number of parts takes as many shuffles as its square, each of them several instructions where lanes are
   // short.
   constexpr int64_t kOddParts = 9;
-  if (GathersRows(body, last)) return;
-  const bool odd =
-      last % 2 == 1 && last >= kOddParts && (space.lanes == 16 || (space.lanes > 16 && !OnlyRepeats(body)));
+  const bool shuffles = space.lanes == 16 || (space.lanes > 16 && !OnlyRepeats(body));
+  const bool odd = last % 2 == 1 && last >= kOddParts && shuffles;
   if (odd && !StacksComputed(body, sizes, space.lanes)) return;
   if (before < kMinInterleavedLanes ||
       InterleavedCode(body, last, space.lanes) > (stack ? kMaxStackedCode : kMaxInterleavedCode))

@@ -1,6 +1,7 @@
 #include "strop/runtime/executable.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "strop/runtime/rng_state.h"
 #include "strop/runtime/validate.h"
@@ -113,23 +114,21 @@ void Executable::Flatten() {
         arg_slots_.push_back(arg.slot);
       }
     }
-    CountTasksOfCopies(programs_.back());
+    ShareCopies(programs_.back());
   }
 }
 
-// One thread makes the copies that one thread then goes over: loops, of one task. Of anything else, kernels of one task
-// write a part, and others have several.
-void Executable::CountTasksOfCopies(const FlatProgram& program) {
-  const std::span<FlatStep> steps(flat_.data() + program.first, static_cast<size_t>(program.count));
-  for (FlatStep& copy : steps) {
-    if (copy.kind != StepKind::kCopy) continue;
-    const int32_t slot = copy.step->args[1].slot;
-    const auto* const end = steps.data() + steps.size();
-    const auto* const next = std::find_if(&copy + 1, steps.data() + steps.size(), [slot](const FlatStep& step) {
-      return std::ranges::any_of(step.step->args, [slot](const StepArg& arg) { return arg.slot == slot; });
-    });
-    const bool by_one = next != end && next->kind != StepKind::kKernel && next->num_tasks <= 1;
-    copy.num_tasks = by_one ? 1 : 2;
+// A loop of one task that comes next would find parts of the copy in other processors' caches. Kernels have several
+// tasks, or write a part of it only.
+void Executable::ShareCopies(const FlatProgram& program) {
+  std::unordered_map<int32_t, const FlatStep*> next_use;  // by slot
+  for (int32_t n = program.count; n-- > 0;) {
+    FlatStep& flat = flat_[program.first + n];
+    if (flat.kind == StepKind::kCopy) {
+      const auto next = next_use.find(flat.step->args[1].slot);
+      flat.for_all = next == next_use.end() || next->second->kind == StepKind::kKernel || next->second->num_tasks > 1;
+    }
+    for (const StepArg& arg : flat.step->args) next_use[arg.slot] = &flat;
   }
 }
 

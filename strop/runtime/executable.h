@@ -407,6 +407,7 @@ class Executable {
     int32_t first_arg = 0, num_args = 0;  // in arg_slots_
     StepKind kind = StepKind::kKernel;
     bool prepares = false;  // a library kernel in rounds
+    bool for_all = false;   // a copy that is better shared out, if it is large
     // Of kernels and regions, in the arena: what participants share, then what each of them has. Multiples of a line.
     int64_t shared_bytes = 0, scratch_bytes = 0, participants = 1;  // of those, at most
     // Where in a participant's memory the kernels have theirs that a region's tasks call; in front of it is the task's.
@@ -423,7 +424,7 @@ class Executable {
 
   explicit Executable(ExecutableSpec spec);
   void Flatten();
-  void CountTasksOfCopies(const FlatProgram& program);
+  void ShareCopies(const FlatProgram& program);
   void PlaceScratch(FlatStep& flat) const;
 
   ExecutableSpec spec_;

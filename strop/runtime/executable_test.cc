@@ -92,6 +92,29 @@ TEST_F(ExecutableTest, ScratchLiesWhereNothingIsAlive) {
   EXPECT_EQ(Executable::Create(spec).status().code(), StatusCode::kInvalidArgument);
 }
 
+// Copied by all threads, for a kernel and for a loop of kernels: the length is no multiple of a piece.
+TEST_F(ExecutableTest, LargeCopies) {
+  constexpr int64_t kInts = (1 << 18) + 13;
+  const Shape shape = Shape::Array(ElementType::S32, {kInts});
+  args_.pool = &pool_;
+  for (const bool loop : {false, true}) {
+    ExecutableSpec spec = LoopSpec();
+    spec.parameters = {{shape}};
+    spec.outputs = {{shape}};
+    spec.slots = {
+        {SlotKind::kParameter, 0, 0, 4 * kInts}, {SlotKind::kTemp, 0, 0, 1}, {SlotKind::kOutput, 0, 0, 4 * kInts}};
+    const Step copy{CopyStep{}, {In(0), Out(2)}, {.name = "copy"}};
+    spec.programs[1].steps = {Kernel("compare", FirstBelow10, {In(2), Out(1)}, 1)};
+    const Step count{WhileStep{1, 2}, {In(1)}, {.name = "while"}};
+    spec.programs[0].steps = {copy, loop ? count : Kernel("increment", Increment, {InOut(2)})};
+    std::vector<int32_t> x(kInts), out(kInts);
+    std::iota(x.begin(), x.end(), 0);
+    ASSERT_TRUE(Run(spec, {x.data()}, {out.data()}).ok());
+    EXPECT_EQ(stats_.bytes_copied, 4 * kInts);
+    for (int64_t i = 0; i < kInts; ++i) ASSERT_EQ(out[i], i + (i >= kLength ? 0 : loop ? 10 : 1)) << i;
+  }
+}
+
 TEST_F(ExecutableTest, LoopsUpdateInPlace) {
   std::vector<int32_t> x = Iota();
   ASSERT_TRUE(Run(LoopSpec(), {x.data()}, {x.data()}).ok());  // donated

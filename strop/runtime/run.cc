@@ -17,8 +17,8 @@ namespace strop {
 namespace {
 
 constexpr int64_t kCopyTaskBytes = 1 << 17;    // copies are shared out in pieces of this size
-constexpr int64_t kLeastSharedCopy = 7 << 16;  // takes about as long as waking a thread several times
-// Of what one thread goes on with, which would find half of it in another processor's cache.
+constexpr int64_t kLeastSharedCopy = 7 << 16;  // bytes; less is there before other threads have come
+// Of what one thread goes on with.
 constexpr int64_t kLeastForOneThread = 1 << 22;
 
 void CopyBytes(void* to, const void* from, int64_t bytes, int64_t least_shared, ThreadPool* pool) {
@@ -150,7 +150,7 @@ class Runner {
     return OkStatus();
   }
 
-  // `for_all`: several threads go on with it.
+  // `for_all`: see FlatStep.
   void Copy(void* to, const void* from, int64_t bytes, bool for_all = false) {
     if (to == from || bytes == 0) return;
     CopyBytes(to, from, bytes, for_all ? kLeastSharedCopy : kLeastForOneThread, a_.pool);
@@ -283,7 +283,7 @@ class Runner {
     std::span<void* const> args(table_ + flat.first_arg, flat.num_args);
     switch (flat.kind) {
       case StepKind::kKernel: return Internal("kernels are run above");
-      case StepKind::kCopy: Copy(args[1], args[0], SlotSize(flat, 0), flat.num_tasks > 1); return OkStatus();
+      case StepKind::kCopy: Copy(args[1], args[0], SlotSize(flat, 0), flat.for_all); return OkStatus();
       case StepKind::kHost: return RunHost(std::get<HostStep>(step.body), step.info, args);
       case StepKind::kWhile: return RunWhile(flat, std::get<WhileStep>(step.body), args);
       case StepKind::kConditional: return RunConditional(std::get<ConditionalStep>(step.body), args);

@@ -310,7 +310,8 @@ class ScatterEmitter {
         row_(RowOfWindow(g_)),
         rows_(g_.window / row_),
         keep_apart_(ElementsKeepApart(scatter, g_)),
-        by_element_(keep_apart_ && !g_.operand_window.empty() && g_.operand_window.back() < 0 &&
+        takes_turns_(TakesTurns(scatter, g_)),
+        by_element_(keep_apart_ && !takes_turns_ && !g_.operand_window.empty() && g_.operand_window.back() < 0 &&
                     g_.window >= kLeastElements && g_.updates >= kLeastOfElement),
         uniform_(frame.Emitter(FittingLanes())),
         fetches_(PaysToFetch(scatter, g_)) {
@@ -361,7 +362,7 @@ class ScatterEmitter {
       length_ = g_.updates, piece_ = apart;
       wanted = std::min<int64_t>(wanted, 256);
     } else if (!g_.operand_window.empty() && g_.operand_window[0] < 0 && bytes >= least &&
-               (bytes <= kShortWindow || !keep_apart_) && g_.updates >= kLeastUpdates && !TakesTurns(scatter_, g_)) {
+               (bytes <= kShortWindow || !keep_apart_) && g_.updates >= kLeastUpdates && !takes_turns_) {
       share_ = Share::kPlaces;
       length_ = g_.operand_dims[0], piece_ = kPlacesATask;
       wanted = std::min(wanted, std::clamp<int64_t>(bytes / kWindowATask, 2, kMaxPieces));
@@ -383,7 +384,7 @@ class ScatterEmitter {
     const Part window{b_.I64(0), b_.I64(rows_ > 1 ? rows_ : g_.window), true};
     if (by_element_)
       scopes_.Loop("elements", first, last, 1, [&](V at) { Updates(b_.I64(0), b_.I64(g_.updates), {at, at, false}); });
-    else if (one_task() && TakesTurns(scatter_, g_))
+    else if (one_task() && takes_turns_)
       InTurns(window);
     else if (share_ == Share::kUpdates)
       Updates(first, last, window);
@@ -520,7 +521,8 @@ class ScatterEmitter {
   int lanes_;
   const int64_t row_, rows_;  // elements of a row of the window, and how many rows
   const bool keep_apart_;     // the elements of the window, see above
-  const bool by_element_;     // element by element of the window, each of all updates
+  const bool takes_turns_;
+  const bool by_element_;  // element by element of the window, each of all updates
   ElementalEmitter& uniform_;
   const bool fetches_;
   Memories results_;

@@ -6,7 +6,7 @@
 //
 // With channels contiguous in both, this is a product of columns by rows for each tap, along the rows of the images:
 // runs of positions at one distance, of which padding is no part. Nothing is packed or copied. A task owns some
-// channels of some taps; the sums run over all positions in order, in pieces that the first-level cache holds while
+// channels of some taps; the sums run over all positions in order, in pieces that the near caches hold while
 // they are multiplied for all of the task's taps: one tap at a time, both images would come from afar for each.
 #include <algorithm>
 #include <cstring>
@@ -25,7 +25,6 @@ constexpr int64_t kPiecePositions = 384;             // of a piece
 constexpr int64_t kTaskProducts = int64_t{1} << 20;  // of a task, at least
 constexpr int64_t kTasks = 32;                       // enough to be even among threads
 constexpr int64_t kTasksOfProcessor = 3;             // enough where each reads both images, of uneven tasks
-constexpr int64_t kFewerRows = 2;                    // of a panel, for even tasks
 constexpr int64_t kMostTaps = 64;                    // of a task
 
 template <class T>
@@ -44,7 +43,8 @@ class KernelGradientConv final : public Conv {
     // Heights as even as can be. Each task reads both images: one for each processor, if all can have as many panels.
     static const int64_t cpus = UsableCpus();
     int64_t panels = CeilDiv(p.batch, micro_.mr);
-    const bool even = CeilDiv(p.batch, RoundUp(panels, cpus)) >= micro_.mr - kFewerRows || panels % cpus == 0;
+    const bool nearly_full = 6 * CeilDiv(p.batch, RoundUp(panels, cpus)) >= 5 * micro_.mr;
+    const bool even = nearly_full || panels % cpus == 0;
     if (even) panels = RoundUp(panels, cpus);
     height_ = CeilDiv(p.batch, panels);
     // As few tasks as there have to be for the processors, none too small; a tap's channels are divided first.
