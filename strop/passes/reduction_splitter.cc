@@ -21,8 +21,9 @@
 //   %partial = s8[32,7] reduce(s8[93,32,7] reshape(slice(%x)), %low), dimensions={0}
 //   %s = s8[7] maximum(reduce(%partial, %low), reduce(s8[25,7] slice(%x), %low)), dimensions={0}
 //
-// Rows that the operand tells apart (it broadcasts something along them, or gathers each from another place) and that
-// are no whole vectors are summed each by itself: a vector across two rows would gather what it reads.
+// Rows that the operand tells apart (it broadcasts something along them, gathers each from another place, slices, pads
+// or reverses them: strop/analysis/rows_told_apart.h) are summed each by itself: a vector across two rows would gather
+// what it reads. In small arrays, rows of whole vectors are not.
 //
 //   %s = f32[] reduce(multiply(f32[128,51] %x, broadcast(f32[128] %w), dimensions={0}), %zero), dimensions={0,1}
 //   ->
@@ -34,10 +35,10 @@
 // order.
 #include <algorithm>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "strop/analysis/combiner.h"
 #include "strop/analysis/pairwise.h"
+#include "strop/analysis/rows_told_apart.h"
 #include "strop/ir/builder.h"
 #include "strop/ir/contraction.h"
 #include "strop/passes/partial_reduction.h"
@@ -128,51 +129,18 @@ int64_t PiecesOf(const Instruction& reduce, const Outermost& run) {
   return std::max<int64_t>(pieces, 1);
 }
 
-// The elements behind each place at which neighbouring dimensions of the result are read otherwise.
-void AddCuts(const Instruction& i, std::vector<int64_t>& cuts) {
-  const Shape& shape = i.shape();
-  Int64Vector from(static_cast<size_t>(shape.rank()), -1);  // where a dimension comes from; -1: from elsewhere
-  if (i.op() == Op::Broadcast) {
-    for (size_t k = 0; k < i.dimensions().size(); ++k)
-      from[static_cast<size_t>(i.dimensions()[k])] = static_cast<int64_t>(k);
-  } else {
-    const Dims& windows = i.attrs<GatherAttrs>().offset_dims;
-    for (size_t k = 0; k < windows.size(); ++k) from[static_cast<size_t>(windows[k])] = static_cast<int64_t>(k);
-  }
-  int64_t behind = 1;
-  for (int64_t d = shape.rank() - 1; d > 0; --d) {
-    behind *= shape.dim(d);
-    const int64_t left = from[static_cast<size_t>(d - 1)], right = from[static_cast<size_t>(d)];
-    if (left < 0 ? right >= 0 : right != left + 1) cuts.push_back(behind);
-  }
-}
-
-// The elements of the shortest rows that what an element by element computation reads tells apart; 0 if none.
-int64_t RowOf(const Instruction& value) {
-  constexpr size_t kMost = 64;  // instructions that are looked at
-  std::vector<const Instruction*> found = {&value};
-  std::unordered_set<const Instruction*> seen = {&value};
-  std::vector<int64_t> cuts;
-  for (size_t n = 0; n < found.size() && n < kMost; ++n) {
-    const Instruction& i = *found[n];
-    if (i.op() == Op::Broadcast ? i.operand(0)->shape().rank() > 0 : i.op() == Op::Gather) AddCuts(i, cuts);
-    if (!IsElementwise(i.op()) && i.op() != Op::Reshape) continue;
-    for (const Instruction* operand : i.operands())
-      if (operand->shape().IsArray() && operand->shape().num_elements() == value.shape().num_elements() &&
-          seen.insert(operand).second)
-        found.push_back(operand);
-  }
-  return cuts.empty() ? 0 : *std::min_element(cuts.begin(), cuts.end());
-}
-
-// Rows of a sum over several dimensions that are told apart, and neither vectors nor parts of one: how many; 1 if it is
-// not so.
-int64_t RowsToldApart(const Instruction& reduce, const Outermost& run) {
-  constexpr int64_t kVector = 16, kMinElements = 512;
+// Rows of a sum over several dimensions that are told apart, and neither parts of a vector nor, in small arrays, whole
+// vectors: how many; 1 if it is not so.
+int64_t SeparateRows(const Instruction& reduce, const Outermost& run) {
+  constexpr int64_t kVector = 16, kMinRow = 32, kMinElements = 512;
+  constexpr int64_t kManyElements = 128 << 10;  // from here on threads share the rows
   if (reduce.operand_count() != 2 || run.behind != 1 || run.last - run.first < 2 || run.size < kMinElements) return 1;
-  const int64_t row = RowOf(*reduce.operand(0));
-  return row < 2 || row % kVector == 0 || kVector % row == 0 || row >= run.size || run.size % row != 0 ? 1
-                                                                                                       : run.size / row;
+  const bool many = run.before * run.size >= kManyElements;
+  for (int64_t row : RowsToldApart(*reduce.operand(0))) {
+    if (row >= run.size || run.size % row != 0) return 1;
+    if (kVector % row != 0 && (row % kVector != 0 || (many && row >= kMinRow))) return run.size / row;
+  }
+  return 1;
 }
 
 // How many rows of a piece are one to the partial reduction.
@@ -303,7 +271,7 @@ struct ReductionSplitter final : Pass {
           ++split;
           continue;
         }
-        const int64_t told_apart = RowsToldApart(*i, run);
+        const int64_t told_apart = SeparateRows(*i, run);
         const int64_t pieces = told_apart > 1 ? told_apart : PiecesOf(*i, run);
         const int64_t rows = RowsAtATime(*i, run, pieces);
         if ((pieces == 1 && rows == 1) || !IsSplittable(*i)) continue;

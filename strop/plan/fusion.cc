@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "strop/analysis/pairwise.h"
+#include "strop/analysis/rows_told_apart.h"
 #include "strop/ir/contraction.h"
 #include "strop/plan/fusion_cost.h"
 #include "strop/plan/plan.h"
@@ -271,12 +272,21 @@ class Fuser {
     });
   }
 
+  // Are rows of so many elements several of its own, next to each other in what it reads as well?
+  static bool JoinsRows(const Instruction& i, int64_t row) {
+    int64_t behind = 1;
+    for (int64_t d = i.shape().rank(); d-- > 0 && behind < row;) behind *= i.shape().dim(d);
+    const Int64Vector told_apart = RowsToldApart(i);
+    return behind == row && (told_apart.empty() || told_apart.front() % row == 0);
+  }
+
   // Is it cut into other rows before it is reduced? Each pass over those would tell place by place what it reads.
   bool IsCutIntoOtherRows(const Instruction& i, const Node& node) const {
     if (i.shape().rank() == 0 || IsMadeFromNothing(i)) return false;
     const auto cuts = [&](const Use& use) {
-      return use.user->op() == Op::Reshape && use.user->shape().rank() > 0 &&
-             use.user->shape().dims().back() != i.shape().dims().back();
+      if (use.user->op() != Op::Reshape || use.user->shape().rank() == 0) return false;
+      const int64_t row = use.user->shape().dims().back();
+      return row != i.shape().dims().back() && !JoinsRows(i, row);
     };
     const auto reduces = [](const Instruction& r) { return r.op() == Op::Reduce && !IsShortReduce(r); };
     return std::ranges::any_of(i.uses(), cuts) && IsReduced(node, reduces) && !ReadsInOrder(i);
