@@ -50,9 +50,16 @@ Emitted Of(const Instruction& i) {
   return is_float ? Emitted{4, 1} : Emitted{1, 1};
 }
 
-bool ChangesShapeOnly(Op op) {
-  return op == Op::Broadcast || op == Op::Reshape || op == Op::Bitcast || op == Op::Copy || op == Op::Iota ||
-         op == Op::Constant || op == Op::BitcastConvert;
+// What is read elsewhere, neighbours next to each other.
+bool MovesRows(const Instruction& i) {
+  if (i.op() == Op::DynamicSlice || i.op() == Op::Concatenate || i.op() == Op::Pad) return true;
+  return i.op() == Op::Slice && i.attrs<SliceAttrs>().slice.back().stride == 1;
+}
+
+bool ChangesShapeOnly(const Instruction& i) {
+  const Op op = i.op();
+  return MovesRows(i) || op == Op::Broadcast || op == Op::Reshape || op == Op::Bitcast || op == Op::Copy ||
+         op == Op::Iota || op == Op::Constant || op == Op::BitcastConvert;
 }
 
 struct Path {
@@ -66,12 +73,12 @@ Path PathOf(const KernelBody& body) {
   std::unordered_map<const Instruction*, int64_t> ready;
   for (const Instruction* i : body.Computed()) {
     if (i->op() == Op::Tuple || (i->shape().IsArray() && i->shape().num_elements() == 1)) continue;
-    if (!i->shape().IsArray() || IsComplex(i->shape().type()) || !(IsElementwise(i->op()) || ChangesShapeOnly(i->op())))
+    if (!i->shape().IsArray() || IsComplex(i->shape().type()) || !(IsElementwise(i->op()) || ChangesShapeOnly(*i)))
       return {.elementwise = false};
     int64_t at = 0;
     for (const Instruction* operand : i->operands())
       if (const auto found = ready.find(operand); found != ready.end()) at = std::max(at, found->second);
-    if (!ChangesShapeOnly(i->op())) {
+    if (!ChangesShapeOnly(*i)) {
       const Emitted own = Of(*i);
       at += own.cycles;
       path.instructions += own.instructions;

@@ -35,23 +35,29 @@
 // order.
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "strop/analysis/combiner.h"
+#include "strop/analysis/cost.h"
 #include "strop/analysis/pairwise.h"
 #include "strop/analysis/rows_told_apart.h"
 #include "strop/ir/builder.h"
 #include "strop/ir/contraction.h"
+#include "strop/passes/part_of.h"
 #include "strop/passes/partial_reduction.h"
 #include "strop/passes/pass.h"
 
 namespace strop {
 namespace {
 
-constexpr int64_t kMinBytes = int64_t{2} << 20;      // of the operands: what is less is not worth a second kernel
-constexpr int64_t kPieceBytes = int64_t{256} << 10;  // a task
+constexpr int64_t kMinBytes = int64_t{1} << 20;      // that are read: what is less is not worth a second kernel
+constexpr int64_t kPieceBytes = int64_t{256} << 10;  // a task, of which there are some at least
+constexpr int64_t kSomePieces = 8;
+constexpr int64_t kBytesOfFunction = 24;  // that are read while exp, log and their like are computed
 constexpr int64_t kMaxPieces = 64;
 constexpr int64_t kMaxPiecesOfColumns = 1024;  // a piece stays in the cache while its columns are walked
 constexpr int64_t kRowBytes = 256;             // several vectors
+constexpr int64_t kRowsAtATime = 8;  // of which pieces of columns are multiples, so that some can be summed at once
 constexpr int64_t kMinLength = 32;  // elements that a piece combines: partial results are so much less than the operand
 
 bool IsZeroOrOne(const Instruction& initial, int64_t wanted) {
@@ -115,18 +121,49 @@ Outermost OutermostOf(const Instruction& reduce) {
   return run;
 }
 
-// 1 where splitting gains nothing.
-int64_t PiecesOf(const Instruction& reduce, const Outermost& run) {
-  const Shape& operand = reduce.operand(0)->shape();
+// The bytes that it reads, in which what is computed of them element by element is counted as well.
+int64_t BytesOf(const Instruction& reduce) {
+  constexpr size_t kMost = 64;  // instructions that are looked at
+  std::vector<const Instruction*> found;
+  std::unordered_set<const Instruction*> seen;
+  const auto find = [&](const Instruction* i) {
+    if (i->shape().IsArray() && seen.insert(i).second) found.push_back(i);
+  };
+  for (int64_t k = 0; k < reduce.operand_count() / 2; ++k) find(reduce.operand(k));
   int64_t bytes = 0;
-  for (int64_t k = 0; k < reduce.operand_count() / 2; ++k)
-    if (reduce.operand(k)->op() != Op::Iota) bytes += reduce.operand(k)->shape().byte_size();
-  if (bytes < kMinBytes || operand.num_elements() == 0) return 1;
-  int64_t pieces =
-      std::min({run.behind > 1 ? kMaxPiecesOfColumns : kMaxPieces, bytes / kPieceBytes, run.size / kMinLength});
-  pieces /= run.before;
+  for (size_t n = 0; n < found.size(); ++n) {
+    const Instruction& i = *found[n];
+    if (i.op() == Op::Iota || i.op() == Op::Constant) continue;
+    const bool computed = IsElementwise(i.op()) || i.op() == Op::Reshape || i.op() == Op::Broadcast;
+    if (!computed || n >= kMost) {
+      bytes = SaturatingAdd(bytes, i.shape().byte_size());
+      continue;
+    }
+    bytes = SaturatingAdd(bytes, SaturatingMultiply(Transcendentals(i), kBytesOfFunction));
+    for (const Instruction* operand : i.operands()) find(operand);
+  }
+  return bytes;
+}
+
+// As many pieces as are worth it; 1 where splitting gains nothing.
+int64_t MostPieces(const Instruction& reduce, const Outermost& run) {
+  const int64_t bytes = BytesOf(reduce);
+  if (bytes < kMinBytes || reduce.operand(0)->shape().num_elements() == 0) return 1;
+  const int64_t pieces = std::min({run.behind > 1 ? kMaxPiecesOfColumns : kMaxPieces,
+                                   std::max(bytes / kPieceBytes, kSomePieces), run.size / kMinLength});
+  return std::max<int64_t>(pieces / run.before, 1);
+}
+
+// Pieces of equal size, about so many: as many as divide the run, or the first of its dimensions; 1 if there are none.
+int64_t EqualPieces(const Instruction& reduce, const Outermost& run, int64_t most) {
+  int64_t pieces = most;
   while (pieces > 1 && run.size % pieces != 0) --pieces;
-  return std::max<int64_t>(pieces, 1);
+  int64_t before = 1;
+  for (int64_t d = run.first; d < run.last && 2 * pieces < most; ++d) {
+    before *= reduce.operand(0)->shape().dim(d);
+    if (2 * before >= most && run.size / before >= kMinLength) return before;
+  }
+  return pieces;
 }
 
 // Rows of a sum over several dimensions that are told apart, and neither parts of a vector nor, in small arrays, whole
@@ -226,25 +263,39 @@ void Split(Instruction& reduce, const Outermost& run, int64_t pieces, int64_t ro
   MoveContractionMark(*whole, *first);
 }
 
-// A reduction of the first rows, as many as are a multiple of `rows`, whose result is combined with that of what is
-// left of them. Null: it could not be made.
-Instruction* WithoutRest(Instruction& reduce, const Outermost& run, int64_t rows) {
-  const int64_t whole = run.size / rows * rows;
+// A reduction of the first elements, or rows, along the run, as many as are a multiple of `unit`, whose result is
+// combined with that of what is left of them. Null: it could not be made.
+Instruction* WithoutRest(Instruction& reduce, const Outermost& run, int64_t unit) {
+  const int64_t whole = run.size / unit * unit;
   if (whole == run.size) return &reduce;
   Builder b(reduce.parent());
   b.set_insert_before(&reduce);
   if (reduce.has_metadata()) b.set_metadata(reduce.shared_metadata());
   Instruction* operand = reduce.operand(0);
-  if (operand->shape().rank() != 2) operand = b.Reshape(operand, {run.size, run.behind});
-  const auto reduced = [&](int64_t begin, int64_t end) {
-    return b.Reduce(b.Slice(operand, {begin, 0}, {end, run.behind}, {1, 1}), reduce.operand(1), {0}, reduce.to_apply());
+  Dims dims = reduce.dimensions();
+  if (run.last - run.first > 1) {
+    operand = b.Reshape(operand, {run.before, run.size, run.behind});
+    dims = {1};
+  }
+  const int64_t along = run.last - run.first > 1 ? 1 : run.first;
+  const auto reduced = [&](int64_t begin, int64_t end) -> Instruction* {
+    std::unordered_map<const Instruction*, Instruction*> made;
+    Instruction* part = PartOf(operand, along, begin, end, &reduce, made);
+    return part ? b.Reduce(part, reduce.operand(1), dims, reduce.to_apply()) : nullptr;
   };
   Instruction *first = reduced(0, whole), *rest = reduced(whole, run.size);
+  if (!first || !rest) return nullptr;
   Instruction* both = b.Make(RecognizeCombiner(*reduce.to_apply()).op, {first, rest});
   if (both && both->shape().rank() != reduce.shape().rank()) both = b.Reshape(both, reduce.shape().dims());
   if (!b.status().ok()) return nullptr;
   reduce.parent()->Replace(&reduce, both);
+  MoveContractionMark(*both, *first);
   return first;
+}
+
+// May a part of the run that makes no piece be reduced by itself?
+bool HasRest(const Instruction& reduce, const Outermost& run) {
+  return reduce.operand_count() == 2 && run.last - run.first == 1 && reduce.dimensions().size() == 1;
 }
 
 // Combines what another reduction left: the second of two steps.
@@ -272,7 +323,16 @@ struct ReductionSplitter final : Pass {
           continue;
         }
         const int64_t told_apart = SeparateRows(*i, run);
-        const int64_t pieces = told_apart > 1 ? told_apart : PiecesOf(*i, run);
+        const int64_t most = told_apart > 1 ? told_apart : MostPieces(*i, run);
+        const int64_t pieces = told_apart > 1 ? told_apart : EqualPieces(*i, run, most);
+        if (2 * pieces < most && HasRest(*i, run) && IsSplittable(*i)) {
+          Instruction* first = WithoutRest(*i, run, most * (run.behind > 1 ? kRowsAtATime : 1));
+          if (!first) continue;
+          const Outermost of_first = OutermostOf(*first);
+          Split(*first, of_first, most, RowsAtATime(*first, of_first, most), made);
+          ++split;
+          continue;
+        }
         const int64_t rows = RowsAtATime(*i, run, pieces);
         if ((pieces == 1 && rows == 1) || !IsSplittable(*i)) continue;
         Split(*i, run, pieces, rows, made);

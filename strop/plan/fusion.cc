@@ -272,12 +272,14 @@ class Fuser {
     });
   }
 
-  // Are rows of so many elements several of its own, next to each other in what it reads as well?
-  static bool JoinsRows(const Instruction& i, int64_t row) {
+  // Are rows of so many elements parts of its own, or several of them, next to each other in what it reads as well?
+  static bool KeepsNeighbours(const Instruction& i, int64_t row) {
     int64_t behind = 1;
     for (int64_t d = i.shape().rank(); d-- > 0 && behind < row;) behind *= i.shape().dim(d);
+    const bool parts = row > 0 && i.shape().dims().back() % row == 0;
+    if (!parts && behind != row) return false;
     const Int64Vector told_apart = RowsToldApart(i);
-    return behind == row && (told_apart.empty() || told_apart.front() % row == 0);
+    return (told_apart.empty() || told_apart.front() % row == 0) && ReadsInOrder(i, /*moves=*/2);
   }
 
   // Is it cut into other rows before it is reduced? Each pass over those would tell place by place what it reads.
@@ -286,21 +288,26 @@ class Fuser {
     const auto cuts = [&](const Use& use) {
       if (use.user->op() != Op::Reshape || use.user->shape().rank() == 0) return false;
       const int64_t row = use.user->shape().dims().back();
-      return row != i.shape().dims().back() && !JoinsRows(i, row);
+      return row != i.shape().dims().back() && !KeepsNeighbours(i, row);
     };
     const auto reduces = [](const Instruction& r) { return r.op() == Op::Reduce && !IsShortReduce(r); };
     return std::ranges::any_of(i.uses(), cuts) && IsReduced(node, reduces) && !ReadsInOrder(i);
   }
 
-  // Is element n of it made of elements n of what is in memory, whatever rows it is cut into?
-  static bool ReadsInOrder(const Instruction& root) {
+  // Is element n of it made of elements n of what is in memory, whatever rows it is cut into? Or of those of
+  // something that is so, and was moved (sliced, concatenated) up to so many times.
+  static bool ReadsInOrder(const Instruction& root, int moves = 0) {
     constexpr size_t kMostLookedAt = 32;
     std::vector<const Instruction*> found = {&root};
     for (size_t n = 0; n < found.size(); ++n) {
       const Instruction& i = *found[n];
       if (!IsInlinable(i) || i.shape().num_elements() == 1) continue;  // in memory, or a number
       if (i.op() == Op::Broadcast && i.operand(0)->shape().num_elements() == 1) continue;
-      if (!IsElementwise(i.op()) && i.op() != Op::Reshape) return false;
+      if (!IsElementwise(i.op()) && i.op() != Op::Reshape) {
+        const auto in_order = [&](const Instruction* operand) { return ReadsInOrder(*operand, moves - 1); };
+        if (moves == 0 || !std::ranges::all_of(i.operands(), in_order)) return false;
+        continue;
+      }
       if (found.size() > kMostLookedAt) return false;
       for (int64_t k = 0; k < i.operand_count(); ++k) found.push_back(i.operand(k));
     }

@@ -1,0 +1,18 @@
+// A part of what is computed element by element, computed from parts of what that reads:
+//
+//   slice(exp(add(%x, broadcast(%b))), [0:96])  ->  exp(add(slice(%x, [0:96]), broadcast(%b)))
+#pragma once
+#include <unordered_map>
+
+#include "strop/ir/module.h"
+
+namespace strop {
+
+// The elements [begin, end) of a value along a dimension. Where it is computed by more than `kMostOfPart` instructions,
+// what those read is sliced as it is. What is made comes before `before`; `made` keeps it for others of the same part.
+// Null where the program has no such slice.
+inline constexpr size_t kMostOfPart = 64;
+Instruction* PartOf(Instruction* value, int64_t dimension, int64_t begin, int64_t end, Instruction* before,
+                    std::unordered_map<const Instruction*, Instruction*>& made);
+
+}  // namespace strop
