@@ -2,7 +2,8 @@
 //
 //   slice(exp(add(%x, broadcast(%b))), [0:96])  ->  exp(add(slice(%x, [0:96]), broadcast(%b)))
 #pragma once
-#include <unordered_map>
+#include <map>
+#include <utility>
 
 #include "strop/ir/module.h"
 
@@ -12,7 +13,8 @@ namespace strop {
 // what those read is sliced as it is. What is made comes before `before`; `made` keeps it for others of the same part.
 // Null where the program has no such slice.
 inline constexpr size_t kMostOfPart = 64;
+using PartsMade = std::map<std::pair<const Instruction*, int64_t>, Instruction*>;  // of a value, along a dimension
 Instruction* PartOf(Instruction* value, int64_t dimension, int64_t begin, int64_t end, Instruction* before,
-                    std::unordered_map<const Instruction*, Instruction*>& made);
+                    PartsMade& made);
 
 }  // namespace strop

@@ -53,6 +53,7 @@ namespace {
 constexpr int64_t kMinBytes = int64_t{1} << 20;      // that are read: what is less is not worth a second kernel
 constexpr int64_t kPieceBytes = int64_t{256} << 10;  // a task, of which there are some at least
 constexpr int64_t kSomePieces = 8;
+constexpr int64_t kBytesOfElement = 2;    // at the least, however little is read
 constexpr int64_t kBytesOfFunction = 24;  // that are read while exp, log and their like are computed
 constexpr int64_t kMaxPieces = 64;
 constexpr int64_t kMaxPiecesOfColumns = 1024;  // a piece stays in the cache while its columns are walked
@@ -61,8 +62,9 @@ constexpr int64_t kRowsAtATime = 8;  // of which pieces of columns are multiples
 constexpr int64_t kMinLength = 32;  // elements that a piece combines: partial results are so much less than the operand
 
 bool IsZeroOrOne(const Instruction& initial, int64_t wanted) {
-  if (initial.op() != Op::Constant || IsComplex(initial.shape().type())) return false;
+  if (initial.op() != Op::Constant) return false;
   const Literal& value = initial.literal();
+  if (IsComplex(value.type())) return value.GetComplex(0) == static_cast<double>(wanted);
   return IsFloat(value.type()) ? value.GetDouble(0) == static_cast<double>(wanted) : value.GetInt(0) == wanted;
 }
 
@@ -142,7 +144,7 @@ int64_t BytesOf(const Instruction& reduce) {
     bytes = SaturatingAdd(bytes, SaturatingMultiply(Transcendentals(i), kBytesOfFunction));
     for (const Instruction* operand : i.operands()) find(operand);
   }
-  return bytes;
+  return std::max(bytes, SaturatingMultiply(reduce.operand(0)->shape().num_elements(), kBytesOfElement));
 }
 
 // As many pieces as are worth it; 1 where splitting gains nothing.
@@ -279,7 +281,7 @@ Instruction* WithoutRest(Instruction& reduce, const Outermost& run, int64_t unit
   }
   const int64_t along = run.last - run.first > 1 ? 1 : run.first;
   const auto reduced = [&](int64_t begin, int64_t end) -> Instruction* {
-    std::unordered_map<const Instruction*, Instruction*> made;
+    PartsMade made;
     Instruction* part = PartOf(operand, along, begin, end, &reduce, made);
     return part ? b.Reduce(part, reduce.operand(1), dims, reduce.to_apply()) : nullptr;
   };
