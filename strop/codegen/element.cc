@@ -432,6 +432,27 @@ V ElementBuilder::TablePart(const Memory& memory, llvm::Type* type, V offsets, i
   return look_up(0, lanes);
 }
 
+// Bytes and halves: the words that they lie in, which are aligned and so never beyond the last page of the buffer.
+V ElementBuilder::GatherFromWords(const Memory& memory, llvm::Type* type, V offsets, V mask) {
+  constexpr int kWord = 4;
+  IrBuilder& ir = b_.ir();
+  const int lanes = VectorBuilder::Lanes(offsets), bits = static_cast<int>(type->getScalarSizeInBits());
+  V bytes = b_.Mul(offsets, b_.I(bits / 8, offsets)), base = memory.pointer;
+  if (memory.alignment < kWord) {
+    V skew = ir.CreateAnd(ir.CreatePtrToInt(base, b_.Int(64)), b_.I64(kWord - 1));
+    base = ir.CreateGEP(b_.Int(8), base, ir.CreateNeg(skew));
+    bytes = b_.Add(bytes, b_.Splat(b_.ZExtOrTrunc(skew, bytes->getType()->getScalarSizeInBits()), lanes));
+  }
+  V pointers = ir.CreateGEP(b_.Int(8), base, ir.CreateAnd(bytes, b_.I(-kWord, bytes)));
+  V on = mask ? mask : b_.Splat(b_.True(), lanes);
+  llvm::Type* vector = VectorBuilder::WithLanes(b_.Int(32), lanes);
+  auto* words = ir.CreateMaskedGather(vector, pointers, llvm::Align(kWord), on, llvm::Constant::getNullValue(vector));
+  V number = b_.ZExtOrTrunc(bytes, 32);
+  V shift = ir.CreateShl(ir.CreateAnd(number, b_.I(kWord - 1, number)), b_.I(3, number));
+  V read = b_.ZExtOrTrunc(ir.CreateLShr(Annotate(words, memory, true), shift), bits);
+  return ir.CreateBitCast(read, VectorBuilder::WithLanes(type, lanes));
+}
+
 V ElementBuilder::GatherPart(const Memory& memory, llvm::Type* type, V offsets, V mask, int64_t elements,
                              bool one_by_one) {
   if (V picked = PickedPart(memory, type, offsets, mask, elements)) return picked;
@@ -439,6 +460,11 @@ V ElementBuilder::GatherPart(const Memory& memory, llvm::Type* type, V offsets, 
   IrBuilder& ir = b_.ir();
   const int lanes = VectorBuilder::Lanes(offsets);
   const int bits = static_cast<int>(type->getScalarSizeInBits());
+  constexpr int64_t kMostBytes = int64_t{1} << 30;
+  constexpr int kLeastFromWords = 8;
+  if (lanes > 1 && elements > 0 && elements <= kMostBytes / (bits / 8)) offsets = b_.ZExtOrTrunc(offsets, 32);
+  if (bits < 32 && lanes >= kLeastFromWords && b_.target().fast_gather && b_.target().masked_memory && !b_.quick())
+    return GatherFromWords(memory, type, offsets, mask);
   const llvm::Align align(static_cast<uint64_t>(std::min(memory.alignment, bits / 8)));
   if (lanes == 1)
     return Annotate(ir.CreateAlignedLoad(type, ElementPointer(memory, type, offsets), align), memory, true);

@@ -107,6 +107,7 @@ class ElementBuilder {
   std::vector<V> DealShort(std::vector<V> vectors);
   V QuickGather(const Memory& memory, llvm::Type* type, V offset, std::span<const int64_t> distances);
   V LaneByLane(const Memory& memory, V into, V offset, int64_t stride, int count);
+  V GatherFromWords(const Memory& memory, llvm::Type* type, V offsets, V mask);
   V GatherPart(const Memory& memory, llvm::Type* type, V offsets, V mask, int64_t elements, bool one_by_one = false);
   V PickPart(const Memory& memory, llvm::Type* type, V offset, std::span<const int64_t> distances);
   V PickedPart(const Memory& memory, llvm::Type* type, V offsets, V mask, int64_t elements);

@@ -176,7 +176,7 @@ bool LanesAreRows(const KernelBody& body, int64_t lanes, int64_t row_size) {
     if (!combiner.reorderable || (sums && IsFloat(type)) || IsComplex(type) || ReducesBytes(body)) return false;
     if (root->operand(0)->shape().num_elements() < kFewestVectors * lanes * row_size) return false;
     if (root->operand_count() > 2) continue;
-    if (row_size % lanes == 0) return false;
+    if (row_size % lanes == 0 || FoldsFloats(body)) return false;
     most = std::min(most, 3 * lanes / 2 - 1);
   }
   return row_size <= most;
