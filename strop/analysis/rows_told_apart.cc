@@ -57,6 +57,12 @@ void AddCuts(const Instruction& i, std::set<int64_t>& cuts) {
   }
 }
 
+// Is it in memory in any case?
+bool IsResult(const Instruction& i) {
+  return i.parent()->root() == &i ||
+         std::ranges::any_of(i.uses(), [](const Use& use) { return use.user->op() == Op::Tuple; });
+}
+
 }  // namespace
 
 Int64Vector RowsToldApart(const Instruction& value) {
@@ -66,6 +72,7 @@ Int64Vector RowsToldApart(const Instruction& value) {
   std::set<int64_t> cuts;
   for (size_t n = 0; n < found.size() && n < kMost; ++n) {
     const Instruction& i = *found[n];
+    if (n > 0 && IsResult(i)) continue;
     const bool reads_scalar = i.op() == Op::Broadcast && i.operand(0)->shape().rank() == 0;
     if ((i.op() == Op::Broadcast && !reads_scalar) || i.op() == Op::Gather || i.op() == Op::Iota ||
         i.op() == Op::Transpose || CutsDimensions(i.op()))

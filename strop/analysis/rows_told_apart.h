@@ -10,7 +10,7 @@
 namespace strop {
 
 // The elements of the rows that what an element by element computation reads tells apart, the shortest first. It sees
-// broadcasts, iotas, transposes, gathers and what cuts or joins arrays, but not through them.
+// broadcasts, iotas, transposes, gathers and what cuts or joins arrays, but not through them, nor what is a result.
 Int64Vector RowsToldApart(const Instruction& value);
 
 }  // namespace strop

@@ -186,8 +186,10 @@ int64_t SeparateRows(const Instruction& reduce, const Outermost& run) {
 int64_t RowsAtATime(const Instruction& reduce, const Outermost& run, int64_t pieces) {
   const bool only_run = static_cast<int64_t>(reduce.dimensions().size()) == run.last - run.first;
   if (reduce.operand_count() != 2 || run.behind == 1 || !only_run) return 1;
-  if (reduce.operand(0)->shape().byte_size() < kMinBytes || reduce.operand(0)->shape().num_elements() == 0) return 1;
-  const int64_t row = run.behind * Bytes(reduce.operand(0)->shape().type()), length = run.size / pieces;
+  const Shape& operand = reduce.operand(0)->shape();
+  const int64_t least = Bits(operand.type()) < 32 ? 2 * kMinBytes : kMinBytes;  // narrow ones are dealt to many lanes
+  if (operand.byte_size() < least || operand.num_elements() == 0) return 1;
+  const int64_t row = run.behind * Bytes(operand.type()), length = run.size / pieces;
   int64_t rows = 1;
   while (2 * rows * row <= kRowBytes && length % (2 * rows) == 0 && length / (2 * rows) >= kMinLength) rows *= 2;
   return rows;

@@ -17,14 +17,16 @@ constexpr int64_t kLeastProducts = 1 << 22;  // below, one thread is done before
 constexpr int64_t kLeastPart = 64;           // elements of a part's sums
 constexpr int64_t kPiece = 1 << 12;          // sums that one task adds
 
-constexpr int64_t kFewRows = 4;           // of A: memory is waited for
-constexpr int64_t kLeastBytes = 1 << 21;  // of B, that no cache of a core holds
-constexpr int64_t kPartsShare = 8;        // of B's bytes, that the parts of C may come to
+constexpr int64_t kFewRows = 4;               // of A: memory is waited for
+constexpr int64_t kLeastBytes = 1 << 21;      // of A and B, that no cache of a core holds
+constexpr int64_t kLeastOfVectors = 1 << 20;  // the same of vectors, a sum of which takes little beside their reading
+constexpr int64_t kPartsShare = 8;            // of B's bytes, that the parts of C may come to
 
 // Few rows by a matrix that lies in rows, in memory: parts of the sums are contiguous there, blocks of columns are not.
 bool ReadsRowsOfMemory(const GemmProblem& p) {
   const int64_t parts = kSplits * p.m * Bytes(GemmAccumulator(p.a.type, p.b.type, p.c.type));  // of a column
-  return p.m <= kFewRows && p.b.col_stride == 1 && p.k * p.n * Bytes(p.b.type) >= kLeastBytes &&
+  const int64_t bytes = p.k * (p.m * Bytes(p.a.type) + p.n * Bytes(p.b.type));
+  return p.m <= kFewRows && p.b.col_stride == 1 && bytes >= (p.n == 1 ? kLeastOfVectors : kLeastBytes) &&
          parts * kPartsShare <= p.k * Bytes(p.b.type);
 }
 
