@@ -1,6 +1,7 @@
 #include "strop/cpu/kernels/fft.h"
 
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
 #include "strop/cpu/kernels/fft_ducc.h"
@@ -30,9 +31,49 @@ class Plan final : public FftPlan {
     if (pair_) return pair_->Run(batch, input, output, pool);
     if (real_) return real_->Run(batch, input, output, pool);
     const int64_t tasks = std::clamp<int64_t>(batch * total_ / kTaskElements, 1, kMostTasks);
-    const FftProblem problem{kind_, batch, lengths_, static_cast<int>(tasks), input, output, pool};
+    const int64_t rows = RowsOfPart(batch), parts = (batch + rows - 1) / rows;
+    if (parts == 1)
+      return StatusOf(Call({kind_, batch, lengths_, static_cast<int>(tasks), input, output, pool}), batch);
+    std::atomic<FftResult> worst = FftResult::kOk;
+    const int64_t row_in = BytesOf(kind_ == FftKind::kRfft, kind_ == FftKind::kIrfft);
+    const int64_t row_out = BytesOf(kind_ == FftKind::kIrfft, kind_ == FftKind::kRfft);
+    const auto part = [&](int64_t k) {
+      const void* from = static_cast<const uint8_t*>(input) + k * rows * row_in;
+      void* to = static_cast<uint8_t*>(output) + k * rows * row_out;
+      const FftResult r = Call({kind_, std::min(rows, batch - k * rows), lengths_, 1, from, to, nullptr});
+      if (r != FftResult::kOk) worst = r;
+    };
+    if (pool)
+      pool->ParallelFor(parts, part);
+    else
+      for (int64_t k = 0; k < parts; ++k) part(k);
+    return StatusOf(worst, batch);
+  }
+
+ private:
+  // The rows that are transformed together. The library takes eight at a time, which of a few long ones leaves threads
+  // without work, and more than the second-level cache holds; complex ones are as fast one by one. It follows from the
+  // problem alone, since a row's bits depend on it.
+  int64_t RowsOfPart(int64_t batch) const {
+    constexpr int64_t kFewRows = 16, kLongRow = 1 << 12, kRealRows = 4;
+    if (lengths_.size() != 1 || batch >= kFewRows || total_ < kLongRow) return batch;
+    const bool complex = kind_ == FftKind::kFft || kind_ == FftKind::kIfft;
+    return complex ? 1 : std::min((batch + 1) / 2, kRealRows);
+  }
+
+  // Of a row of real numbers, of half a row and one of complex ones, or of a row of them.
+  int64_t BytesOf(bool real, bool half) const {
+    const int64_t number = double_precision_ ? 8 : 4;
+    return number * (real ? total_ : 2 * (half ? total_ / 2 + 1 : total_));
+  }
+
+  FftResult Call(const FftProblem& problem) const {
     const FftTable& table = BestFftTable();
-    switch (double_precision_ ? table.f64(problem) : table.f32(problem)) {
+    return double_precision_ ? table.f64(problem) : table.f32(problem);
+  }
+
+  Status StatusOf(FftResult result, int64_t batch) const {
+    switch (result) {
       case FftResult::kOk: return OkStatus();
       case FftResult::kNoMemory: return ResourceExhausted("fft: no memory for the work on ", Join(lengths_, "x"));
       case FftResult::kRefused: break;
@@ -40,7 +81,6 @@ class Plan final : public FftPlan {
     return Internal("fft: the library refuses ", batch, " transforms of ", Join(lengths_, "x"));
   }
 
- private:
   FftKind kind_;
   std::vector<int64_t> lengths_;
   bool double_precision_;
