@@ -5,6 +5,7 @@ import decode_cases  # noqa: F401
 import dispatch_cases  # noqa: F401
 import grid_cases  # noqa: F401
 import index_cases  # noqa: F401
+import length_cases  # noqa: F401
 import linalg_cases  # noqa: F401
 import loop_cases  # noqa: F401
 import model_cases  # noqa: F401

@@ -221,11 +221,12 @@ Instruction* InPieces(Builder& b, Instruction* operand, const Int64Vector& dims,
 }
 
 // Products are added by the first step now.
-void MoveContractionMark(Instruction& whole, Instruction& first) {
+void MoveContractionMark(Instruction& whole, std::initializer_list<Instruction*> steps) {
   FrontendAttributes attributes = whole.frontend_attributes();
   const auto mark = attributes.find(kContractionMark);
   if (mark == attributes.end()) return;
-  if (first.operand(0)->op() == Op::Multiply) first.set_frontend_attribute(kContractionMark, mark->second);
+  for (Instruction* step : steps)
+    if (step->operand(0)->op() == Op::Multiply) step->set_frontend_attribute(kContractionMark, mark->second);
   attributes.erase(mark);
   whole.set_frontend_attributes(std::move(attributes));
 }
@@ -264,13 +265,13 @@ void Split(Instruction& reduce, const Outermost& run, int64_t pieces, int64_t ro
   Instruction* whole = b.Make(Op::Reduce, partial, DimensionsAttrs{left}, called, nullptr);
   if (!b.status().ok()) return;
   reduce.parent()->Replace(&reduce, whole);
-  MoveContractionMark(*whole, *first);
+  MoveContractionMark(*whole, {first});
 }
 
 // A reduction of the first elements, or rows, along the run, as many as are a multiple of `unit`, whose result is
 // combined with that of what is left of them. Null: it could not be made.
 Instruction* WithoutRest(Instruction& reduce, const Outermost& run, int64_t unit) {
-  const int64_t whole = run.size / unit * unit;
+  const int64_t whole = run.size - run.size % unit;
   if (whole == run.size) return &reduce;
   Builder b(reduce.parent());
   b.set_insert_before(&reduce);
@@ -293,7 +294,7 @@ Instruction* WithoutRest(Instruction& reduce, const Outermost& run, int64_t unit
   if (both && both->shape().rank() != reduce.shape().rank()) both = b.Reshape(both, reduce.shape().dims());
   if (!b.status().ok()) return nullptr;
   reduce.parent()->Replace(&reduce, both);
-  MoveContractionMark(*both, *first);
+  MoveContractionMark(*both, {first, rest});
   return first;
 }
 
@@ -330,10 +331,13 @@ struct ReductionSplitter final : Pass {
         const int64_t most = told_apart > 1 ? told_apart : MostPieces(*i, run);
         const int64_t pieces = told_apart > 1 ? told_apart : EqualPieces(*i, run, most);
         if (2 * pieces < most && HasRest(*i, run) && IsSplittable(*i)) {
-          Instruction* first = WithoutRest(*i, run, most * (run.behind > 1 ? kRowsAtATime : 1));
+          const int64_t together = run.behind > 1 ? kRowsAtATime : 1;
+          int64_t uneven = most;
+          while (uneven > 2 && run.size % (uneven * together) == 1) --uneven;  // a single one is not reduced
+          Instruction* first = WithoutRest(*i, run, uneven * together);
           if (!first) continue;
           const Outermost of_first = OutermostOf(*first);
-          Split(*first, of_first, most, RowsAtATime(*first, of_first, most), made);
+          Split(*first, of_first, uneven, RowsAtATime(*first, of_first, uneven), made);
           ++split;
           continue;
         }
