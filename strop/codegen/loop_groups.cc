@@ -317,6 +317,13 @@ bool SetStep(const KernelBody& body, LoopSpace& space, Int64Vector& sizes) {
   return true;
 }
 
+// How often something is put together, or padded.
+int64_t Joins(const KernelBody& body) {
+  const std::vector<const Instruction*> computed = body.Computed();
+  return std::ranges::count_if(computed,
+                               [](const Instruction* i) { return i->op() == Op::Concatenate || i->op() == Op::Pad; });
+}
+
 // As Interleave, of kernels where each lane can be read at its place: vectors along the last factor and the one before,
 // as many as bring the lanes back to where they were; or one a row where that is mostly full.
 void SetPeriod(const KernelBody& body, int vector_bytes, LoopSpace& space, Int64Vector& sizes) {
@@ -340,7 +347,10 @@ void SetPeriod(const KernelBody& body, int vector_bytes, LoopSpace& space, Int64
   for (size_t d = 0; d + 2 < sizes.size(); ++d) rows *= sizes[d];
   if (conditions && rows < kLeastRows) return;  // whose pieces would begin at places that are not known
   const bool row_by_row = vectors > kMostVectors || (at_a_time == 1 && vector_bytes >= kMaskedBytes);
-  if (2 * last > space.lanes && vectors > kFewVectors && !conditions && row_by_row) {
+  const bool mostly_full = 2 * last > space.lanes && vectors > kFewVectors && row_by_row;
+  // Edges of several dimensions: of rows as they are, fewer vectors ask where they lie.
+  if (mostly_full && conditions && Joins(body) > 1) return;
+  if (mostly_full && !conditions) {
     space.period = space.lanes;
   } else if (vectors <= kMostVectors) {
     space.period = period * ((at_a_time + vectors - 1) / vectors);
