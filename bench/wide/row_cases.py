@@ -140,3 +140,21 @@ def kernel_grad_1x1_256_to_64(x, dy):
 @case("elementwise", lambda g: (g.normal(1000003, scale=5.0),))
 def sine_plus_cosine(x):
     return jnp.sin(x) + jnp.cos(x), jnp.exp(1j * x)
+
+
+# windows of short rows ------------------------------------------------------------------------
+
+
+@case("indexing", lambda g: (u8(g, 3000, 60), u8(g, 2000, 100)))
+def clear_blocks_of_bytes(x, y):
+    return x.at[100:-100, 5:45].set(0), y.at[:, 5:14].set(1)
+
+
+@case("indexing", lambda g: (g.normal(2000, 30).astype("float16"), g.normal(1000, 11).astype("float16")))
+def set_block_of_halves(x, y):
+    return x.at[100:1100, 5:16].set(y), x.at[:1000, 2:13].add(y)
+
+
+@case("indexing", lambda g: (u8(g, 166, 69, 51),))
+def repeated_edges_of_bytes(x):
+    return jnp.pad(x, ((0, 3), (1, 1), (3, 2)), mode="edge")

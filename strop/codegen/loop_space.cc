@@ -1,6 +1,7 @@
 #include "strop/codegen/loop_space.h"
 
 #include <algorithm>
+#include <climits>
 #include <map>
 
 #include "strop/analysis/combiner.h"
@@ -84,11 +85,10 @@ bool ReducesShortRows(const KernelBody& body, const LoopSpace& space, const Int6
 
 constexpr int kStrips = 4;  // vectors at a time of a reduction
 
-// Vectors along the last factors, merged until they fill one; or, if `keeps_rows`, shorter vectors along rows of a good
-// part of one, which in merged ones would be read lane by lane.
-void VectorizeRows(LoopSpace& space, Int64Vector& sizes, bool wide, bool keeps_rows = false) {
-  constexpr int kLeastRow = 8;
-  const int least = keeps_rows ? std::min(kLeastRow, space.lanes / 2) : space.lanes;
+// Vectors along the last factors, merged until they fill one; or shorter vectors along rows of `least_row` and more,
+// which in merged ones would be read lane by lane.
+void VectorizeRows(LoopSpace& space, Int64Vector& sizes, bool wide, int least_row = INT_MAX) {
+  const int least = std::min(least_row, space.lanes);
   while (sizes.size() > 1 && sizes.back() < least) MergeLast(sizes);
   if (wide && sizes.back() >= kStrips * space.lanes) space.lanes *= kStrips;
   space.lanes = std::min(space.lanes, std::max(1, RoundDownToPowerOfTwo(sizes.back())));
@@ -288,7 +288,8 @@ LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes, bool by_peri
     constexpr int64_t kShortElement = 16;
     const bool short_element = CodeOf(body) <= kShortElement || GathersRows(body, sizes.back());
     const bool keeps_rows = by_period && !columns && !trips && space.interleaved == 1 && short_element;
-    VectorizeRows(space, sizes, in_strips || trips, keeps_rows);
+    constexpr int kLeastRow = 8;
+    VectorizeRows(space, sizes, in_strips || trips, keeps_rows ? std::min(kLeastRow, space.lanes / 2) : INT_MAX);
     if (in_strips && by_period) CutIntoStrips(body, register_lanes, space);
   }
   SetRows(space, sizes);
@@ -328,7 +329,9 @@ LoopSpace ChooseWindowSpace(const KernelBody& body, const Instruction& update, i
     wanted.insert(suffix);
   }
   Int64Vector sizes = Factors(window.num_elements(), wanted);
-  VectorizeRows(space, sizes, false);
+  constexpr int64_t kShortElement = 16;
+  constexpr int kLeastRow = 2;  // which is written no slower than its elements would be one by one
+  VectorizeRows(space, sizes, false, CodeOf(body) <= kShortElement ? kLeastRow : INT_MAX);
   SetRows(space, sizes);
   return space;
 }
