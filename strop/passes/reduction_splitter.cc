@@ -54,6 +54,7 @@ constexpr int64_t kMinBytes = int64_t{1} << 20;      // that are read: what is l
 constexpr int64_t kPieceBytes = int64_t{256} << 10;  // a task, of which there are some at least
 constexpr int64_t kSomePieces = 8;
 constexpr int64_t kBytesOfElement = 2;    // at the least, however little is read
+constexpr int64_t kMostOfElement = 8;     // two floats: what more is read, another kernel may have computed from
 constexpr int64_t kBytesOfFunction = 24;  // that are read while exp, log and their like are computed
 constexpr int64_t kMaxPieces = 64;
 constexpr int64_t kMaxPiecesOfColumns = 1024;  // a piece stays in the cache while its columns are walked
@@ -132,7 +133,7 @@ int64_t BytesOf(const Instruction& reduce) {
     if (i->shape().IsArray() && seen.insert(i).second) found.push_back(i);
   };
   for (int64_t k = 0; k < reduce.operand_count() / 2; ++k) find(reduce.operand(k));
-  int64_t bytes = 0;
+  int64_t bytes = 0, functions = 0;
   for (size_t n = 0; n < found.size(); ++n) {
     const Instruction& i = *found[n];
     if (i.op() == Op::Iota || i.op() == Op::Constant) continue;
@@ -141,16 +142,20 @@ int64_t BytesOf(const Instruction& reduce) {
       bytes = SaturatingAdd(bytes, i.shape().byte_size());
       continue;
     }
-    bytes = SaturatingAdd(bytes, SaturatingMultiply(Transcendentals(i), kBytesOfFunction));
+    functions = SaturatingAdd(functions, SaturatingMultiply(Transcendentals(i), kBytesOfFunction));
     for (const Instruction* operand : i.operands()) find(operand);
   }
-  return std::max(bytes, SaturatingMultiply(reduce.operand(0)->shape().num_elements(), kBytesOfElement));
+  const int64_t elements = reduce.operand(0)->shape().num_elements();
+  bytes =
+      std::clamp(bytes, SaturatingMultiply(elements, kBytesOfElement), SaturatingMultiply(elements, kMostOfElement));
+  return SaturatingAdd(bytes, functions);
 }
 
 // As many pieces as are worth it; 1 where splitting gains nothing.
 int64_t MostPieces(const Instruction& reduce, const Outermost& run) {
-  const int64_t bytes = BytesOf(reduce);
-  if (bytes < kMinBytes || reduce.operand(0)->shape().num_elements() == 0) return 1;
+  const int64_t bytes = BytesOf(reduce), row = run.behind * Bytes(reduce.operand(0)->shape().type());
+  const bool long_rows = run.behind > 1 && row >= kRowBytes;  // several sums are under way at once
+  if (bytes < (long_rows ? 2 * kMinBytes : kMinBytes) || reduce.operand(0)->shape().num_elements() == 0) return 1;
   const int64_t pieces = std::min({run.behind > 1 ? kMaxPiecesOfColumns : kMaxPieces,
                                    std::max(bytes / kPieceBytes, kSomePieces), run.size / kMinLength});
   return std::max<int64_t>(pieces / run.before, 1);
@@ -176,7 +181,7 @@ int64_t SeparateRows(const Instruction& reduce, const Outermost& run) {
   if (reduce.operand_count() != 2 || run.behind != 1 || run.last - run.first < 2 || run.size < kMinElements) return 1;
   const bool many = run.before * run.size >= kManyElements;
   for (int64_t row : RowsToldApart(*reduce.operand(0))) {
-    if (row >= run.size || run.size % row != 0) return 1;
+    if (row == 0 || row >= run.size || run.size % row != 0) return 1;
     if (kVector % row != 0 && (row % kVector != 0 || (many && row >= kMinRow))) return run.size / row;
   }
   return 1;
@@ -291,7 +296,7 @@ Instruction* WithoutRest(Instruction& reduce, const Outermost& run, int64_t unit
   Instruction *first = reduced(0, whole), *rest = reduced(whole, run.size);
   if (!first || !rest) return nullptr;
   Instruction* both = b.Make(RecognizeCombiner(*reduce.to_apply()).op, {first, rest});
-  if (both && both->shape().rank() != reduce.shape().rank()) both = b.Reshape(both, reduce.shape().dims());
+  if (both && both->shape().dims() != reduce.shape().dims()) both = b.Reshape(both, reduce.shape().dims());
   if (!b.status().ok()) return nullptr;
   reduce.parent()->Replace(&reduce, both);
   MoveContractionMark(*both, {first, rest});
