@@ -83,7 +83,8 @@ bool ReducesShortRows(const KernelBody& body, const LoopSpace& space, const Int6
   });
 }
 
-constexpr int kStrips = 4;  // vectors at a time of a reduction
+constexpr int kStrips = 4;             // vectors at a time of a reduction
+constexpr int64_t kShortElement = 16;  // of code: vectors that are not full cost little
 
 // Vectors along the last factors, merged until they fill one; or shorter vectors along rows of `least_row` and more,
 // which in merged ones would be read lane by lane.
@@ -149,7 +150,6 @@ bool ReducesBytes(const KernelBody& body) {
 // Are floats of four bytes or more summed, multiplied, or the greatest or least taken of them, without a place? What
 // takes long to compute is computed for whole vectors.
 bool FoldsFloats(const KernelBody& body) {
-  constexpr int64_t kShortElement = 16;
   return CodeOf(body) <= kShortElement && std::ranges::all_of(body.roots, [](const Instruction* root) {
            if (root->op() != Op::Reduce || root->operand_count() != 2) return false;
            const ElementType type = root->operand(0)->shape().type();
@@ -285,7 +285,6 @@ LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes, bool by_peri
     // Rows of bytes dealt to more lanes than a register has take LLVM long.
     const bool deals_bytes = reduce != body.roots.end() && ReadsShort(body, 8);
     const bool in_strips = columns && space.interleaved == 1 && !neighbours && !all_short && !deals_bytes;
-    constexpr int64_t kShortElement = 16;
     const bool short_element = CodeOf(body) <= kShortElement || GathersRows(body, sizes.back());
     const bool keeps_rows = by_period && !columns && !trips && space.interleaved == 1 && short_element;
     constexpr int kLeastRow = 8;
@@ -329,7 +328,6 @@ LoopSpace ChooseWindowSpace(const KernelBody& body, const Instruction& update, i
     wanted.insert(suffix);
   }
   Int64Vector sizes = Factors(window.num_elements(), wanted);
-  constexpr int64_t kShortElement = 16;
   constexpr int kLeastRow = 2;  // which is written no slower than its elements would be one by one
   VectorizeRows(space, sizes, false, CodeOf(body) <= kShortElement ? kLeastRow : INT_MAX);
   SetRows(space, sizes);

@@ -7,6 +7,8 @@
 namespace strop {
 namespace {
 
+constexpr size_t kMostOfPart = 64;  // instructions
+
 Instruction* Sliced(Instruction* value, int64_t dimension, int64_t begin, int64_t end, Instruction* before) {
   Builder b(value->parent());
   b.set_insert_before(before);

@@ -9,11 +9,12 @@
 
 namespace strop {
 
-// The elements [begin, end) of a value along a dimension. Where it is computed by more than `kMostOfPart` instructions,
-// what those read is sliced as it is. What is made comes before `before`; `made` keeps it for others of the same part.
+// Of a value, along a dimension.
+using PartsMade = std::map<std::pair<const Instruction*, int64_t>, Instruction*>;
+
+// The elements [begin, end) of a value along a dimension. Where it is computed by many instructions, what some of
+// them make is sliced as it is. What is made comes before `before`; `made` keeps it for others of the same part.
 // Null where the program has no such slice.
-inline constexpr size_t kMostOfPart = 64;
-using PartsMade = std::map<std::pair<const Instruction*, int64_t>, Instruction*>;  // of a value, along a dimension
 Instruction* PartOf(Instruction* value, int64_t dimension, int64_t begin, int64_t end, Instruction* before,
                     PartsMade& made);
 
