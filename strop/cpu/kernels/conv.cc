@@ -127,6 +127,7 @@ Result<std::shared_ptr<const Conv>> Conv::Create(const ConvProblem& p, const Gem
   if (std::shared_ptr<const Conv> conv = MakeLinesConv(p, isa)) return conv;
   if (std::shared_ptr<const Conv> conv = MakeWidenedConv(p, isa)) return conv;
   if (std::shared_ptr<const Conv> conv = MakePointsConv(p, isa)) return conv;
+  if (std::shared_ptr<const Conv> conv = MakeThirdsConv(p, isa)) return conv;
   if (std::shared_ptr<const Conv> conv = MakeChannelsLastConv(p, isa)) return conv;
   if (const int dilated = DilatedDim(p); dilated >= 0) return MakePhasedConv(p, dilated, isa, &Conv::Create);
   if (IsDepthwiseByRows(p)) return MakeDepthwiseRowsConv(p, isa);

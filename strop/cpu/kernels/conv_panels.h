@@ -23,4 +23,7 @@ std::shared_ptr<const PanelConv<T>> MakeGatheredPanels(std::shared_ptr<const Con
 // Pairs of bf16; null where that does not suit, or the processor does not have them.
 std::shared_ptr<const Conv> MakeBf16Conv(const ConvProblem& problem, const GemmIsa& isa);
 
+// f32 in three parts of bf16; null as above.
+std::shared_ptr<const Conv> MakeThirdsConv(const ConvProblem& problem, const GemmIsa& isa);
+
 }  // namespace strop::cpu

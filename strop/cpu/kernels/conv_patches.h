@@ -41,7 +41,7 @@ class PatchPacker {
       // Pieces that the first-level cache holds, of whole steps.
       const int64_t whole = std::max<int64_t>(16, micro_.Quantum());
       elements = std::min(elements, std::max<int64_t>(whole, kPieceElements / count / whole * whole));
-      T* to = dst + k / micro_.group * width;
+      T* to = dst + micro_.UnitAt(k) * width;
       if (pack) {
         const int64_t real = row_taps_ > 1 ? elements : std::min(elements, p_.in_features - feature);
         PackTap(pack, input, base, panel, tap, feature, real, width, to);
@@ -76,7 +76,7 @@ class PatchPacker {
         rows[v] = offset < 0 ? nullptr : input + (base + offset + feature) * size;
       }
       const int64_t real = std::min(elements, p_.in_features - feature);
-      micro_.pack_lines(rows, width, real * size, dst + k / micro_.group * width);
+      micro_.pack_lines(rows, width, real * size, dst + micro_.UnitAt(k) * width);
     }
   }
 

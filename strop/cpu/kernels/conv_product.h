@@ -145,7 +145,7 @@ StoreTarget ConvProduct<T>::Target(uint8_t* output, int64_t product, int64_t fir
 
 // The matrices of a group and of one of its outer positions: product group * outer + outer position.
 template <class T>
-class ConvOperands final : public PanelOperands<T> {
+class ConvOperands : public PanelOperands<T> {
  public:
   // `finite` becomes false where a weight that is packed is not.
   ConvOperands(const ConvProduct<T>& conv, const ConvCall& call, bool* finite = nullptr)

@@ -30,7 +30,7 @@ class WeightPacker {
       const int64_t tap = (k0 + k) / tap_k_, feature = (k0 + k) % tap_k_;
       const int64_t from = base + taps_.kernel_offset[tap] + feature * p_.kernel_in_stride;
       const int64_t elements = std::min(tap_k_ - feature, kc - k), real = std::min(elements, p_.in_features - feature);
-      T* to = dst + k / micro_.group * width;
+      T* to = dst + micro_.UnitAt(k) * width;
       if (pack) {
         pack(kernel + from * Bytes(p_.kernel_type), p_.kernel_out_stride, p_.kernel_in_stride, count, real, width, to);
       } else {

@@ -111,20 +111,41 @@ static inline void StoreHalves(int64_t rows, const char* from, uint16_t* to, int
   }
 }
 
+// What a tile asks for, some of it at each step, so that it comes in time without keeping what a step reads waiting.
+class Ahead {
+ public:
+  template <class T>
+  Ahead(const StepTile<T>& t, int64_t steps, int64_t row_bytes, int64_t asked_bytes)
+      : next_(static_cast<const char*>(t.next)),
+        next_end_(next_ + t.next_lines * kLine),
+        next_step_((t.next_lines + steps - 1) / steps * kLine),
+        row_(static_cast<char*>(t.to)),
+        rows_end_(row_ + (t.asks_for_rows ? t.rows * row_bytes : 0)),
+        rows_step_((t.rows + steps - 1) / steps * row_bytes),
+        row_bytes_(row_bytes),
+        asked_bytes_(asked_bytes) {}
+  __attribute__((always_inline)) void Step() {
+    for (const char* end = next_ + next_step_; next_ < end && next_ < next_end_; next_ += kLine)
+      __builtin_prefetch(next_, 0, 2);
+    for (const char* end = row_ + rows_step_; row_ < end && row_ < rows_end_; row_ += row_bytes_)
+      for (int64_t i = 0; i < asked_bytes_; i += kLine) __builtin_prefetch(row_ + i, 1, 3);
+  }
+
+ private:
+  const char *next_, *const next_end_;
+  const int64_t next_step_;
+  char *row_, *const rows_end_;
+  const int64_t rows_step_, row_bytes_, asked_bytes_;
+};
+
 template <Units kUnits, int kDown, int kAcross>
-static void MultiplyTile(const StepTile<SumOf<kUnits>>& t) {
+static bool MultiplyTile(const StepTile<SumOf<kUnits>>& t) {
   constexpr int64_t kWidth = kAcross * kLine;
   const char *a = reinterpret_cast<const char*>(t.a), *b = reinterpret_cast<const char*>(t.b);
   const int64_t a_line = t.a_stride > 0 ? t.a_stride * 4 : kLine, a_step = t.a_step > 0 ? t.a_step * 4 : t.rows * kLine;
   const int64_t b_line = t.b_stride * 4, steps = t.units / kSide;
-  // What is asked for at a step, so that it comes in time without keeping what this step reads waiting.
-  const char* next = static_cast<const char*>(t.next);
-  const char* const next_end = next + t.next_lines * kLine;
-  const int64_t next_step = (t.next_lines + steps - 1) / steps * kLine;
-  const int64_t row_bytes = t.stride * (t.halves ? 2 : 4), asked_bytes = t.halves ? kWidth / 2 : kWidth;
-  char* row = static_cast<char*>(t.to);
-  char* const rows_end = row + (t.asks_for_rows ? t.rows * row_bytes : 0);
-  const int64_t rows_step = (t.rows + steps - 1) / steps * row_bytes;
+  const int64_t row_bytes = t.stride * (t.halves ? 2 : 4);
+  Ahead ahead(t, steps, row_bytes, t.halves ? kWidth / 2 : kWidth);
   alignas(64) char apart[kDown * kAcross * kSquare];  // of squares that are not full, and of what is converted
   const bool full = t.rows == kDown * kSide;
   const char* before = reinterpret_cast<const char*>(t.before);
@@ -138,29 +159,24 @@ static void MultiplyTile(const StepTile<SumOf<kUnits>>& t) {
   else
     ClearSums<kDown, kAcross>();
   for (int64_t s = 0; s < steps; ++s, a += a_step, b += kSide * b_line) {
-    for (const char* end = next + next_step; next < end && next < next_end; next += kLine)
-      __builtin_prefetch(next, 0, 2);
-    for (const char* end = row + rows_step; row < end && row < rows_end; row += row_bytes)
-      for (int64_t i = 0; i < asked_bytes; i += kLine) __builtin_prefetch(row + i, 1, 3);
+    ahead.Step();
     MultiplyStep<kUnits, kDown, kAcross>(a, a_line, b, b_line);
   }
   if (full && !t.halves) {
     StoreSums<kDown, kAcross>(static_cast<char*>(t.to), row_bytes);
-    return;
+    return true;
   }
   StoreSums<kDown, kAcross>(apart, kWidth);
   if (t.halves)
     StoreHalves<kAcross>(t.rows, apart, static_cast<uint16_t*>(t.to), t.stride);
   else
     CopyRows<kAcross>(t.rows, apart, kWidth, static_cast<char*>(t.to), row_bytes);
+  return true;
 }
 
 template <Units kUnits, int kAcross>
-static void Tile(const StepTile<SumOf<kUnits>>& tile) {
-  if (tile.rows > kSide)
-    MultiplyTile<kUnits, 2, kAcross>(tile);
-  else
-    MultiplyTile<kUnits, 1, kAcross>(tile);
+static bool Tile(const StepTile<SumOf<kUnits>>& tile) {
+  return tile.rows > kSide ? MultiplyTile<kUnits, 2, kAcross>(tile) : MultiplyTile<kUnits, 1, kAcross>(tile);
 }
 
 // Pairs of two rows of 32 bf16, or fours of four rows of 32 bytes: what belongs to 32 columns.
@@ -324,6 +340,8 @@ static MicroTable<float> OfPairs() {
   return t;
 }
 
+#include "strop/cpu/kernels/gemm_thirds.inc"
+
 }  // namespace avx512_amx
 
 const GemmIsa& GemmAvx512Amx() {
@@ -331,6 +349,7 @@ const GemmIsa& GemmAvx512Amx() {
     GemmIsa isa = GemmAvx512Bf16();
     isa.name = "avx512_amx";
     isa.bf16 = avx512_amx::OfPairs();
+    isa.thirds = avx512_amx::OfThirds();
     isa.bytes[0][0] = avx512_amx::OfBytes<avx512_amx::Units::SignedSigned>();
     isa.bytes[0][1] = avx512_amx::OfBytes<avx512_amx::Units::SignedUnsigned>();
     isa.bytes[1][0] = avx512_amx::OfBytes<avx512_amx::Units::UnsignedSigned>();

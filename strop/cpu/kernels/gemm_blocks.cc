@@ -1,6 +1,7 @@
 #include "strop/cpu/kernels/gemm_blocks.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "strop/base/host_limits.h"
@@ -103,6 +104,30 @@ void RunBlock(const MicroTable<T>& micro, const BlockShape& block, int64_t m0, i
     }
   }
   if (keep_sums) StoreTile<T>(c, m0, n0, rows, cols, sums, block.nb, false);
+}
+
+namespace {
+constexpr int64_t kMostRepaired = 32;  // rows, and columns, at a time
+constexpr int64_t kRepairUnits = 256;  // along k
+BlockShape RepairBlock(const MicroTable<float>& f32, int64_t k) {
+  return {RoundUp(kMostRepaired, f32.mr), RoundUp(kMostRepaired, f32.nr), std::min(kRepairUnits, k), 8};
+}
+}  // namespace
+
+int64_t RepairBytes(const MicroTable<float>& f32, int64_t k) {
+  return BlockScratchBytes(RepairBlock(f32, k), f32.mr, f32.nr, sizeof(float)) +
+         kMostRepaired * kMostRepaired * static_cast<int64_t>(sizeof(float)) + kCarverSlack;
+}
+
+void RepairSums(const MicroTable<float>& f32, int64_t rows, int64_t cols, int64_t k, const PackFn<float>& pack_a,
+                const PackFn<float>& pack_b, float* sums, int64_t stride, void* memory) {
+  Carver carver(memory);
+  float* const exact = carver.Take<float>(kMostRepaired * kMostRepaired);
+  const StoreTarget target{ElementType::F32, reinterpret_cast<uint8_t*>(exact), kMostRepaired, 1};
+  RunBlock<float>(f32, RepairBlock(f32, k), 0, rows, 0, cols, k, pack_a, pack_b, target, carver.Take<uint8_t>(0));
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t j = 0; j < cols; ++j)
+      if (!std::isfinite(sums[r * stride + j])) sums[r * stride + j] = exact[r * kMostRepaired + j];
 }
 
 PackSource PackSourceOf(ElementType type) {

@@ -273,6 +273,12 @@ struct ExponentScan {
   int64_t lines, length, line_stride, stride, lines_a_piece, pieces;
 };
 
+// Where C's sums were scaled (GemmIsa::thirds): those among `sums`, rows and columns of C, that are no numbers become
+// what f32 makes of them. `memory` holds RepairBytes().
+void RepairSums(const MicroTable<float>& f32, int64_t rows, int64_t cols, int64_t k, const PackFn<float>& pack_a,
+                const PackFn<float>& pack_b, float* sums, int64_t stride, void* memory);
+int64_t RepairBytes(const MicroTable<float>& f32, int64_t k);
+
 // A product whose tasks read and pack for themselves (gemm_alone.cc); any but empty ones.
 struct AloneGemm {
   std::shared_ptr<const Gemm> gemm;

@@ -5,7 +5,8 @@
 // consecutive elements along k: s32 sums of small integers read pairs of s16, which every x86 multiplies and adds in
 // one instruction, exactly (pmaddwd wraps only where the sum itself does). Newer ones do that for four bytes, and for
 // pairs of bf16. The newest ones multiply squares of units: their kernels take `step` units along k at a time, and
-// panels of A hold those of a row side by side: a[units / step][rows][step].
+// panels of A hold those of a row side by side: a[units / step][rows][step]. The element whose place is not that of its
+// unit is told by UnitAt().
 #pragma once
 #include <cstdint>
 
@@ -24,7 +25,8 @@ template <class T>
 struct StepTile {
   int64_t rows = 0, units = 0;
   const T* a = nullptr;
-  int64_t a_stride = 0, a_step = 0;  // from row to row, and from step to step, in units; 0: as panels have them
+  int64_t a_stride = 0, a_step = 0;    // from row to row, and from step to step, in units; 0: as panels have them
+  const int64_t* a_offsets = nullptr;  // of each step, instead (GemmIsa::thirds)
   const T* b = nullptr;
   int64_t b_stride = 0;       // of its rows, in units
   const T* before = nullptr;  // null: zeros
@@ -35,9 +37,11 @@ struct StepTile {
   const void* next = nullptr;
   int64_t next_lines = 0;      // of 64 bytes
   bool asks_for_rows = false;  // of `to`, before they are written
+  bool ends = true;            // with the last of k: what is scaled meanwhile (GemmIsa::thirds) is scaled back
 };
+// False: not all sums are numbers, where `ends` says that they are scaled back.
 template <class T>
-using StepKernel = void (*)(const StepTile<T>& tile);
+using StepKernel = bool (*)(const StepTile<T>& tile);
 
 // As MicroKernel, with each row of sums beginning at `seeds`, one number a column.
 template <class T>
@@ -149,6 +153,7 @@ struct MicroTable {
   int mr = 0, nr = 0;
   int group = 1;       // elements a unit
   int step = 1;        // units along k that a kernel takes at a time; more than one: `steps` are the kernels
+  int quantum = 0;     // elements of a step, if there are not `group` a unit
   int lanes = 0;       // units of a vector register
   int small_rows = 0;  // whose sums, two vectors each, the registers hold
   // kernel[i] computes i + 1 rows (a is packed with that many); kernel[mr - 1] is the full one. narrow: nr / 2 columns.
@@ -194,7 +199,9 @@ struct MicroTable {
 
   // What a kernel takes of so many elements along k, and the fewest elements that it takes.
   int64_t Units(int64_t elements) const { return (elements + Quantum() - 1) / Quantum() * step; }
-  int64_t Quantum() const { return int64_t{group} * step; }
+  int64_t Quantum() const { return quantum > 0 ? quantum : int64_t{group} * step; }
+  // The unit in which element k begins, a multiple of what kernels take.
+  int64_t UnitAt(int64_t k) const { return quantum > 0 ? k / quantum * step : k / group; }
 };
 
 // While this lives, its thread may call kernels of the table.
@@ -221,7 +228,9 @@ struct GemmIsa {
   MicroTable<int64_t> s64;
   MicroTable<int32_t> s16;  // pairs
   // Only where the processor has them (mr > 0), and only in Panels and RowGemm:
-  MicroTable<float> bf16;           // pairs, whose products and sums flush subnormal numbers to zero
+  MicroTable<float> bf16;  // pairs, whose products and sums flush subnormal numbers to zero
+  // f32 in three parts of bf16, which hold all of it (gemm_thirds.inc); only in Panels. Partial sums are scaled.
+  MicroTable<float> thirds;
   MicroTable<int32_t> bytes[2][2];  // four of them; [is A unsigned][is B]
   // Rounded to nearest, ties to even.
   void (*store_bf16)(int64_t n, const float* from, uint16_t* to);

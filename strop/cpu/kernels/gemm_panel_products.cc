@@ -14,6 +14,7 @@ template <class T>
 bool ReadsRowsOfA(const GemmProblem& p, const MicroTable<T>& micro) {
   // Squares are read whole, lines of 64 bytes each.
   const int64_t bytes = Bytes(p.a.type);
+  if (micro.quantum > 0) return false;  // they are taken apart
   if (micro.step > 1)
     return p.a.col_stride == 1 && p.m % micro.step == 0 && p.k % micro.Quantum() == 0 &&
            p.a.row_stride * bytes % kLineBytes == 0 && p.a.batch_stride * bytes % kLineBytes == 0 &&
@@ -114,6 +115,68 @@ class PanelGemm final : public Gemm {
   GemmProblem p_;
   const MicroTable<T>& micro_;
   Panels<T> panels_;
+};
+
+// f32 by instructions that multiply bf16 (GemmIsa::thirds).
+class ThirdsGemm final : public Gemm {
+ public:
+  ThirdsGemm(const GemmProblem& p, const GemmIsa& isa) : p_(p), isa_(isa), panels_(ProblemOf(p, isa), isa.thirds) {
+    num_tasks_ = panels_.num_tasks();
+    scratch_bytes_ = panels_.scratch_bytes();
+    rounds_ = panels_.rounds();
+    prepare_tasks_ = panels_.prepare_tasks();
+    shared_bytes_ = panels_.shared_bytes();
+    tiles_ = StrCat("in three parts of bf16, ", panels_.ToString());
+  }
+  // Packing takes three times as long as for f32: each element has to be multiplied often enough, more often where it
+  // is waited for.
+  static bool Suits(const GemmProblem& p, const GemmIsa& isa) {
+    const auto [few, many] = std::minmax(p.m, p.n);
+    const bool far = many * p.k * Bytes(p.a.type) > kNearBytes;
+    return isa.thirds.mr > 0 && p.a.type == ElementType::F32 && p.b.type == ElementType::F32 &&
+           few >= (far ? kFarVectors : kLeastVectors) && p.k >= kLeastElements;
+  }
+  void Prepare(const GemmCall& call, int64_t begin, int64_t end) const override {
+    panels_.Prepare(Parts(p_, isa_, call), call.round, begin, end, call.shared);
+  }
+  void Run(const GemmCall& call, int64_t begin, int64_t end, void* scratch) const override {
+    panels_.Run(Parts(p_, isa_, call), call.round, begin, end, call.shared, scratch);
+  }
+
+ private:
+  static constexpr int64_t kLeastVectors = 64, kFarVectors = 160, kLeastElements = 64;
+  static constexpr int64_t kNearBytes = 1 << 22;  // of the larger operand
+
+  class Parts final : public Operands<float> {
+   public:
+    Parts(const GemmProblem& p, const GemmIsa& isa, const GemmCall& call)
+        : Operands<float>(p, isa.thirds, call), whole_(p, isa.f32, call), f32_(isa.f32), k_(p.k) {}
+    void Repair(const StorePart& part, float* sums, int64_t stride, void* memory) const override {
+      const auto pack_a = [&](int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width, float* dst) {
+        whole_.PackA(part.product, part.row + first, count, k0, kc, width, dst);
+      };
+      const auto pack_b = [&](int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width, float* dst) {
+        whole_.PackB(part.product, part.col + first, count, k0, kc, width, dst);
+      };
+      RepairSums(f32_, part.rows, part.cols, k_, pack_a, pack_b, sums, stride, memory);
+    }
+
+   private:
+    const Operands<float> whole_;
+    const MicroTable<float>& f32_;
+    const int64_t k_;
+  };
+
+  static PanelProblem ProblemOf(const GemmProblem& p, const GemmIsa& isa) {
+    PanelProblem problem = PanelProblemOf(p, isa.thirds);
+    problem.b_in_rows = problem.a_typed = false;
+    problem.repair_bytes = RepairBytes(isa.f32, p.k);
+    return problem;
+  }
+
+  const GemmProblem p_;
+  const GemmIsa& isa_;
+  const Panels<float> panels_;
 };
 
 // What is packed for all is searched for small exponents (NoSubnormals) while it is packed; each task looks through its
@@ -231,6 +294,7 @@ std::shared_ptr<const Gemm> MakePanelGemm(const GemmProblem& p, const GemmIsa& i
   if constexpr (std::is_same_v<T, float>) {
     if (isa.bf16.mr > 0 && p.a.type == ElementType::BF16 && p.b.type == ElementType::BF16)
       return std::make_shared<Bf16Gemm>(p, isa);
+    if (ThirdsGemm::Suits(p, isa)) return std::make_shared<ThirdsGemm>(p, isa);
   }
   if constexpr (std::is_same_v<T, int32_t>) {
     if (const MicroTable<T>* micro = MicroOfBytes(isa, PackSourceOf(p.a.type), PackSourceOf(p.b.type)))

@@ -30,6 +30,8 @@ constexpr int64_t kSquareUnits = 128;       // along k, of a panel that stays in
 constexpr int64_t kMostSquareUnits = 192;   // of one block, and of patches: few columns are multiplied with them
 constexpr int64_t kFewSquares = 2;          // panels of rows, that are multiplied sooner than a large B comes
 constexpr int64_t kFewSquareUnits = 64;     // along k, for these
+constexpr int64_t kThirdUnits = 96;         // of numbers in three parts: 64 of them
+constexpr int64_t kAheadBytes = 9 << 16;    // of panels, their sums, and what the next ones are packed from
 constexpr int64_t kSquareVectors = 1024;  // of the shared operand, by which the second-level cache holds a task's sums
 constexpr int64_t kSquareSums = 1 << 18;  // of a task
 constexpr int64_t kSquareRowsBytes = 3 << 18;              // of A, read where it lies by all tasks
@@ -73,7 +75,7 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   // (128 by 3072 by 768 took 1.3 times as long where the columns were packed for all.)
   // Where A is read as it lies and the second-level cache holds it, columns are dealt out if there are enough: nothing
   // is packed for all then, and no line goes from the core that packed it to another.
-  const bool squares = micro.step > 1;
+  const bool squares = micro.step > 1, thirds = micro.quantum > 0;
   // Few rows of f32 are packed sooner than they are read in place for each column, and so are short ones.
   const bool narrow = HasNarrowVectors(micro);
   const bool few_panels = a_panels < (narrow ? kFewNarrowPanels : kFewPanels) && a_panels <= b_panels;
@@ -106,20 +108,23 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   // Few rows wait for B, whose rows come the sooner the more of each is read: by wide tasks, a few rows at a time.
   const bool waits = squares && !patches && shares_a_ && p_.b_across && micro.Units(p_.k) * p_.n * bytes > kSteadyBytes;
   const bool waits_only = waits && p_.m <= kFewSquares * micro.mr;
-  const int64_t square_units = waits_only                                         ? kFewSquareUnits
+  const int64_t square_units = thirds                                             ? kThirdUnits
+                               : waits_only                                       ? kFewSquareUnits
                                : patches || micro.Units(p_.k) <= kMostSquareUnits ? kMostSquareUnits
                                                                                   : kSquareUnits;
   const int64_t k_units = squares                     ? square_units
                           : packing_ || fetches_      ? kFewRowsUnits
                           : far && HoldsSums<T>(p_.c) ? kFarBlockUnits
                                                       : kBlockUnits;
-  k_blocks_ = p_.whole_k ? 1 : CeilDiv(p_.k, k_units * group);
+  k_blocks_ = p_.whole_k ? 1 : CeilDiv(p_.k, squares ? k_units / micro.step * micro.Quantum() : k_units * group);
   kb_ = RoundUp(CeilDiv(p_.k, k_blocks_), std::max(4 * group, micro.Quantum()));
   k_blocks_ = CeilDiv(p_.k, kb_);
   k_units_ = micro.Units(p_.k);
   fetches_c_ = p_.batch * p_.outer * p_.m * p_.n * Bytes(p_.c) > kCachedBytes;
   own_ = shares_a_ ? p_.n : p_.m;
   own_width_ = shares_a_ ? micro.nr : micro.mr;
+  fetches_own_ = thirds && p_.fetches && !(shares_a_ ? p_.b_across : p_.a_across) &&
+                 own_ * p_.k * static_cast<int64_t>(sizeof(T)) > kCachedBytes;
   shared_width_ = shares_a_ ? micro.mr : micro.nr;
   finds_zeros_ = (!in_place_ || group == 1) && p_.bias == 0 && FindsZeros(micro);
   const int64_t shared = RoundUp(shares_a_ ? p_.m : p_.n, shared_width_);
@@ -161,9 +166,11 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   const int64_t own_units = std::min(held_units_, micro.Units(kb_));
   int64_t held = std::max<int64_t>((narrow ? kNarrowOwnBytes : kOwnBytes) / (own_width_ * own_units * bytes), 1);
   if (squares) held = std::min(held, std::max<int64_t>(kSquareSums / (own_width_ * chunk_), 1));
+  if (fetches_own_)
+    held = std::min(held, std::max<int64_t>(kAheadBytes / (own_width_ * (own_units + kb_ + chunk_) * bytes), 1));
   const bool small = packs_shared() && for_all <= kWideNearBytes;
   const int64_t tasks = waits_only ? FarTasks(1)
-                        : squares  ? FarTasks(small && !waits ? kFewOfProcessor : kSquaresOfProcessor)
+                        : squares  ? FarTasks(small && !waits && !thirds ? kFewOfProcessor : kSquaresOfProcessor)
                         : far && for_all > kSteadyBytes ? FarTasks(kFewOfProcessor)
                         : far ? std::clamp(panels / kFarPanels, FarTasks(kFewOfProcessor), FarTasks(kTasksOfProcessor))
                               : kTasks;
@@ -224,7 +231,7 @@ int64_t Panels<T>::scratch_bytes() const {
   return ((copies_ ? 2 : 1) * own + tile + KeptSums() + seeds) * static_cast<int64_t>(sizeof(T)) + ReadBeyond() +
          (CeilDiv(per_task_, own_width_) + (in_place_ ? CeilDiv(p_.m, micro_.mr) : 0)) *
              static_cast<int64_t>(sizeof(PanelNote)) +
-         p_.target_bytes_per_row * std::max(per_task_, p_.m) + 8 * kCarverSlack;
+         p_.repair_bytes + p_.target_bytes_per_row * std::max(per_task_, p_.m) + 9 * kCarverSlack;
 }
 
 template <class T>
@@ -252,7 +259,7 @@ std::string Panels<T>::ToString() const {
   if (fetching_ && !copies_) text += shares_a_ ? ", the next columns ahead" : ", the next column ahead";
   StrAppend(text, ", ", micro_.mr, "x", micro_.nr, " in registers");
   if (micro_.step > 1)
-    StrAppend(text, ", squares of ", micro_.step, "x", micro_.step, " an instruction");
+    StrAppend(text, ", squares of 16x16 an instruction");
   else if (micro_.group > 1)
     StrAppend(text, ", ", micro_.group, " products an instruction");
   return text;
@@ -269,6 +276,7 @@ typename Panels<T>::Memory Panels<T>::Carve(void* scratch) const {
   memory.seeds = carver.Take<T>(p_.bias != 0 ? RoundUp(per_task_, micro_.nr) : 0);
   memory.notes = carver.Take<PanelNote>(CeilDiv(per_task_, own_width_));
   memory.row_notes = carver.Take<PanelNote>(in_place_ ? CeilDiv(p_.m, micro_.mr) : 0);
+  memory.repair = carver.Take<uint8_t>(p_.repair_bytes);
   memory.target = carver.Take<uint8_t>(0);
   return memory;
 }
@@ -284,7 +292,7 @@ typename Panels<T>::Round Panels<T>::RoundOf(int64_t round) const {
 template <class T>
 int64_t Panels<T>::SharedAt(int64_t vector, int64_t k0) const {
   const int64_t panel = vector / shared_width_;
-  return vector * k_units_ + k0 / micro_.group * shared_width_ + (panel * k_blocks_ + k0 / kb_) * micro_.lanes;
+  return vector * k_units_ + micro_.UnitAt(k0) * shared_width_ + (panel * k_blocks_ + k0 / kb_) * micro_.lanes;
 }
 
 template <class T>
@@ -318,7 +326,7 @@ void Panels<T>::Pack(const PanelOperands<T>& operands, bool a, int64_t product, 
   for (int64_t p = 0; p < kc; p += strip) {
     for (int64_t panel = 0; panel < cut.count; ++panel) {
       const int64_t v = cut.First(panel), vectors = cut.Size(panel), width = a ? vectors : cut.most;
-      T* to = dst + at(v, panel) + p / micro_.group * width;
+      T* to = dst + at(v, panel) + micro_.UnitAt(p) * width;
       if (a)
         operands.PackA(product, first + v, vectors, k0 + p, std::min(strip, kc - p), width, to);
       else
@@ -426,8 +434,9 @@ void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, const 
   const StoreTarget c = operands.Target(part.product, part.m0, part.rows, memory.target);
   for (int64_t k0 = 0; k0 < p_.k; k0 += kb_) {
     const int64_t kc = std::min(kb_, p_.k - k0);
-    for (int64_t p = 0; p < kc; p += held_units_ * group) {
-      const int64_t some = std::min(held_units_ * group, kc - p), units = micro_.Units(some);
+    const int64_t held = micro_.step > 1 ? kc : held_units_ * group;
+    for (int64_t p = 0; p < kc; p += held) {
+      const int64_t some = std::min(held, kc - p), units = micro_.Units(some);
       const PiecesAhead<T> ahead = NextBlock(operands, part, next, k0, memory.next);
       const int64_t later = packing_ ? own_count / own_width_ : 0;  // panels that are packed while they are multiplied
       if (packs_own() && later < own.count)
@@ -475,6 +484,19 @@ void Panels<T>::NoteRows(const PanelOperands<T>& operands, const Part& part, int
   }
 }
 
+// What the task packs of its own for the next block along k, or the next task for its first one, where vectors lie
+// along k: of each one it is a few lines, which no processor sees coming.
+template <class T>
+MemoryRows Panels<T>::OwnAhead(const PanelOperands<T>& operands, const Part& part, int64_t k0) const {
+  if (!fetches_own_) return {};
+  const bool along = k0 + kb_ < p_.k;
+  int64_t first = shares_a_ ? part.n0 : part.m0, count = shares_a_ ? part.cols : part.rows;
+  if (!along) first += count, count = std::min(per_task_, own_ - first);
+  if (count <= 0) return {};
+  k0 = along ? k0 + kb_ : 0;
+  return operands.Memory(!shares_a_, part.product, first, count, k0, std::min(kb_, p_.k - k0));
+}
+
 // Of whole squares, which are multiplied sooner than anything comes from afar that was not asked for: each tile asks
 // for its share of the next shared panel and, before the sums are there, for the rows of C that it writes.
 template <class T>
@@ -483,8 +505,10 @@ void Panels<T>::Squares(const PanelOperands<T>& operands, const Part& part, cons
   const int64_t nr = micro_.nr, mr = micro_.mr;
   const Cut down(part.rows, mr, false), across(part.cols, nr, false);
   const Cut &theirs = shares_a_ ? down : across, &own = shares_a_ ? across : down;
-  const bool last = k0 + kb_ >= p_.k;
+  const bool last = k0 + kb_ >= p_.k, thirds = micro_.quantum > 0;
   const auto [a_rows, a_stride] = in_place_ ? operands.RowsOfA(part.product) : std::pair<const T*, int64_t>();
+  const MemoryRows ahead = OwnAhead(operands, part, k0);
+  const int64_t tiles = theirs.count * own.count;
   for (int64_t s = 0; s < theirs.count; ++s) {
     const T* const panel = shared + SharedAt(theirs.First(s), k0);
     const char* const next = reinterpret_cast<const char*>(panel + SharedAt(shared_width_, 0));
@@ -495,13 +519,13 @@ void Panels<T>::Squares(const PanelOperands<T>& operands, const Part& part, cons
       const int64_t row = shares_a_ ? s : o, column = shares_a_ ? o : s;
       const int64_t i = down.First(row), height = down.Size(row), j = across.First(column), width = across.Size(column);
       const T* const mine = memory.own + OwnAt(own.First(o), o, units);
-      const bool whole = width > nr / 2, halves = c.type == ElementType::BF16 && std::is_same_v<T, float>;
+      const bool whole = width > nr / 2, halves = c.type == ElementType::BF16 && std::is_same_v<T, float> && !thirds;
       T* const sums = keeps_sums_ ? memory.sums + (s * own.count + o) * mr * nr : memory.tile;
       StepTile<T> tile;
       tile.rows = height, tile.units = units;
       tile.a = shares_a_ ? panel : mine, tile.b = shares_a_ ? mine : panel, tile.b_stride = nr;
       if (in_place_) {
-        tile.a = a_rows + (part.m0 + i) * a_stride + k0 / micro_.group;
+        tile.a = a_rows + (part.m0 + i) * a_stride + micro_.UnitAt(k0);
         tile.a_stride = a_stride, tile.a_step = micro_.step;
       }
       if (k0 > 0) tile.before = sums, tile.before_stride = whole ? nr : nr / 2;
@@ -514,7 +538,14 @@ void Panels<T>::Squares(const PanelOperands<T>& operands, const Part& part, cons
         tile.halves = halves;
         tile.asks_for_rows = true;
       }
-      micro_.steps[whole](tile);
+      tile.ends = last;
+      if (ahead.rows > 0) {
+        const int64_t n = s * own.count + o, first = ahead.rows * n / tiles, end = ahead.rows * (n + 1) / tiles;
+        FetchRows<false>(ahead.from + first * ahead.stride, ahead.stride, end - first, ahead.row_bytes);
+      }
+      if (!micro_.steps[whole](tile))
+        operands.Repair({part.product, part.m0 + i, height, part.n0 + j, width}, static_cast<T*>(tile.to), tile.stride,
+                        memory.repair);
       if (last && tile.to == sums) StoreTile<T>(c, part.m0 + i, part.n0 + j, height, width, sums, tile.stride, false);
     }
   }

@@ -21,6 +21,11 @@
 
 namespace strop::cpu {
 
+// A part of the C of a product.
+struct StorePart {
+  int64_t product, row, rows, col, cols;
+};
+
 // What is multiplied. Products are numbered; `outer` consecutive ones share one operand, that of a batch.
 template <class T>
 class PanelOperands {
@@ -40,6 +45,9 @@ class PanelOperands {
   virtual std::pair<const T*, int64_t> RowsOfA(int64_t /*product*/) const { return {nullptr, 0}; }
   // Of B, if PanelProblem::b_in_rows: element 0 of row 0, and the distance of rows.
   virtual std::pair<const T*, int64_t> RowsOfB(int64_t /*product*/) const { return {nullptr, 0}; }
+  // Sums of rows and columns of C that came out as no numbers where they were scaled (GemmIsa::thirds): each of them as
+  // f32 has it. `memory` is what PanelProblem::repair_bytes asked for.
+  virtual void Repair(const StorePart& /*part*/, T* /*sums*/, int64_t /*stride*/, void* /*memory*/) const {}
   // Where C is; `memory` is what PanelProblem::target_bytes asked for, for the offsets of rows [first, first + count).
   virtual StoreTarget Target(int64_t product, int64_t first_row, int64_t rows, void* memory) const = 0;
 };
@@ -60,6 +68,7 @@ struct PanelProblem {
   bool b_in_rows = false;  // B needs no conversion, and its rows are contiguous
   bool whole_k = false;    // the shared operand is packed in one block along k
   bool fetches = false;    // the operands tell their memory
+  int64_t repair_bytes = 0;
 };
 
 template <class T>
@@ -113,6 +122,7 @@ class Panels {
     T* tile;
     T* sums;
     T* seeds;
+    uint8_t* repair;
     void* target;
   };
   Memory Carve(void* scratch) const;
@@ -155,6 +165,7 @@ class Panels {
   // The same of the whole block from k0 on, where kernels take steps.
   void Squares(const PanelOperands<T>& operands, const Part& part, const StoreTarget& c, int64_t k0, int64_t units,
                const T* shared, const Memory& memory) const;
+  MemoryRows OwnAhead(const PanelOperands<T>& operands, const Part& part, int64_t k0) const;
   void NoteRows(const PanelOperands<T>& operands, const Part& part, int64_t unit, int64_t units, bool asked,
                 PanelNote* notes) const;
   PanelNote* SharedNotes(T* panels, int64_t batch, int64_t k0) const;
@@ -167,6 +178,7 @@ class Panels {
   PanelProblem p_;
   const MicroTable<T>& micro_;
   bool shares_a_ = false, in_place_ = false, keeps_sums_ = false, fetches_ = false, fetches_c_ = false;
+  bool fetches_own_ = false;
   bool finds_zeros_ = false;
   int64_t kb_ = 0, k_blocks_ = 0, k_units_ = 0;
   // They ask for the shared panel of the next column while those of this one are multiplied; null: that is near.

@@ -230,7 +230,8 @@ class RealRowGemm final : public RowGemm {
       StepTile<T> tile = TileOf(left, panel, needed.size(), b, b_stride);
       if (accumulate) tile.before = c, tile.before_stride = c_stride;
       tile.to = c, tile.stride = c_stride;
-      return micro_.steps[columns > micro_.nr / 2](tile);
+      micro_.steps[columns > micro_.nr / 2](tile);
+      return;
     }
     const TileKernels<T> kernels = TileKernelsOf<T>(micro_, height, columns);
     b += needed.first * b_stride;

@@ -151,10 +151,10 @@ TEST(GemmZeros, OfRowsInPlace) {
     for (bool of_a : {true, false})
       for (bool wild : {true, false}) Check(MakeProduct(ElementType::F32, kSize, false, false, zeros, of_a, wild));
   const Product x = MakeProduct(ElementType::F32, kSize, false, false, Patterns().front(), true, false);
-  for (const GemmIsa* isa : AllIsas())
-    EXPECT_EQ((*Gemm::Create(x.p, *isa))->tiles().find("lhs where it lies") != std::string::npos,
-              !HasNarrowVectors(isa->f32))
-        << isa->name;
+  for (const GemmIsa& isa : IsasOfVectors())
+    EXPECT_EQ((*Gemm::Create(x.p, isa))->tiles().find("lhs where it lies") != std::string::npos,
+              !HasNarrowVectors(isa.f32))
+        << isa.name;
 }
 
 // Tiles that leave out zeros copy the next block's columns all the same.

@@ -16,4 +16,11 @@ inline std::vector<const GemmIsa*> AllIsas() {
   return all;
 }
 
+// The same for how vectors multiply f32: without those that take it apart (GemmIsa::thirds), which go another way.
+inline std::vector<GemmIsa> IsasOfVectors() {
+  std::vector<GemmIsa> all;
+  for (const GemmIsa* isa : AllIsas()) all.push_back(*isa), all.back().thirds = {};
+  return all;
+}
+
 }  // namespace strop::cpu

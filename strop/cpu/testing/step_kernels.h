@@ -62,7 +62,7 @@ void PackLinesOfSteps(const uint8_t* const* rows, int64_t count, int64_t bytes, 
 }
 
 template <class T, class S, class R, int kColumns>
-void MultiplySteps(const StepTile<T>& t) {
+bool MultiplySteps(const StepTile<T>& t) {
   using Sum = std::conditional_t<std::is_same_v<T, float>, float, uint32_t>;  // integers wrap
   const int64_t a_stride = t.a_stride > 0 ? t.a_stride : kStep, a_step = t.a_step > 0 ? t.a_step : t.rows * kStep;
   for (int64_t r = 0; r < t.rows; ++r) {
@@ -82,6 +82,7 @@ void MultiplySteps(const StepTile<T>& t) {
     }
     std::memcpy(static_cast<T*>(t.to) + r * t.stride, row, sizeof row);
   }
+  return true;
 }
 
 template <class T, class S, class R>
@@ -98,12 +99,82 @@ MicroTable<T> StepKernels(PackSource a, PackSource b) {
   return t;
 }
 
+// f32 in three parts of bf16 (gemm_thirds.inc): those of 32 elements follow each other, two of a part in a unit.
+inline constexpr int kParts = 3, kElementsOfParts = 2 * kStep, kStepOfParts = kParts * kStep;
+
+inline float RoundedTo8Bits(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  bits = (bits + 0x8000u) & 0xFFFF0000u;
+  std::memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+template <bool kOfA>
+void PackParts(const void* from, int64_t vector_stride, int64_t k_stride, int64_t count, int64_t kc, int64_t width,
+               float* dst) {
+  const float* const data = static_cast<const float*>(from);
+  const int64_t whole = (kc + kElementsOfParts - 1) / kElementsOfParts * kElementsOfParts;
+  for (int64_t k = 0; k < whole; ++k)
+    for (int64_t v = 0; v < width; ++v) {
+      float left = v < count && k < kc ? data[v * vector_stride + k * k_stride] * 0x1p24f : 0.0f;
+      const int64_t step = k / kElementsOfParts, unit = k % kStep, half = k % kElementsOfParts / kStep;
+      for (int64_t part = 0; part < kParts; ++part) {
+        const float some = part + 1 < kParts ? RoundedTo8Bits(left) : left;
+        left -= some;
+        const int64_t line = part * kStep + unit;
+        const int64_t at = kOfA ? (step * width + v) * kStepOfParts + line : (step * kStepOfParts + line) * width + v;
+        uint32_t bits;
+        std::memcpy(&bits, &some, sizeof bits);
+        const uint16_t code = static_cast<uint16_t>(bits >> 16);
+        std::memcpy(reinterpret_cast<uint8_t*>(dst + at) + 2 * half, &code, sizeof code);
+      }
+    }
+}
+
+template <int kColumns>
+bool MultiplyParts(const StepTile<float>& t) {
+  bool numbers = true;
+  for (int64_t r = 0; r < t.rows; ++r) {
+    float row[kColumns];
+    for (int j = 0; j < kColumns; ++j) {
+      float sum = t.before ? t.before[r * t.before_stride + j] : 0.0f;
+      for (int64_t s = 0; s < t.units / kStepOfParts; ++s) {
+        const float* const a = t.a + (t.a_offsets ? t.a_offsets[s] : s * t.rows * kStepOfParts) + r * kStepOfParts;
+        const float* const b = t.b + s * kStepOfParts * t.b_stride + j;
+        for (int64_t x = 0; x < kParts; ++x)
+          for (int64_t y = 0; x + y < kParts; ++y)
+            for (int64_t u = 0; u < kStep; ++u)
+              sum += ProductsOf<float, uint16_t, uint16_t>(a + x * kStep + u, b + (y * kStep + u) * t.b_stride);
+      }
+      row[j] = t.ends ? sum * 0x1p-48f : sum;
+      numbers = numbers && (!t.ends || sum - sum == 0);
+    }
+    std::memcpy(static_cast<float*>(t.to) + r * t.stride, row, sizeof row);
+  }
+  return numbers;
+}
+
+inline MicroTable<float> KernelsOfParts() {
+  MicroTable<float> t;
+  t.mr = t.nr = 2 * kStep;
+  t.lanes = kStep;
+  t.group = 2;
+  t.step = kStepOfParts, t.quantum = kElementsOfParts;
+  t.steps[0] = &MultiplyParts<kStep>;
+  t.steps[1] = &MultiplyParts<2 * kStep>;
+  t.pack[static_cast<int>(PackSource::F32)] = &PackParts<false>;
+  t.pack_a[static_cast<int>(PackSource::F32)] = &PackParts<true>;
+  return t;
+}
+
 // The baseline's kernels and these.
 inline const GemmIsa& StepIsa() {
   static const GemmIsa kIsa = [] {
     GemmIsa isa = GemmBaseline();
     isa.name = "steps";
     isa.bf16 = StepKernels<float, uint16_t, uint16_t>(PackSource::BF16, PackSource::BF16);
+    isa.thirds = KernelsOfParts();
     isa.bytes[0][0] = StepKernels<int32_t, int8_t, int8_t>(PackSource::S8, PackSource::S8);
     isa.bytes[0][1] = StepKernels<int32_t, int8_t, uint8_t>(PackSource::S8, PackSource::U8);
     isa.bytes[1][0] = StepKernels<int32_t, uint8_t, int8_t>(PackSource::U8, PackSource::S8);
