@@ -90,6 +90,9 @@ std::shared_ptr<const Gemm> MakeReal(const GemmProblem& p, const GemmIsa& isa, G
   if constexpr (std::is_floating_point_v<T>) {
     if (std::shared_ptr<const Gemm> columns = MakeColumnsGemm<T>(p, isa)) return columns;
   }
+  if constexpr (std::is_same_v<T, float>) {
+    if (std::shared_ptr<const Gemm> batch = MakeThirdsOfBatch(p, isa)) return batch;
+  }
   if (std::shared_ptr<const Gemm> small = MakeSmallGemm<T>(p, isa)) return small;
   if constexpr (std::is_floating_point_v<T>) {
     if (std::shared_ptr<const Gemm> thin = MakeThinGemm<T>(p, isa)) return thin;

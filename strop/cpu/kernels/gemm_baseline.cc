@@ -63,4 +63,13 @@ const GemmIsa& BestGemmIsa() {
   return kBest;
 }
 
+const GemmIsa& BestGemmIsaOfVectors() {
+  static const GemmIsa kVectors = [] {
+    GemmIsa isa = BestGemmIsa();
+    isa.thirds = {};
+    return isa;
+  }();
+  return kVectors;
+}
+
 }  // namespace strop::cpu

@@ -320,5 +320,7 @@ std::shared_ptr<const Gemm> MakeComplexGemm(const GemmProblem& problem, const Ge
 // Products of bf16, and of bytes, by the processor's own instructions, without shared panels (gemm_half_products.cc);
 // null if it has none, or the types are others. k is not zero.
 std::shared_ptr<const Gemm> MakeHalfGemm(const GemmProblem& problem, const GemmIsa& isa);
+// Many products of f32 in three parts of bf16 (GemmIsa::thirds); null as above.
+std::shared_ptr<const Gemm> MakeThirdsOfBatch(const GemmProblem& problem, const GemmIsa& isa);
 
 }  // namespace strop::cpu

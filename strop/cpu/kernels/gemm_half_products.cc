@@ -1,6 +1,6 @@
-// Products of bf16, or of bytes where squares of them are multiplied at once, that are too small, or too many, for
-// panels that all tasks share (gemm_panel_products.cc): every task packs B for itself and multiplies its rows of A by
-// it, of bf16 in pairs where the numbers allow that (gemm_rows.cc).
+// Products of bf16, or of bytes or f32 where squares of them are multiplied at once, that are too small, or too many,
+// for panels that all tasks share (gemm_panel_products.cc): every task packs B for itself and multiplies its rows of A
+// by it, of bf16 in pairs where the numbers allow that (gemm_rows.cc).
 #include <algorithm>
 
 #include "strop/cpu/kernels/gemm_blocks.h"
@@ -44,14 +44,16 @@ class HalfGemm final : public Gemm {
   int64_t packed_bytes_ = 0;
 };
 
-}  // namespace
+// f32 that is worth taking apart: of dimensions that fill most of their squares and steps.
+bool FillsThirds(const GemmProblem& p, const GemmIsa& isa) {
+  constexpr int64_t kLeast = 64;
+  if (isa.thirds.mr == 0 || p.a.type != ElementType::F32 || p.b.type != ElementType::F32) return false;
+  const int64_t all = RoundUp(p.m, isa.thirds.mr) * RoundUp(p.n, isa.thirds.nr) * RoundUp(p.k, isa.thirds.Quantum());
+  return std::min({p.m, p.n, p.k}) >= kLeast && 10 * p.m * p.n * p.k >= 7 * all;
+}
 
-std::shared_ptr<const Gemm> MakeHalfGemm(const GemmProblem& p, const GemmIsa& isa) {
-  if (p.k == 0) return nullptr;
-  const bool bf16 = p.a.type == ElementType::BF16 && p.b.type == ElementType::BF16;
-  const MicroTable<int32_t>* bytes = MicroOfBytes(isa, PackSourceOf(p.a.type), PackSourceOf(p.b.type));
-  const int64_t mr = bf16 ? isa.bf16.mr : bytes && bytes->step > 1 ? bytes->mr : 0;
-  if (mr == 0) return nullptr;
+// Each product by rows, in panels of `mr`.
+std::shared_ptr<const Gemm> MakeByRows(const GemmProblem& p, const GemmIsa& isa, int64_t mr) {
   const int64_t most = std::min(CeilDiv(kTasks, p.batch), CeilDiv(p.m, 2 * mr));
   const int64_t cuts = std::clamp<int64_t>(p.m * p.n * p.k / kTaskProducts, 1, most);
   const int64_t height = std::min(p.m, RoundUp(CeilDiv(p.m, cuts), mr)), rest = p.m % height;
@@ -61,6 +63,24 @@ std::shared_ptr<const Gemm> MakeHalfGemm(const GemmProblem& p, const GemmIsa& is
   auto last = RowGemm::Create(p, rest, isa);
   if (!last.ok()) return nullptr;
   return std::make_shared<HalfGemm>(p, *std::move(rows), *std::move(last), height);
+}
+
+}  // namespace
+
+std::shared_ptr<const Gemm> MakeThirdsOfBatch(const GemmProblem& p, const GemmIsa& isa) {
+  constexpr int64_t kManyProducts = 16;  // fewer share panels
+  constexpr int64_t kFarBytes = int64_t{1} << 24, kLongSums = 128;
+  // Where sums are short, a large C is waited for.
+  if (p.batch * p.m * p.n * Bytes(p.c.type) > kFarBytes && p.k < kLongSums) return nullptr;
+  return p.batch >= kManyProducts && FillsThirds(p, isa) ? MakeByRows(p, isa, isa.thirds.mr) : nullptr;
+}
+
+std::shared_ptr<const Gemm> MakeHalfGemm(const GemmProblem& p, const GemmIsa& isa) {
+  if (p.k == 0) return nullptr;
+  const bool bf16 = p.a.type == ElementType::BF16 && p.b.type == ElementType::BF16;
+  const MicroTable<int32_t>* bytes = MicroOfBytes(isa, PackSourceOf(p.a.type), PackSourceOf(p.b.type));
+  const int64_t mr = bf16 ? isa.bf16.mr : bytes && bytes->step > 1 ? bytes->mr : 0;
+  return mr > 0 ? MakeByRows(p, isa, mr) : nullptr;
 }
 
 }  // namespace strop::cpu

@@ -247,6 +247,8 @@ const GemmIsa& GemmAvx512Bf16();  // x86 only
 const GemmIsa& GemmAvx512Amx();   // x86 only
 // The best that this processor runs.
 const GemmIsa& BestGemmIsa();
+// The same without f32 in parts, whose zeros are not looked for (gemm_zeros.h).
+const GemmIsa& BestGemmIsaOfVectors();
 // All that this processor runs, the best last; returns how many. For tests.
 inline constexpr int kMostGemmIsas = 6;
 int GemmIsas(const GemmIsa* (&isas)[kMostGemmIsas]);

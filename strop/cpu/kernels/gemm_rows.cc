@@ -12,15 +12,20 @@ namespace {
 
 constexpr int64_t kNearBytes = 1 << 17;  // of B, that are read again for each panel of rows
 constexpr int64_t kBlockBytes = 1024;    // along k, of a column of B: a panel of it stays in the first-level cache
+constexpr int64_t kThirdUnits = 96, kMostThirdUnits = 144;  // the same of numbers in three parts; of one block
+constexpr int64_t kLeastOfThirds = 64;                      // rows, columns and terms, that pay for taking them apart
 
 // Panels hold units of T (gemm_micro.h): elements, pairs of bf16, or bytes in fours.
 template <class T>
 class RealRowGemm final : public RowGemm {
  public:
-  RealRowGemm(const GemmProblem& p, int64_t rows, const MicroTable<T>& micro, const WantedColumns& wanted)
-      : p_(p), rows_(rows), micro_(micro), wanted_(wanted), units_(micro.Units(p.k)) {
+  // `whole`: of numbers in three parts, what multiplies them as they are.
+  RealRowGemm(const GemmProblem& p, int64_t rows, const MicroTable<T>& micro, const WantedColumns& wanted,
+              const MicroTable<T>* whole = nullptr)
+      : p_(p), rows_(rows), micro_(micro), whole_(whole), wanted_(wanted), units_(micro.Units(p.k)) {
     const int64_t mr = micro_.mr, nr = micro_.nr;
     kb_ = std::min<int64_t>(units_, kBlockBytes / static_cast<int64_t>(sizeof(T)));
+    if (whole_) kb_ = units_ <= kMostThirdUnits ? units_ : kThirdUnits;
     cols_ = p.n / nr * nr + (p.n % nr > 0 ? WidthOf(p.n % nr) : 0);
     // Squares are whole ones, whether their rows are there or not.
     const EvenPanels panels(rows, mr);
@@ -37,16 +42,20 @@ class RealRowGemm final : public RowGemm {
     direct_ = HoldsSums<T>(p.c.type) && p.c.col_stride == 1;
     const int64_t bytes = sizeof(T);
     // Kernels that take steps write bf16 themselves.
-    direct_halves_ = micro_.step > 1 && std::is_same_v<T, float> && p.c.type == ElementType::BF16 &&
+    direct_halves_ = micro_.step > 1 && !whole_ && std::is_same_v<T, float> && p.c.type == ElementType::BF16 &&
                      p.c.col_stride == 1 && units_ == kb_;
-    stores_rows_ = !direct_halves_ && !HoldsSums<T>(p.c.type) && p.c.col_stride == 1 && units_ == kb_ &&
+    stores_rows_ = !direct_halves_ && !whole_ && !HoldsSums<T>(p.c.type) && p.c.col_stride == 1 && units_ == kb_ &&
                    wanted_.step == 0 && std::max(kb_, mr) * cols_ * bytes <= kNearBytes;
     packed_bytes_ = sizeof(Finite) + (reads_b_ ? 0 : cols_ * units_ * bytes) + 2 * kCarverSlack;
     scratch_bytes_ = (reads_a_ ? 0 : HeldRows() * kb_ * bytes) + mr * (stores_rows_ ? cols_ : nr) * bytes +
                      (KeepsSums() ? rows * cols_ * bytes : 0) + panels_ * static_cast<int64_t>(sizeof(Extent)) +
-                     rows * static_cast<int64_t>(sizeof(T*)) + 5 * kCarverSlack;
-    tiles_ = StrCat(rows, "x", p.n, reads_b_ ? " by rhs where it lies" : " by packed rhs", ", ", CeilDiv(rows, panels_),
-                    "x", nr, " in registers",
+                     rows * static_cast<int64_t>(sizeof(T*)) + 6 * kCarverSlack;
+    if constexpr (std::is_same_v<T, float>) {
+      if (whole_) scratch_bytes_ += kSideUnits * micro_.step * bytes + RepairBytes(*whole_, p.k);
+    }
+    tiles_ = StrCat(whole_ ? "in three parts of bf16, " : "", rows, "x", p.n,
+                    reads_b_ ? " by rhs where it lies" : " by packed rhs", ", ", CeilDiv(rows, panels_), "x", nr,
+                    " in registers",
                     micro_.step > 1    ? ", squares of 16x16 an instruction"
                     : micro_.group > 1 ? ", 2 products an instruction"
                                        : "",
@@ -82,6 +91,7 @@ class RealRowGemm final : public RowGemm {
     T* tile = carver.Take<T>(micro_.mr * (stores_rows_ ? cols_ : nr));
     T* sums = KeepsSums() ? carver.Take<T>(rows_ * cols_) : nullptr;
     left.needed = carver.Take<Extent>(panels_);
+    void* const repair = carver.Take<uint8_t>(0);
     Carver packed_carver(packed);
     Finite* finite = packed_carver.Take<Finite>(1);
     const T* from = reads_b_ ? static_cast<const T*>(b) : packed_carver.Take<T>(0);
@@ -98,6 +108,11 @@ class RealRowGemm final : public RowGemm {
         for (int64_t n = 0; n < panels_; ++n) {
           const int64_t i = FirstRow(n), height = FirstRow(n + 1) - i;
           if (!IsWanted(first + i, height, j, some)) continue;
+          if (whole_) {
+            const RowTile at = {i, height, j, some, k0};
+            MultiplyParts(at, TileOf(left, n, left.kc, panel, stride), {a, b, c}, target, sums, tile, repair);
+            continue;
+          }
           if (direct_halves_ && some == width) {
             StepTile<T> tile = TileOf(left, n, left.kc, panel, stride);
             tile.to = static_cast<uint16_t*>(c) + i * p_.c.row_stride + j;
@@ -119,10 +134,50 @@ class RealRowGemm final : public RowGemm {
         }
       }
     }
-    if (sums) StoreTile<T>(target, 0, 0, rows_, p_.n, sums, cols_, false);
+    if (sums && !whole_) StoreTile<T>(target, 0, 0, rows_, p_.n, sums, cols_, false);
   }
 
  private:
+  static constexpr int64_t kSideUnits = 16;  // rows of a square
+  struct RowTile {
+    int64_t row, rows, col, cols, k0;
+  };
+
+  // A tile of numbers in parts by a block along k. `sums` are those of the blocks before, unless there is only one.
+  void MultiplyParts(const RowTile& at, StepTile<T> tile, const GemmCall& call, const StoreTarget& target, T* sums,
+                     T* buffer, void* repair) const {
+    const int64_t width = WidthOf(at.cols);
+    tile.ends = at.k0 + kb_ >= units_;
+    T* const kept = sums ? sums + at.row * cols_ + at.col : nullptr;
+    if (at.k0 > 0) tile.before = kept, tile.before_stride = cols_;
+    const bool direct = direct_ && at.cols == width;
+    if (!tile.ends)
+      tile.to = kept, tile.stride = cols_;
+    else if (direct)
+      tile.to = static_cast<T*>(call.c) + at.row * p_.c.row_stride + at.col, tile.stride = p_.c.row_stride;
+    else
+      tile.to = buffer, tile.stride = width;
+    const bool numbers = micro_.steps[width == micro_.nr](tile);
+    if constexpr (std::is_same_v<T, float>) {
+      if (!numbers) Repair(at, call, static_cast<float*>(tile.to), tile.stride, repair);
+    }
+    if (tile.ends && !direct) StoreTile<T>(target, at.row, at.col, at.rows, at.cols, buffer, width, false);
+  }
+
+  void Repair(const RowTile& at, const GemmCall& call, float* sums, int64_t stride, void* memory) const {
+    const auto pack_a = [&](int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width, float* dst) {
+      PackStrided<float>(*whole_, p_.a.type, static_cast<const uint8_t*>(call.a),
+                         (at.row + first) * p_.a.row_stride + k0 * p_.a.col_stride, p_.a.row_stride, p_.a.col_stride,
+                         count, kc, width, dst, true);
+    };
+    const auto pack_b = [&](int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width, float* dst) {
+      PackStrided<float>(*whole_, p_.b.type, static_cast<const uint8_t*>(call.b),
+                         (at.col + first) * p_.b.col_stride + k0 * p_.b.row_stride, p_.b.col_stride, p_.b.row_stride,
+                         count, kc, width, dst);
+    };
+    RepairSums(*whole_, at.rows, at.cols, p_.k, pack_a, pack_b, sums, stride, memory);
+  }
+
   static constexpr int64_t kStrip = 8;  // units of B along k that the cache holds at distances of pages
 
   // A block of A along k, in panels, or in rows.
@@ -153,7 +208,7 @@ class RealRowGemm final : public RowGemm {
   // Of A, at a time.
   int64_t HeldRows() const { return stores_rows_ ? std::min<int64_t>(micro_.mr, rows_) : rows_; }
   // Partial sums that C cannot hold.
-  bool KeepsSums() const { return !HoldsSums<T>(p_.c.type) && units_ > kb_; }
+  bool KeepsSums() const { return (whole_ || !HoldsSums<T>(p_.c.type)) && units_ > kb_; }
   // Of `height` rows of the product, is any of `width` columns?
   bool IsWanted(int64_t row, int64_t height, int64_t column, int64_t width) const {
     if (wanted_.step == 0) return true;
@@ -173,7 +228,7 @@ class RealRowGemm final : public RowGemm {
   int64_t FirstRow(int64_t panel) const { return first_rows_[static_cast<size_t>(panel)]; }
   // Of the inner kernels that compute so many columns.
   int64_t WidthOf(int64_t columns) const { return TileKernelsOf<T>(micro_, 1, columns).width; }
-  int64_t Element(int64_t unit) const { return unit * micro_.group; }
+  int64_t Element(int64_t unit) const { return whole_ ? unit / micro_.step * micro_.Quantum() : unit * micro_.group; }
   // How many elements `count` units hold from `unit` on: the last one may be short.
   int64_t Elements(int64_t unit, int64_t count) const { return std::min(Element(count), p_.k - Element(unit)); }
 
@@ -256,6 +311,7 @@ class RealRowGemm final : public RowGemm {
   const GemmProblem p_;
   const int64_t rows_;
   const MicroTable<T>& micro_;
+  const MicroTable<T>* const whole_;  // null: nothing is in parts
   const WantedColumns wanted_;
   const int64_t units_;  // along k
   int64_t kb_ = 0, cols_ = 0, panels_ = 0;
@@ -321,6 +377,10 @@ Result<std::shared_ptr<const RowGemm>> RowGemm::Create(const GemmProblem& p, int
     case ElementType::F32:
       if (isa.bf16.mr > 0 && p.a.type == ElementType::BF16 && p.b.type == ElementType::BF16)
         return std::shared_ptr<const RowGemm>(std::make_shared<Bf16RowGemm>(p, rows, isa, wanted));
+      if (isa.thirds.mr > 0 && p.a.type == ElementType::F32 && p.b.type == ElementType::F32 &&
+          std::min({rows, p.n, p.k}) >= kLeastOfThirds)
+        return std::shared_ptr<const RowGemm>(
+            std::make_shared<RealRowGemm<float>>(p, rows, isa.thirds, wanted, &isa.f32));
       return std::shared_ptr<const RowGemm>(std::make_shared<RealRowGemm<float>>(p, rows, isa.f32, wanted));
     case ElementType::F64:
       return std::shared_ptr<const RowGemm>(std::make_shared<RealRowGemm<double>>(p, rows, isa.f64, wanted));

@@ -133,6 +133,32 @@ TEST(GemmThirds, WhatIsNoNumberStaysInItsRow) {
   }
 }
 
+// Many products, each by rows: the same, in blocks along k and in one, with and without columns that fill squares.
+TEST(GemmThirds, ProductsOfABatch) {
+  for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{{64, 96, 64}, {90, 64, 200}, {120, 78, 128}}) {
+    GemmProblem p;
+    p.batch = 16, p.m = m, p.n = n, p.k = k;
+    p.a = {ElementType::F32, k, 1, m * k}, p.b = {ElementType::F32, n, 1, k * n}, p.c = {ElementType::F32, n, 1, m * n};
+    std::mt19937 rng(11);
+    std::vector<float> a(static_cast<size_t>(16 * m * k)), b(static_cast<size_t>(16 * k * n));
+    for (float& v : a) v = static_cast<float>(static_cast<int>(rng() % 513) - 256);
+    for (float& v : b) v = static_cast<float>(static_cast<int>(rng() % 9) - 4);
+    a[static_cast<size_t>(3 * m * k + 5)] = kInfinity, b[static_cast<size_t>(7 * k * n + 11)] = kNan;
+    std::vector<float> want;
+    for (const GemmIsa* isa : AllIsas()) {
+      const auto gemm = *Gemm::Create(p, *isa);
+      EXPECT_EQ(gemm->tiles().find("in three parts of bf16") != std::string::npos, isa->thirds.mr > 0) << gemm->tiles();
+      std::vector<float> c(static_cast<size_t>(16 * m * n), 7);
+      std::vector<uint8_t> scratch(static_cast<size_t>(gemm->scratch_bytes()), 0xff);
+      gemm->RunAll(a.data(), b.data(), c.data(), nullptr, scratch.data());
+      if (want.empty()) want = c;
+      int64_t wrong = 0;
+      for (size_t i = 0; i < c.size(); ++i) wrong += std::isnan(want[i]) ? !std::isnan(c[i]) : want[i] != c[i];
+      EXPECT_EQ(wrong, 0) << isa->name << " " << m << "x" << n << "x" << k << ", " << gemm->tiles();
+    }
+  }
+}
+
 struct Window {
   int64_t batch, size[3], in, out, kernel, stride, dilation, pad;
   bool reversal, channels_first;

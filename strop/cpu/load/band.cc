@@ -81,6 +81,9 @@ Result<MadeStep> MakeBandStep(ByteReader& fields, const LoadContext& context) {
   MadeStep made;
   made.tiles = StrCat(p.blocks, " blocks of ", p.block, " rows");
   size_t most_args = 0;
+  // Half of the products of a band of which not all columns are wanted are zeros.
+  const bool partial = std::ranges::any_of(p.parts, [](const auto& part) { return part.wanted.step != 0; });
+  const GemmIsa& isa = partial ? BestGemmIsaOfVectors() : BestGemmIsa();
   for (const BandProblem::Part& planned : p.parts) {
     BandTasks::Part part;
     part.args = planned.args;
@@ -89,7 +92,7 @@ Result<MadeStep> MakeBandStep(ByteReader& fields, const LoadContext& context) {
       if (part.args.size() != 3 || planned.product.m == 0) return InvalidArgument("a product of a band that is none");
       BandTasks::Product product;
       product.problem = planned.product;
-      STROP_ASSIGN(product.gemm, RowGemm::Create(product.problem, p.block, BestGemmIsa(), planned.wanted));
+      STROP_ASSIGN(product.gemm, RowGemm::Create(product.problem, p.block, isa, planned.wanted));
       product.packed = take(product.gemm->packed_bytes());
       part_bytes = std::max(part_bytes, product.gemm->scratch_bytes());
       StrAppend(made.tiles, "; ", product.gemm->tiles());
