@@ -28,6 +28,7 @@ constexpr int64_t kBlockSteps = 4, kWideWindow = 4, kStepsOfWide = 3;
 constexpr int64_t kSums = 1 << 18;        // of a task, that the second-level cache holds
 constexpr int64_t kImageUnits = 1 << 18;  // of what it takes apart, the same
 constexpr int64_t kTasksOfProcessor = 4;
+constexpr int64_t kWeightyOfProcessor = 1;  // where weights are more than the images
 constexpr int64_t kTaskProducts = 1 << 22;  // at least
 constexpr int64_t kPrepareSteps = 16;       // of a panel of weights, packed by a task
 constexpr int kDims = 3;
@@ -73,8 +74,8 @@ class ThirdsConv final : public Conv {
     }
     num_tasks_ = groups_ * across_;
     scratch_bytes_ = (ImageUnits(rows_) * images_ + TileSums(rows_) * images_ * PanelsOfTask()) * kUnit +
-                     (kStep * micro_.mr + block_steps_ * StepUnits()) * kUnit + RepairBytes(isa.f32, whole_->k()) +
-                     5 * kCarverSlack;
+                     (kStep * micro_.mr + 2 * block_steps_ * StepUnits()) * kUnit + RepairBytes(isa.f32, whole_->k()) +
+                     6 * kCarverSlack;
     tiles_ = StrCat("in three parts of bf16, windows of images taken apart, ", images_, "x", rows_,
                     " rows a task, features by ", PanelsOfTask() * micro_.nr);
   }
@@ -141,9 +142,9 @@ class ThirdsConv final : public Conv {
     static const int64_t cpus = UsableCpus();
     const int64_t outputs = sides_[0].outputs;
     const int64_t products = Positions(outputs) * p_.batch * p_.out_features * steps_ * micro_.Quantum();
-    const int64_t tasks = std::clamp<int64_t>(products / kTaskProducts, 1, kTasksOfProcessor * cpus);
+    int64_t tasks = std::clamp<int64_t>(products / kTaskProducts, 1, kTasksOfProcessor * cpus);
     const bool weighty = panels_ * PanelUnits() > ImageUnits(outputs) * p_.batch;
-    if (weighty) across_ = std::min({tasks, cpus, panels_});
+    if (weighty) across_ = tasks = std::min({tasks, kWeightyOfProcessor * cpus, panels_});
     const auto fits = [&](int64_t rows, int64_t images) {
       return images * TileSums(rows) * PanelsOfTask() <= kSums && images * ImageUnits(rows) <= kImageUnits;
     };
@@ -233,33 +234,76 @@ class ThirdsConv final : public Conv {
     // Behind the lines there may be some that are read and mean nothing.
     float* const lines = carver.Take<float>(ImageUnits(rows_) * images_ + kStep * micro_.mr);
     float* const sums = carver.Take<float>(TileSums(rows_) * images_ * PanelsOfTask());
-    float* const own = carver.Take<float>(block_steps_ * StepUnits());
+    float* own = carver.Take<float>(block_steps_ * StepUnits());
+    float* next = carver.Take<float>(block_steps_ * StepUnits());
     void* const repair = carver.Take<uint8_t>(0);
     for (int64_t u = begin; u < end; ++u) TakeApart(call, UnitAt(u), lines + (u - begin) * ImageUnits(rows_));
     std::vector<int64_t> offsets;
     int64_t rows = 0;
-    for (int64_t step = 0; step < steps_; step += block_steps_)
-      for (int64_t j = first_panel; j < end_panel; ++j) {
-        const float* weights = packs_own_ ? own : Weights(call) + j * PanelUnits() + step * StepUnits();
-        if (packs_own_) PackWeights(call, j, step, std::min(block_steps_, steps_ - step), own);
-        for (int64_t u = begin; u < end; ++u) {
-          const Unit unit = UnitAt(u);
-          if (unit.rows != rows) Offsets(rows = unit.rows, offsets);
-          Multiply(call, unit, step, j, offsets, weights, lines + (u - begin) * ImageUnits(rows_),
-                   sums + ((j - first_panel) * images_ + u - begin) * TileSums(rows_), repair);
-        }
+    Block block = {0, first_panel};
+    if (packs_own_) PackWeights(call, block.panel, block.step, StepsOf(block), own);
+    while (block.step < steps_) {
+      Block after = {block.step, block.panel + 1};
+      if (after.panel == end_panel) after = {block.step + block_steps_, first_panel};
+      const float* weights = packs_own_ ? own : Weights(call) + block.panel * PanelUnits() + block.step * StepUnits();
+      // The next weights are packed meanwhile.
+      const float* first_rows[kBlockSteps];
+      PackAhead packs;
+      if (packs_own_ && after.step < steps_) packs = AheadOf(call, after, first_rows, next);
+      const int64_t units_to_pack = packs.count;
+      int64_t tile = 0, tiles = 0;
+      for (int64_t u = begin; u < end; ++u) tiles += Tiles(UnitAt(u).rows);
+      for (int64_t u = begin; u < end; ++u) {
+        const Unit unit = UnitAt(u);
+        if (unit.rows != rows) Offsets(rows = unit.rows, offsets);
+        const auto share = [&](int64_t n) {
+          packs.first = units_to_pack * (tile + n) / tiles;
+          packs.count = units_to_pack * (tile + n + 1) / tiles - packs.first;
+          return packs;
+        };
+        Multiply(call, unit, block, offsets, weights, lines + (u - begin) * ImageUnits(rows_),
+                 sums + ((block.panel - first_panel) * images_ + u - begin) * TileSums(rows_), share, repair);
+        tile += Tiles(unit.rows);
       }
+      if (packs_own_ && after.step < steps_) {
+        if (units_to_pack == 0) PackWeights(call, after.panel, after.step, StepsOf(after), next);
+        std::swap(own, next);
+      }
+      block = after;
+    }
+  }
+
+  // Steps from `step` on, by a panel of features.
+  struct Block {
+    int64_t step, panel;
+  };
+  int64_t StepsOf(const Block& block) const { return std::min(block_steps_, steps_ - block.step); }
+
+  // The weights of a block as kernels pack them meanwhile: of whole steps and panels, whose features are neighbours.
+  PackAhead AheadOf(const ConvCall& call, const Block& block, const float** first_rows, float* to) const {
+    const int64_t nr = micro_.nr, quantum = micro_.Quantum();
+    if (p_.kernel_out_stride != 1 || p_.in_features % quantum != 0 || (block.panel + 1) * nr > p_.out_features)
+      return {};
+    PackAhead packs;
+    packs.num_steps = StepsOf(block), packs.row_stride = p_.kernel_in_stride, packs.to = to, packs.steps = first_rows;
+    packs.count = packs.num_steps * quantum / 2;
+    for (int64_t s = 0; s < packs.num_steps; ++s) {
+      const int64_t tap = (block.step + s) % taps_.count, feature = (block.step + s) / taps_.count * quantum;
+      first_rows[s] = static_cast<const float*>(call.kernel) + taps_.kernel_offset[static_cast<size_t>(tap)] +
+                      feature * p_.kernel_in_stride + block.panel * nr;
+    }
+    return packs;
   }
 
   // All tiles of a unit by a block of a panel of weights.
-  void Multiply(const ConvCall& call, const Unit& unit, int64_t step, int64_t panel,
-                const std::vector<int64_t>& offsets, const float* weights, const float* lines, float* sums,
-                void* repair) const {
-    const int64_t nr = micro_.nr, mr = micro_.mr, positions = Positions(unit.rows);
-    const int64_t features = std::min(nr, p_.out_features - panel * nr);
+  template <class Share>
+  void Multiply(const ConvCall& call, const Unit& unit, const Block& block, const std::vector<int64_t>& offsets,
+                const float* weights, const float* lines, float* sums, const Share& share, void* repair) const {
+    const int64_t nr = micro_.nr, mr = micro_.mr, positions = Positions(unit.rows), step = block.step;
+    const int64_t features = std::min(nr, p_.out_features - block.panel * nr);
     const bool wide = features > nr / 2, last = step + block_steps_ >= steps_;
     StepTile<float> tile;
-    tile.units = std::min(block_steps_, steps_ - step) * kStep;
+    tile.units = StepsOf(block) * kStep;
     tile.a_stride = kStep, tile.a_offsets = offsets.data() + step;
     tile.b = weights, tile.b_stride = nr;
     tile.stride = tile.before_stride = wide ? nr : nr / 2;
@@ -269,8 +313,9 @@ class ThirdsConv final : public Conv {
       tile.a = lines + q * kStep;
       tile.before = step > 0 ? sums : nullptr;
       tile.to = sums;
+      tile.packs = share(q / mr);
       const bool numbers = micro_.steps[wide](tile);
-      if (last) Store(call, unit, q, tile.rows, panel * nr, features, numbers, sums, tile.stride, repair);
+      if (last) Store(call, unit, q, tile.rows, block.panel * nr, features, numbers, sums, tile.stride, repair);
     }
   }
 

@@ -46,7 +46,7 @@ bool SuitsSwapped(const GemmIsa& isa, const GemmProblem& p, ElementType accumula
     return (p.n == 1 && p.m > 1) || (dots && p.n < p.m) || (p.c.col_stride != 1 && p.c.row_stride == 1);
   }
   if (p.m > p.n && p.n <= kDotRows) return !AreFewShortColumns(p);
-  if (AreFewColumnsOfRows(p)) return true;
+  if (AreFewColumnsOfRows(p) || PacksRowsOfTranspose(p, isa)) return true;
   if (AreTallByATile(isa, p)) return false;
   const bool dots_already = p.b.row_stride == 1 && AreDots(p, p.m, isa);
   return p.m >= p.n && p.k >= kLeastDotElements && p.a.col_stride == 1 && !dots_already && AreDots(p, p.n, isa);

@@ -292,6 +292,9 @@ AloneGemm MakeAloneGemm(const GemmProblem& problem, const GemmIsa& isa);
 template <class T>
 std::shared_ptr<const Gemm> MakePanelGemm(const GemmProblem& problem, const GemmIsa& isa);
 
+// Of f32 in three parts: a large B that lies along k is packed as rows of the transpose, while others are multiplied.
+bool PacksRowsOfTranspose(const GemmProblem& problem, const GemmIsa& isa);
+
 // Columns of A by rows of B, both where they lie (gemm_columns.cc), of f32 or f64; null if that does not suit.
 template <class T>
 std::shared_ptr<const Gemm> MakeColumnsGemm(const GemmProblem& problem, const GemmIsa& isa);

@@ -18,6 +18,19 @@ template <class T>
 using MicroKernel = void (*)(int64_t units, const T* a, const T* b, int64_t b_stride, T* c, int64_t c_stride,
                              bool accumulate);
 
+// Panels that a kernel of GemmIsa::thirds packs while it multiplies others. Of B those whose columns fill them and
+// whose rows lie where `steps` say, those of a step `row_stride` elements from each other: a unit is the rows p and
+// p + 16 of a step by the columns of a panel, [panel][step][p]. Of A those that rows fill whose elements follow each
+// other, `row_stride` elements from row to row: a unit is a step of a row, [panel][row][step].
+struct PackAhead {
+  const float* const* steps = nullptr;  // the first row of each step, at the first panel; null: of A
+  const float* rows = nullptr;          // of A, the first one
+  int64_t num_steps = 0, row_stride = 0;
+  float* to = nullptr;
+  int64_t distance = 0;          // of panels, in units
+  int64_t first = 0, count = 0;  // of what this tile packs
+};
+
 // to[r][j] = before[r][j] + sum over k of a[k][r] * b[k][j], of a table whose kernels take steps, for `rows` rows and
 // as many columns as the kernel computes. Squares of rows that are not full are read as if they were, so up to 15 lines
 // of 64 bytes behind a panel of A. Meanwhile the kernel asks for what is read next.
@@ -37,7 +50,8 @@ struct StepTile {
   const void* next = nullptr;
   int64_t next_lines = 0;      // of 64 bytes
   bool asks_for_rows = false;  // of `to`, before they are written
-  bool ends = true;            // with the last of k: what is scaled meanwhile (GemmIsa::thirds) is scaled back
+  PackAhead packs;
+  bool ends = true;  // with the last of k: what is scaled meanwhile (GemmIsa::thirds) is scaled back
 };
 // False: not all sums are numbers, where `ends` says that they are scaled back.
 template <class T>

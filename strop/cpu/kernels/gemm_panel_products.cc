@@ -117,6 +117,18 @@ class PanelGemm final : public Gemm {
   Panels<T> panels_;
 };
 
+constexpr int64_t kThirdVectors = 64, kFarThirdVectors = 160, kThirdElements = 64;
+constexpr int64_t kNearBytes = 1 << 22;  // of the larger operand
+
+// Packing numbers in three parts takes three times as long as f32: each has to be multiplied often enough, more often
+// where it is waited for; unless it is packed while others are multiplied.
+bool SuitsThirds(const GemmProblem& p, const GemmIsa& isa) {
+  const auto [few, many] = std::minmax(p.m, p.n);
+  const bool far = many * p.k * Bytes(p.a.type) > kNearBytes, ahead = (p.m > p.n ? p.a : p.b).col_stride == 1;
+  return isa.thirds.mr > 0 && p.a.type == ElementType::F32 && p.b.type == ElementType::F32 &&
+         few >= (far && !ahead ? kFarThirdVectors : kThirdVectors) && p.k >= kThirdElements;
+}
+
 // f32 by instructions that multiply bf16 (GemmIsa::thirds).
 class ThirdsGemm final : public Gemm {
  public:
@@ -128,14 +140,6 @@ class ThirdsGemm final : public Gemm {
     shared_bytes_ = panels_.shared_bytes();
     tiles_ = StrCat("in three parts of bf16, ", panels_.ToString());
   }
-  // Packing takes three times as long as for f32: each element has to be multiplied often enough, more often where it
-  // is waited for.
-  static bool Suits(const GemmProblem& p, const GemmIsa& isa) {
-    const auto [few, many] = std::minmax(p.m, p.n);
-    const bool far = many * p.k * Bytes(p.a.type) > kNearBytes;
-    return isa.thirds.mr > 0 && p.a.type == ElementType::F32 && p.b.type == ElementType::F32 &&
-           few >= (far ? kFarVectors : kLeastVectors) && p.k >= kLeastElements;
-  }
   void Prepare(const GemmCall& call, int64_t begin, int64_t end) const override {
     panels_.Prepare(Parts(p_, isa_, call), call.round, begin, end, call.shared);
   }
@@ -144,13 +148,11 @@ class ThirdsGemm final : public Gemm {
   }
 
  private:
-  static constexpr int64_t kLeastVectors = 64, kFarVectors = 160, kLeastElements = 64;
-  static constexpr int64_t kNearBytes = 1 << 22;  // of the larger operand
-
   class Parts final : public Operands<float> {
    public:
     Parts(const GemmProblem& p, const GemmIsa& isa, const GemmCall& call)
         : Operands<float>(p, isa.thirds, call), whole_(p, isa.f32, call), f32_(isa.f32), k_(p.k) {}
+    std::pair<const float*, int64_t> RowsOfA(int64_t batch) const override { return whole_.RowsOfA(batch); }
     void Repair(const StorePart& part, float* sums, int64_t stride, void* memory) const override {
       const auto pack_a = [&](int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width, float* dst) {
         whole_.PackA(part.product, part.row + first, count, k0, kc, width, dst);
@@ -169,7 +171,7 @@ class ThirdsGemm final : public Gemm {
 
   static PanelProblem ProblemOf(const GemmProblem& p, const GemmIsa& isa) {
     PanelProblem problem = PanelProblemOf(p, isa.thirds);
-    problem.b_in_rows = problem.a_typed = false;
+    problem.a_in_rows = p.a.col_stride == 1, problem.b_in_rows = p.b.col_stride == 1;
     problem.repair_bytes = RepairBytes(isa.f32, p.k);
     return problem;
   }
@@ -288,13 +290,19 @@ class Bf16Gemm final : public Gemm {
 
 }  // namespace
 
+bool PacksRowsOfTranspose(const GemmProblem& p, const GemmIsa& isa) {
+  const bool along = p.b.row_stride == 1 && p.b.col_stride != 1;
+  return along && p.m < p.n && p.n * p.k * Bytes(p.b.type) > kNearBytes && Panels<float>::Suits(PanelProblemOf(p, 0)) &&
+         SuitsThirds(Transposed(p), isa);
+}
+
 template <class T>
 std::shared_ptr<const Gemm> MakePanelGemm(const GemmProblem& p, const GemmIsa& isa) {
   if (!Panels<T>::Suits(PanelProblemOf(p, 0))) return nullptr;
   if constexpr (std::is_same_v<T, float>) {
     if (isa.bf16.mr > 0 && p.a.type == ElementType::BF16 && p.b.type == ElementType::BF16)
       return std::make_shared<Bf16Gemm>(p, isa);
-    if (ThirdsGemm::Suits(p, isa)) return std::make_shared<ThirdsGemm>(p, isa);
+    if (SuitsThirds(p, isa)) return std::make_shared<ThirdsGemm>(p, isa);
   }
   if constexpr (std::is_same_v<T, int32_t>) {
     if (const MicroTable<T>* micro = MicroOfBytes(isa, PackSourceOf(p.a.type), PackSourceOf(p.b.type)))

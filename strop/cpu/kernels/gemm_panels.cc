@@ -30,6 +30,7 @@ constexpr int64_t kSquareUnits = 128;       // along k, of a panel that stays in
 constexpr int64_t kMostSquareUnits = 192;   // of one block, and of patches: few columns are multiplied with them
 constexpr int64_t kFewSquares = 2;          // panels of rows, that are multiplied sooner than a large B comes
 constexpr int64_t kFewSquareUnits = 64;     // along k, for these
+constexpr int64_t kMostSteps = 4;           // that a block has whose panels are packed ahead
 constexpr int64_t kThirdUnits = 96;         // of numbers in three parts: 64 of them
 constexpr int64_t kAheadBytes = 9 << 16;    // of panels, their sums, and what the next ones are packed from
 constexpr int64_t kSquareVectors = 1024;  // of the shared operand, by which the second-level cache holds a task's sums
@@ -94,7 +95,9 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   // Columns that few rows are multiplied with are mostly waited for: the next ones are fetched meanwhile, or packed by
   // the tiles that read them first.
   const bool few = shares_a_ && p_.m <= kFewRows;
-  if (shares_a_ && !in_place_ && p_.b_in_rows && !narrow && p_.bias == 0) packing_ = FetchingKernelsOf(micro).packing;
+  packs_ahead_ = thirds && (shares_a_ ? p_.b_in_rows : p_.a_in_rows);
+  if (shares_a_ && !in_place_ && p_.b_in_rows && !narrow && !squares && p_.bias == 0)
+    packing_ = FetchingKernelsOf(micro).packing;
   // Not into narrow tiles: their blocks along k would be too short to pay for reading and writing the sums again.
   fetches_ = p_.fetches && !narrow && !packing_ && few && HoldsSums<T>(p_.c) && !p_.whole_k;
   if (fetches_ && !in_place_ && p_.bias == 0) fetching_ = FetchingKernelsOf(micro);
@@ -123,7 +126,7 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   fetches_c_ = p_.batch * p_.outer * p_.m * p_.n * Bytes(p_.c) > kCachedBytes;
   own_ = shares_a_ ? p_.n : p_.m;
   own_width_ = shares_a_ ? micro.nr : micro.mr;
-  fetches_own_ = thirds && p_.fetches && !(shares_a_ ? p_.b_across : p_.a_across) &&
+  fetches_own_ = thirds && !packs_ahead_ && p_.fetches && !(shares_a_ ? p_.b_across : p_.a_across) &&
                  own_ * p_.k * static_cast<int64_t>(sizeof(T)) > kCachedBytes;
   shared_width_ = shares_a_ ? micro.mr : micro.nr;
   finds_zeros_ = (!in_place_ || group == 1) && p_.bias == 0 && FindsZeros(micro);
@@ -166,6 +169,8 @@ Panels<T>::Panels(const PanelProblem& problem, const MicroTable<T>& micro) : p_(
   const int64_t own_units = std::min(held_units_, micro.Units(kb_));
   int64_t held = std::max<int64_t>((narrow ? kNarrowOwnBytes : kOwnBytes) / (own_width_ * own_units * bytes), 1);
   if (squares) held = std::min(held, std::max<int64_t>(kSquareSums / (own_width_ * chunk_), 1));
+  if (packs_ahead_)
+    held = std::min(held, std::max<int64_t>(kOwnBytes / (own_width_ * (2 * own_units + chunk_) * bytes), 1));
   if (fetches_own_)
     held = std::min(held, std::max<int64_t>(kAheadBytes / (own_width_ * (own_units + kb_ + chunk_) * bytes), 1));
   const bool small = packs_shared() && for_all <= kWideNearBytes;
@@ -228,7 +233,7 @@ template <class T>
 int64_t Panels<T>::scratch_bytes() const {
   const int64_t own = OwnUnits(), tile = micro_.mr * micro_.nr;
   const int64_t seeds = p_.bias != 0 ? RoundUp(per_task_, micro_.nr) : 0;
-  return ((copies_ ? 2 : 1) * own + tile + KeptSums() + seeds) * static_cast<int64_t>(sizeof(T)) + ReadBeyond() +
+  return ((HasNext() ? 2 : 1) * own + tile + KeptSums() + seeds) * static_cast<int64_t>(sizeof(T)) + ReadBeyond() +
          (CeilDiv(per_task_, own_width_) + (in_place_ ? CeilDiv(p_.m, micro_.mr) : 0)) *
              static_cast<int64_t>(sizeof(PanelNote)) +
          p_.repair_bytes + p_.target_bytes_per_row * std::max(per_task_, p_.m) + 9 * kCarverSlack;
@@ -270,7 +275,7 @@ typename Panels<T>::Memory Panels<T>::Carve(void* scratch) const {
   Carver carver(scratch);
   Memory memory;
   memory.own = carver.Take<T>(OwnUnits());
-  memory.next = carver.Take<T>(copies_ ? OwnUnits() : 0);
+  memory.next = carver.Take<T>(HasNext() ? OwnUnits() : 0);
   memory.tile = carver.Take<T>(micro_.mr * micro_.nr);
   memory.sums = carver.Take<T>(KeptSums());
   memory.seeds = carver.Take<T>(p_.bias != 0 ? RoundUp(per_task_, micro_.nr) : 0);
@@ -438,12 +443,13 @@ void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, const 
     for (int64_t p = 0; p < kc; p += held) {
       const int64_t some = std::min(held, kc - p), units = micro_.Units(some);
       const PiecesAhead<T> ahead = NextBlock(operands, part, next, k0, memory.next);
-      const int64_t later = packing_ ? own_count / own_width_ : 0;  // panels that are packed while they are multiplied
+      // Panels that are packed while they are multiplied, or were while the block before was.
+      const int64_t later = packing_ || (packs_ahead_ && memory.packed) ? own_count / own_width_ : 0;
       if (packs_own() && later < own.count)
         Pack(operands, !shares_a_, part.product, own_first + later * own_width_,
              Cut(own_count - later * own_width_, own_width_, even_rows_), k0 + p, some, memory.own,
              [&](int64_t v, int64_t panel) { return OwnAt(later * own_width_ + v, later + panel, units); });
-      const bool packs = later > 0 && !memory.packed;
+      const bool packs = packing_ && later > 0 && !memory.packed;
       if (packs)
         Tiles(operands, part, c, {k0, p / group, units, false, 0, 1, true}, shared, nullptr, nullptr, memory, {});
       for (int64_t panel = 0; panel < own.count && finds_zeros_; ++panel)
@@ -456,6 +462,11 @@ void Panels<T>::Block(const PanelOperands<T>& operands, const Part& part, const 
       if (finds_zeros_ && in_place_) NoteRows(operands, part, (k0 + p) / group, units, own_zeros, notes);
       const bool zeros =
           own_zeros || (finds_zeros_ && AnyShort({notes, static_cast<size_t>(theirs)}, micro_.Units(kc)));
+      if (packs_ahead_) {
+        memory.packed = Squares(operands, part, c, k0, units, shared, memory);
+        if (memory.packed) std::swap(memory.own, memory.next);
+        continue;
+      }
       if (micro_.step > 1)
         Squares(operands, part, c, k0, units, shared, memory);
       else
@@ -497,10 +508,35 @@ MemoryRows Panels<T>::OwnAhead(const PanelOperands<T>& operands, const Part& par
   return operands.Memory(!shares_a_, part.product, first, count, k0, std::min(kb_, p_.k - k0));
 }
 
-// Of whole squares, which are multiplied sooner than anything comes from afar that was not asked for: each tile asks
-// for its share of the next shared panel and, before the sums are there, for the rows of C that it writes.
+// Whole own panels of the next block along k, which is one of whole steps.
 template <class T>
-void Panels<T>::Squares(const PanelOperands<T>& operands, const Part& part, const StoreTarget& c, int64_t k0,
+PackAhead Panels<T>::PackedAhead(const PanelOperands<T>& operands, const Part& part, int64_t k0,
+                                 const float** first_rows, const Memory& memory) const {
+  PackAhead packs;
+  if constexpr (std::is_same_v<T, float>) {
+    const int64_t next = k0 + kb_, kc = std::min(kb_, p_.k - next), quantum = micro_.Quantum();
+    if (!packs_ahead_ || kc <= 0 || kc % quantum != 0 || kc / quantum > kMostSteps) return packs;
+    packs.num_steps = kc / quantum;
+    packs.to = memory.next, packs.distance = OwnAt(own_width_, 1, micro_.Units(kc));
+    if (!shares_a_) {
+      const auto [rows, stride] = operands.RowsOfA(part.product);
+      packs.rows = rows + part.m0 * stride + next, packs.row_stride = stride;
+      packs.count = part.rows / own_width_ * own_width_ * packs.num_steps;
+      return packs;
+    }
+    const auto [rows, stride] = operands.RowsOfB(part.product);
+    packs.steps = first_rows, packs.row_stride = stride;
+    for (int64_t s = 0; s < packs.num_steps; ++s) first_rows[s] = rows + (next + s * quantum) * stride + part.n0;
+    packs.count = part.cols / own_width_ * kc / 2;
+  }
+  return packs;
+}
+
+// Of whole squares, which are multiplied sooner than anything comes from afar that was not asked for: each tile asks
+// for its share of the next shared panel and, before the sums are there, for the rows of C that it writes. True: the
+// own panels of the next block along k, those that are whole, are packed meanwhile.
+template <class T>
+bool Panels<T>::Squares(const PanelOperands<T>& operands, const Part& part, const StoreTarget& c, int64_t k0,
                         int64_t units, const T* shared, const Memory& memory) const {
   const int64_t nr = micro_.nr, mr = micro_.mr;
   const Cut down(part.rows, mr, false), across(part.cols, nr, false);
@@ -508,7 +544,9 @@ void Panels<T>::Squares(const PanelOperands<T>& operands, const Part& part, cons
   const bool last = k0 + kb_ >= p_.k, thirds = micro_.quantum > 0;
   const auto [a_rows, a_stride] = in_place_ ? operands.RowsOfA(part.product) : std::pair<const T*, int64_t>();
   const MemoryRows ahead = OwnAhead(operands, part, k0);
-  const int64_t tiles = theirs.count * own.count;
+  const float* first_rows[kMostSteps];
+  PackAhead packs = PackedAhead(operands, part, k0, first_rows, memory);
+  const int64_t tiles = theirs.count * own.count, packed = packs.count;
   for (int64_t s = 0; s < theirs.count; ++s) {
     const T* const panel = shared + SharedAt(theirs.First(s), k0);
     const char* const next = reinterpret_cast<const char*>(panel + SharedAt(shared_width_, 0));
@@ -539,8 +577,13 @@ void Panels<T>::Squares(const PanelOperands<T>& operands, const Part& part, cons
         tile.asks_for_rows = true;
       }
       tile.ends = last;
+      const int64_t n = s * own.count + o;
+      if (packed > 0) {
+        tile.packs = packs;
+        tile.packs.first = packed * n / tiles, tile.packs.count = packed * (n + 1) / tiles - tile.packs.first;
+      }
       if (ahead.rows > 0) {
-        const int64_t n = s * own.count + o, first = ahead.rows * n / tiles, end = ahead.rows * (n + 1) / tiles;
+        const int64_t first = ahead.rows * n / tiles, end = ahead.rows * (n + 1) / tiles;
         FetchRows<false>(ahead.from + first * ahead.stride, ahead.stride, end - first, ahead.row_bytes);
       }
       if (!micro_.steps[whole](tile))
@@ -549,6 +592,7 @@ void Panels<T>::Squares(const PanelOperands<T>& operands, const Part& part, cons
       if (last && tile.to == sums) StoreTile<T>(c, part.m0 + i, part.n0 + j, height, width, sums, tile.stride, false);
     }
   }
+  return packed > 0;
 }
 
 template <class T>

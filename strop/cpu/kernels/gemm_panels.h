@@ -41,7 +41,7 @@ class PanelOperands {
                             int64_t /*kc*/) const {
     return {};
   }
-  // Of A, if PanelProblem::a_in_place: element 0 of row 0, and the distance of rows in units.
+  // Of A, if PanelProblem::a_in_place or a_in_rows: element 0 of row 0, and the distance of rows in units.
   virtual std::pair<const T*, int64_t> RowsOfA(int64_t /*product*/) const { return {nullptr, 0}; }
   // Of B, if PanelProblem::b_in_rows: element 0 of row 0, and the distance of rows.
   virtual std::pair<const T*, int64_t> RowsOfB(int64_t /*product*/) const { return {nullptr, 0}; }
@@ -65,6 +65,7 @@ struct PanelProblem {
   int64_t row = 1;  // tasks should not cut such runs of rows of A, which are a multiple of it
   // Rows of A lie as panels of one row would, and may be read where they lie.
   bool a_in_place = false;
+  bool a_in_rows = false;  // A is in numbers that are taken apart, and elements along k are neighbours
   bool b_in_rows = false;  // B needs no conversion, and its rows are contiguous
   bool whole_k = false;    // the shared operand is packed in one block along k
   bool fetches = false;    // the operands tell their memory
@@ -112,6 +113,7 @@ class Panels {
   };
   Round RoundOf(int64_t round) const;
   void DealOut(int64_t panels_a_task);
+  bool HasNext() const { return copies_ || packs_ahead_; }
   bool packs_own() const { return !in_place_ || shares_a_; }
   struct Memory {
     T* next;               // where the next block's own panels are made
@@ -163,8 +165,10 @@ class Panels {
              const T* shared, PanelNote* notes, const T* seeds, const Memory& memory,
              const PiecesAhead<T>& block_ahead) const;
   // The same of the whole block from k0 on, where kernels take steps.
-  void Squares(const PanelOperands<T>& operands, const Part& part, const StoreTarget& c, int64_t k0, int64_t units,
+  bool Squares(const PanelOperands<T>& operands, const Part& part, const StoreTarget& c, int64_t k0, int64_t units,
                const T* shared, const Memory& memory) const;
+  PackAhead PackedAhead(const PanelOperands<T>& operands, const Part& part, int64_t k0, const float** first_rows,
+                        const Memory& memory) const;
   MemoryRows OwnAhead(const PanelOperands<T>& operands, const Part& part, int64_t k0) const;
   void NoteRows(const PanelOperands<T>& operands, const Part& part, int64_t unit, int64_t units, bool asked,
                 PanelNote* notes) const;
@@ -178,7 +182,7 @@ class Panels {
   PanelProblem p_;
   const MicroTable<T>& micro_;
   bool shares_a_ = false, in_place_ = false, keeps_sums_ = false, fetches_ = false, fetches_c_ = false;
-  bool fetches_own_ = false;
+  bool fetches_own_ = false, packs_ahead_ = false;
   bool finds_zeros_ = false;
   int64_t kb_ = 0, k_blocks_ = 0, k_units_ = 0;
   // They ask for the shared panel of the next column while those of this one are multiplied; null: that is near.

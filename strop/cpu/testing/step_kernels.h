@@ -132,23 +132,61 @@ void PackParts(const void* from, int64_t vector_stride, int64_t k_stride, int64_
     }
 }
 
+inline void PackPartsAhead(const PackAhead& p) {
+  constexpr int64_t kColumns = 2 * kStep, kRows = 2 * kStep;
+  for (int64_t u = p.first; u < p.first + p.count; ++u) {
+    if (!p.steps) {
+      const int64_t step = u % p.num_steps, row = u / p.num_steps % kRows, panel = u / p.num_steps / kRows;
+      PackParts<true>(p.rows + (panel * kRows + row) * p.row_stride + step * kElementsOfParts, 0, 1, 1,
+                      kElementsOfParts, 1, p.to + panel * p.distance + (step * kRows + row) * kStepOfParts);
+      continue;
+    }
+    const int64_t row = u % kStep, step = u / kStep % p.num_steps, panel = u / kStep / p.num_steps;
+    const float* const from = p.steps[step] + panel * kColumns + row * p.row_stride;
+    // A step of two rows, of which the first units of each part are wanted.
+    float parts[kStepOfParts * kColumns];
+    for (int64_t j = 0; j < kColumns; ++j) {
+      float both[kElementsOfParts] = {from[j]};
+      both[kStep] = from[kStep * p.row_stride + j];
+      PackParts<false>(both, 0, 1, 1, kElementsOfParts, 1, parts + j * kStepOfParts);
+    }
+    for (int64_t part = 0; part < kParts; ++part)
+      for (int64_t j = 0; j < kColumns; ++j)
+        p.to[panel * p.distance + (step * kStepOfParts + part * kStep + row) * kColumns + j] =
+            parts[j * kStepOfParts + part * kStep];
+  }
+}
+
+inline float HalfOf(float unit, bool high) {
+  uint32_t bits;
+  std::memcpy(&bits, &unit, sizeof bits);
+  bits = high ? bits & 0xFFFF0000u : bits << 16;
+  std::memcpy(&unit, &bits, sizeof unit);
+  return unit;
+}
+
 template <int kColumns>
 bool MultiplyParts(const StepTile<float>& t) {
+  PackPartsAhead(t.packs);
   bool numbers = true;
   for (int64_t r = 0; r < t.rows; ++r) {
-    float row[kColumns];
-    for (int j = 0; j < kColumns; ++j) {
-      float sum = t.before ? t.before[r * t.before_stride + j] : 0.0f;
-      for (int64_t s = 0; s < t.units / kStepOfParts; ++s) {
-        const float* const a = t.a + (t.a_offsets ? t.a_offsets[s] : s * t.rows * kStepOfParts) + r * kStepOfParts;
-        const float* const b = t.b + s * kStepOfParts * t.b_stride + j;
-        for (int64_t x = 0; x < kParts; ++x)
-          for (int64_t y = 0; x + y < kParts; ++y)
-            for (int64_t u = 0; u < kStep; ++u)
-              sum += ProductsOf<float, uint16_t, uint16_t>(a + x * kStep + u, b + (y * kStep + u) * t.b_stride);
-      }
-      row[j] = t.ends ? sum * 0x1p-48f : sum;
-      numbers = numbers && (!t.ends || sum - sum == 0);
+    float row[kColumns] = {};
+    if (t.before) std::memcpy(row, t.before + r * t.before_stride, sizeof row);
+    for (int64_t s = 0; s < t.units / kStepOfParts; ++s) {
+      const float* const a = t.a + (t.a_offsets ? t.a_offsets[s] : s * t.rows * kStepOfParts) +
+                             r * (t.a_stride > 0 ? t.a_stride : kStepOfParts);
+      const float* const b = t.b + s * kStepOfParts * t.b_stride;
+      for (int64_t x = 0; x < kParts; ++x)
+        for (int64_t y = 0; x + y < kParts; ++y)
+          for (int64_t u = 0; u < kStep; ++u) {
+            const float low = HalfOf(a[x * kStep + u], false), high = HalfOf(a[x * kStep + u], true);
+            const float* const units = b + (y * kStep + u) * t.b_stride;
+            for (int j = 0; j < kColumns; ++j) row[j] += low * HalfOf(units[j], false) + high * HalfOf(units[j], true);
+          }
+    }
+    for (int j = 0; j < kColumns && t.ends; ++j) {
+      numbers = numbers && row[j] - row[j] == 0;
+      row[j] *= 0x1p-48f;
     }
     std::memcpy(static_cast<float*>(t.to) + r * t.stride, row, sizeof row);
   }
