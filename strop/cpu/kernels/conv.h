@@ -8,10 +8,10 @@
 // group has few output features the roles are swapped and positions run along the vectors. Depthwise convolutions (one
 // input feature a group) have no sum over features to block for: they go through a direct loop over channels or over a
 // row of positions. Many groups of few features side by side are multiplied in turn at each tile of positions
-// (conv_groups.cc). bf16 is multiplied by pairs where no subnormal number can come of it (conv_bf16.cc). Convolutions
-// of few features, and the gradients of their kernels, are computed on planar copies (conv_planar.cc,
-// conv_planar_sums.cc); those of few features into many that lie side by side, on lines in which whole windows are runs
-// (conv_lines.cc).
+// (conv_groups.cc). bf16 is multiplied by pairs where no subnormal number can come of it (conv_bf16.cc), f32 in three
+// parts of bf16 where processors multiply squares of these (conv_thirds.cc). Convolutions of few features, and the
+// gradients of their kernels, are computed on planar copies (conv_planar.cc, conv_planar_sums.cc); those of few
+// features into many that lie side by side, on lines in which whole windows are runs (conv_lines.cc).
 //
 // Infinity times the zeros of padding is NaN, at all positions alike, in the implicit product and on planar copies. The
 // direct loops leave padding out, at all positions alike: depthwise ones (conv_depthwise.cc, conv_depthwise_rows.cc)

@@ -28,9 +28,10 @@ constexpr int64_t kBlockSteps = 4, kWideWindow = 4, kStepsOfWide = 3;
 constexpr int64_t kSums = 1 << 18;        // of a task, that the second-level cache holds
 constexpr int64_t kImageUnits = 1 << 18;  // of what it takes apart, the same
 constexpr int64_t kTasksOfProcessor = 4;
-constexpr int64_t kWeightyOfProcessor = 1;  // where weights are more than the images
-constexpr int64_t kTaskProducts = 1 << 22;  // at least
-constexpr int64_t kPrepareSteps = 16;       // of a panel of weights, packed by a task
+constexpr int64_t kWeightyOfProcessor = 1;   // where weights are more than the images
+constexpr int64_t kTaskProducts = 1 << 22;   // at least
+constexpr int64_t kLeastProducts = 1 << 24;  // of all
+constexpr int64_t kPrepareSteps = 16;        // of a panel of weights, packed by a task
 constexpr int kDims = 3;
 
 // A dimension of the image as its windows read it.
@@ -399,7 +400,7 @@ std::shared_ptr<const Conv> MakeThirdsConv(const ConvProblem& p, const GemmIsa& 
   }
   if (taps == 0 || taps > kMostTaps || positions < kLeastPositions || p.batch * positions < kManyPositions)
     return nullptr;
-  if (p.batch * positions * p.out_features * taps * p.in_features < kTaskProducts) return nullptr;
+  if (p.batch * positions * p.out_features * taps * p.in_features < kLeastProducts) return nullptr;
   auto whole = std::make_shared<const ConvProduct<float>>(p, isa.f32);
   if (whole->swapped()) return nullptr;
   auto conv = std::make_shared<ThirdsConv>(p, std::move(whole), isa);

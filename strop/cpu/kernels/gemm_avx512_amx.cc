@@ -118,10 +118,10 @@ class Ahead {
   Ahead(const StepTile<T>& t, int64_t steps, int64_t row_bytes, int64_t asked_bytes)
       : next_(static_cast<const char*>(t.next)),
         next_end_(next_ + t.next_lines * kLine),
-        next_step_((t.next_lines + steps - 1) / steps * kLine),
+        next_step_(steps > 0 ? (t.next_lines + steps - 1) / steps * kLine : 0),
         row_(static_cast<char*>(t.to)),
         rows_end_(row_ + (t.asks_for_rows ? t.rows * row_bytes : 0)),
-        rows_step_((t.rows + steps - 1) / steps * row_bytes),
+        rows_step_(steps > 0 ? (t.rows + steps - 1) / steps * row_bytes : 0),
         row_bytes_(row_bytes),
         asked_bytes_(asked_bytes) {}
   __attribute__((always_inline)) void Step() {

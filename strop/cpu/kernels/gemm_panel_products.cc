@@ -118,14 +118,19 @@ class PanelGemm final : public Gemm {
 };
 
 constexpr int64_t kThirdVectors = 64, kFarThirdVectors = 160, kThirdElements = 64;
-constexpr int64_t kNearBytes = 1 << 22;  // of the larger operand
+constexpr int64_t kThirdProducts = 1 << 24;  // that are worth twice the packing
+constexpr int64_t kNearBytes = 1 << 22;      // of the larger operand
 
 // Packing numbers in three parts takes three times as long as f32: each has to be multiplied often enough, more often
-// where it is waited for; unless it is packed while others are multiplied.
+// where it is waited for; unless it is packed while others are multiplied. What fills up squares is multiplied, too.
 bool SuitsThirds(const GemmProblem& p, const GemmIsa& isa) {
+  const int64_t products = p.m * p.n * p.k, side = isa.thirds.lanes;
+  if (isa.thirds.mr == 0 || p.batch * products < kThirdProducts ||
+      10 * products < 8 * RoundUp(p.m, side) * RoundUp(p.n, side) * RoundUp(p.k, isa.thirds.Quantum()))
+    return false;
   const auto [few, many] = std::minmax(p.m, p.n);
   const bool far = many * p.k * Bytes(p.a.type) > kNearBytes, ahead = (p.m > p.n ? p.a : p.b).col_stride == 1;
-  return isa.thirds.mr > 0 && p.a.type == ElementType::F32 && p.b.type == ElementType::F32 &&
+  return p.a.type == ElementType::F32 && p.b.type == ElementType::F32 &&
          few >= (far && !ahead ? kFarThirdVectors : kThirdVectors) && p.k >= kThirdElements;
 }
 

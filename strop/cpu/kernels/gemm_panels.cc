@@ -547,8 +547,20 @@ bool Panels<T>::Squares(const PanelOperands<T>& operands, const Part& part, cons
   const float* first_rows[kMostSteps];
   PackAhead packs = PackedAhead(operands, part, k0, first_rows, memory);
   const int64_t tiles = theirs.count * own.count, packed = packs.count;
+  const auto panel_units = [&](bool columns, int64_t vectors) { return (columns ? nr : vectors) * units; };
+  // Numbers in parts are looked at for panels of zeros, which add nothing to what they meet if that is finite.
+  const auto note_of = [](const T* x, int64_t n) { return PanelNote{{0, ZerosFrom(x, n) < n ? 1 : 0}}; };
+  const auto meets_numbers = [&](const PanelNote& zeros, const T* x, int64_t n, PanelNote& note) {
+    if (zeros.extent.size() > 0) return false;
+    if (note.finite == Finite::kUnknown) note.finite = micro_.all_finite(n, x) ? Finite::kYes : Finite::kNo;
+    return note.finite == Finite::kYes;
+  };
+  for (int64_t o = 0; o < own.count && thirds; ++o)
+    memory.notes[o] = note_of(memory.own + OwnAt(own.First(o), o, units), panel_units(shares_a_, own.Size(o)));
   for (int64_t s = 0; s < theirs.count; ++s) {
     const T* const panel = shared + SharedAt(theirs.First(s), k0);
+    const int64_t their_units = panel_units(!shares_a_, theirs.Size(s));
+    PanelNote note = thirds ? note_of(panel, their_units) : PanelNote();
     const char* const next = reinterpret_cast<const char*>(panel + SharedAt(shared_width_, 0));
     const int64_t lines = packs_shared() && s + 1 < theirs.count
                               ? shared_width_ * units * static_cast<int64_t>(sizeof(T)) / kLineBytes
@@ -578,6 +590,11 @@ bool Panels<T>::Squares(const PanelOperands<T>& operands, const Part& part, cons
       }
       tile.ends = last;
       const int64_t n = s * own.count + o;
+      if (thirds && (meets_numbers(note, mine, panel_units(shares_a_, own.Size(o)), memory.notes[o]) ||
+                     meets_numbers(memory.notes[o], panel, their_units, note))) {
+        if (k0 > 0 && !last && packed == 0) continue;
+        tile.units = 0;
+      }
       if (packed > 0) {
         tile.packs = packs;
         tile.packs.first = packed * n / tiles, tile.packs.count = packed * (n + 1) / tiles - tile.packs.first;

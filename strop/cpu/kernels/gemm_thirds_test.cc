@@ -73,7 +73,7 @@ TEST(GemmThirds, AreAsExactAsMultiplyAdds) {
   for (const bool a_turned : {false, true})
     for (const bool b_turned : {false, true})
       for (const auto& [m, n, k] :
-           std::vector<std::array<int64_t, 3>>{{160, 200, 330}, {97, 1100, 140}, {300, 65, 500}}) {
+           std::vector<std::array<int64_t, 3>>{{240, 256, 330}, {126, 1100, 140}, {400, 95, 500}}) {
         Matrices x = Make(m, n, k, a_turned, b_turned, 1);
         for (const GemmIsa* isa : AllIsas()) {
           if (isa->thirds.mr == 0) continue;
@@ -97,7 +97,7 @@ TEST(GemmThirds, KeepAllMagnitudes) {
                                                                           {0x1p120f, 0x1p-120f},
                                                                           {0x1p116f, 1},
                                                                           {0x1p100f, 0x1p18f}}) {
-    Matrices x = Make(150, 170, 190, false, false, 1);
+    Matrices x = Make(270, 286, 254, false, false, 1);
     for (float& v : x.a) v *= scale_a;
     for (float& v : x.b) v *= scale_b;
     for (const GemmIsa* isa : AllIsas()) {
@@ -109,7 +109,7 @@ TEST(GemmThirds, KeepAllMagnitudes) {
 
 // Whole numbers whose sums f32 holds are exact.
 TEST(GemmThirds, WholeNumbersAreExact) {
-  Matrices x = Make(180, 190, 160, false, true, 300);
+  Matrices x = Make(270, 286, 254, false, true, 300);
   for (float& v : x.a) v = std::round(v);
   for (float& v : x.b) v = std::round(v * 0.1f);
   for (const GemmIsa* isa : AllIsas()) {
@@ -121,7 +121,7 @@ TEST(GemmThirds, WholeNumbersAreExact) {
 
 // Rows and columns of what is no number make such sums; the others are what they are without.
 TEST(GemmThirds, WhatIsNoNumberStaysInItsRow) {
-  Matrices x = Make(150, 170, 190, false, false, 1);
+  Matrices x = Make(270, 286, 254, false, false, 1);
   Matrices wild = x;
   wild.A(3, 17) = kInfinity, wild.A(77, 100) = kNan, wild.A(149, 189) = -kInfinity, wild.A(31, 5) = 1e38f;
   wild.B(17, 9) = 0, wild.B(20, 169) = kInfinity, wild.B(5, 40) = 1e38f, wild.B(5, 41) = 1e-9f;
@@ -129,10 +129,10 @@ TEST(GemmThirds, WhatIsNoNumberStaysInItsRow) {
     if (isa->thirds.mr == 0) continue;
     const std::vector<float> without = Multiply(x, *isa), with = Multiply(wild, *isa);
     EXPECT_LE(Error(wild, with), 0x1p-22) << isa->name;
-    for (int64_t i = 0; i < 150; ++i)
-      for (int64_t j = 0; j < 170; ++j) {
+    for (int64_t i = 0; i < 270; ++i)
+      for (int64_t j = 0; j < 286; ++j) {
         if (i == 3 || i == 77 || i == 149 || i == 31 || j == 9 || j == 169 || j == 40 || j == 41) continue;
-        ASSERT_EQ(with[static_cast<size_t>(i * 170 + j)], without[static_cast<size_t>(i * 170 + j)]) << i << " " << j;
+        ASSERT_EQ(with[static_cast<size_t>(i * 286 + j)], without[static_cast<size_t>(i * 286 + j)]) << i << " " << j;
       }
   }
 }
@@ -223,13 +223,13 @@ void CheckWindow(const Window& t) {
 }
 
 TEST(GemmThirds, Convolve) {
-  CheckWindow({2, {15, 13, 0}, 48, 40, 3, 1, 1, 1, false, false, 2});
-  CheckWindow({4, {17, 17, 0}, 64, 33, 3, 2, 1, 1, false, false, 2});
-  CheckWindow({1, {20, 19, 0}, 50, 70, 3, 1, 2, 2, true, false, 2});
+  CheckWindow({6, {15, 13, 0}, 48, 40, 3, 1, 1, 1, false, false, 2});
+  CheckWindow({12, {17, 17, 0}, 64, 33, 3, 2, 1, 1, false, false, 2});
+  CheckWindow({2, {20, 19, 0}, 50, 70, 3, 1, 2, 2, true, false, 2});
   CheckWindow({8, {24, 26, 0}, 60, 36, 5, 3, 2, 4, false, true, 2});
   CheckWindow({2, {64, 63, 0}, 64, 128, 1, 2, 1, 0, false, true, 2});
-  CheckWindow({2, {300, 0, 0}, 64, 50, 7, 1, 1, 0, false, false, 1});
-  CheckWindow({3, {700, 0, 0}, 62, 64, 4, 3, 1, 2, false, true, 1});
+  CheckWindow({3, {300, 0, 0}, 64, 50, 7, 1, 1, 0, false, false, 1});
+  CheckWindow({5, {700, 0, 0}, 62, 64, 4, 3, 1, 2, false, true, 1});
   CheckWindow({1, {7, 9, 8}, 48, 64, 3, 1, 1, 1, false, false, 3});
   CheckWindow({4, {16, 15, 14}, 48, 48, 2, 2, 1, 0, false, true, 3});
   CheckWindow({12, {7, 7, 0}, 96, 320, 3, 1, 1, 1, false, false, 2});  // weights are more than images

@@ -193,12 +193,20 @@ bool MultiplyParts(const StepTile<float>& t) {
   return numbers;
 }
 
+inline bool AllFiniteParts(int64_t n, const float* x) {
+  for (int64_t i = 0; i < n; ++i)
+    for (const bool high : {false, true})
+      if (HalfOf(x[i], high) - HalfOf(x[i], high) != 0) return false;
+  return true;
+}
+
 inline MicroTable<float> KernelsOfParts() {
   MicroTable<float> t;
   t.mr = t.nr = 2 * kStep;
   t.lanes = kStep;
   t.group = 2;
   t.step = kStepOfParts, t.quantum = kElementsOfParts;
+  t.all_finite = &AllFiniteParts;
   t.steps[0] = &MultiplyParts<kStep>;
   t.steps[1] = &MultiplyParts<2 * kStep>;
   t.pack[static_cast<int>(PackSource::F32)] = &PackParts<false>;
