@@ -121,6 +121,9 @@ constexpr int64_t kThirdVectors = 64, kFarThirdVectors = 160, kThirdElements = 6
 constexpr int64_t kThirdProducts = 1 << 24;  // that are worth twice the packing
 constexpr int64_t kNearBytes = 1 << 22;      // of the larger operand
 
+// What kernels take apart while they multiply.
+bool LiesInRows(const StridedMatrix& m) { return m.type == ElementType::F32 && m.col_stride == 1; }
+
 // Packing numbers in three parts takes three times as long as f32: each has to be multiplied often enough, more often
 // where it is waited for; unless it is packed while others are multiplied. What fills up squares is multiplied, too.
 bool SuitsThirds(const GemmProblem& p, const GemmIsa& isa) {
@@ -129,9 +132,9 @@ bool SuitsThirds(const GemmProblem& p, const GemmIsa& isa) {
       10 * products < 8 * RoundUp(p.m, side) * RoundUp(p.n, side) * RoundUp(p.k, isa.thirds.Quantum()))
     return false;
   const auto [few, many] = std::minmax(p.m, p.n);
-  const bool far = many * p.k * Bytes(p.a.type) > kNearBytes, ahead = (p.m > p.n ? p.a : p.b).col_stride == 1;
-  return p.a.type == ElementType::F32 && p.b.type == ElementType::F32 &&
-         few >= (far && !ahead ? kFarThirdVectors : kThirdVectors) && p.k >= kThirdElements;
+  const bool far = many * p.k * Bytes(p.a.type) > kNearBytes, ahead = LiesInRows(p.m > p.n ? p.a : p.b);
+  const auto has = [&](const StridedMatrix& m) { return PackerOf(isa.thirds, m.type) != nullptr; };
+  return has(p.a) && has(p.b) && few >= (far && !ahead ? kFarThirdVectors : kThirdVectors) && p.k >= kThirdElements;
 }
 
 // f32 by instructions that multiply bf16 (GemmIsa::thirds).
@@ -176,7 +179,7 @@ class ThirdsGemm final : public Gemm {
 
   static PanelProblem ProblemOf(const GemmProblem& p, const GemmIsa& isa) {
     PanelProblem problem = PanelProblemOf(p, isa.thirds);
-    problem.a_in_rows = p.a.col_stride == 1, problem.b_in_rows = p.b.col_stride == 1;
+    problem.a_in_rows = LiesInRows(p.a), problem.b_in_rows = LiesInRows(p.b);
     problem.repair_bytes = RepairBytes(isa.f32, p.k);
     return problem;
   }
@@ -296,7 +299,7 @@ class Bf16Gemm final : public Gemm {
 }  // namespace
 
 bool PacksRowsOfTranspose(const GemmProblem& p, const GemmIsa& isa) {
-  const bool along = p.b.row_stride == 1 && p.b.col_stride != 1;
+  const bool along = p.b.type == ElementType::F32 && p.b.row_stride == 1 && p.b.col_stride != 1;
   return along && p.m < p.n && p.n * p.k * Bytes(p.b.type) > kNearBytes && Panels<float>::Suits(PanelProblemOf(p, 0)) &&
          SuitsThirds(Transposed(p), isa);
 }

@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "strop/cpu/kernels/conv.h"
 #include "strop/cpu/kernels/gemm.h"
+#include "strop/cpu/kernels/half.h"
 #include "strop/cpu/testing/isas.h"
 
 namespace strop::cpu {
@@ -117,6 +118,39 @@ TEST(GemmThirds, WholeNumbersAreExact) {
       EXPECT_EQ(Error(x, Multiply(x, *isa)), 0) << isa->name;
     }
   }
+}
+
+// Halves, and halves by f32, whose products f32 holds: in every layout as f32 has them.
+TEST(GemmThirds, HalvesAreTakenApartToo) {
+  using enum ElementType;
+  for (const auto& [a, b] : std::vector<std::array<ElementType, 2>>{{F16, F16}, {BF16, F32}, {F32, F16}})
+    for (int turned = 0; turned < 4; ++turned) {
+      Matrices x = Make(270, 286, 254, (turned & 1) != 0, (turned & 2) != 0, 40);
+      const auto halves = [](std::vector<float>& numbers, ElementType type) {
+        std::vector<uint16_t> codes;
+        for (float& v : numbers) {
+          v = std::round(v);
+          codes.push_back(type == F16 ? FloatToHalf(v) : FloatToBf16(v));
+          if (type != F32) v = type == F16 ? HalfToFloat(codes.back()) : Bf16ToFloat(codes.back());
+        }
+        return codes;
+      };
+      const std::vector<uint16_t> a_codes = halves(x.a, a), b_codes = halves(x.b, b);
+      GemmProblem p = x.p;
+      p.a.type = a, p.b.type = b;
+      for (const GemmIsa* isa : AllIsas()) {
+        if (isa->thirds.mr == 0) continue;
+        const auto gemm = *Gemm::Create(p, *isa);
+        EXPECT_NE(gemm->tiles().find("in three parts of bf16"), std::string::npos) << gemm->tiles();
+        std::vector<float> c(static_cast<size_t>(p.m * p.n), 7);
+        std::vector<uint8_t> scratch(static_cast<size_t>(gemm->scratch_bytes()), 0xff);
+        std::vector<uint8_t> shared(static_cast<size_t>(gemm->shared_bytes()), 0xff);
+        const void* const from[] = {a == F32 ? static_cast<const void*>(x.a.data()) : a_codes.data(),
+                                    b == F32 ? static_cast<const void*>(x.b.data()) : b_codes.data()};
+        gemm->RunAll(from[0], from[1], c.data(), shared.data(), scratch.data());
+        EXPECT_EQ(Error(x, c), 0) << isa->name << " " << Name(a) << " " << Name(b) << " " << turned;
+      }
+    }
 }
 
 // Rows and columns of what is no number make such sums; the others are what they are without.

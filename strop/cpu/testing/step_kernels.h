@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "strop/cpu/kernels/gemm_micro.h"
+#include "strop/cpu/kernels/half.h"
 
 namespace strop::cpu::testing {
 
@@ -110,14 +111,25 @@ inline float RoundedTo8Bits(float x) {
   return x;
 }
 
-template <bool kOfA>
+// What f16 and bf16 are in f32.
+inline float AsFloat(float x) { return x; }
+struct Half {
+  uint16_t code;
+};
+struct Brain {
+  uint16_t code;
+};
+inline float AsFloat(Half x) { return HalfToFloat(x.code); }
+inline float AsFloat(Brain x) { return Bf16ToFloat(x.code); }
+
+template <bool kOfA, class S = float>
 void PackParts(const void* from, int64_t vector_stride, int64_t k_stride, int64_t count, int64_t kc, int64_t width,
                float* dst) {
-  const float* const data = static_cast<const float*>(from);
+  const S* const data = static_cast<const S*>(from);
   const int64_t whole = (kc + kElementsOfParts - 1) / kElementsOfParts * kElementsOfParts;
   for (int64_t k = 0; k < whole; ++k)
     for (int64_t v = 0; v < width; ++v) {
-      float left = v < count && k < kc ? data[v * vector_stride + k * k_stride] * 0x1p24f : 0.0f;
+      float left = v < count && k < kc ? AsFloat(data[v * vector_stride + k * k_stride]) * 0x1p24f : 0.0f;
       const int64_t step = k / kElementsOfParts, unit = k % kStep, half = k % kElementsOfParts / kStep;
       for (int64_t part = 0; part < kParts; ++part) {
         const float some = part + 1 < kParts ? RoundedTo8Bits(left) : left;
@@ -211,6 +223,10 @@ inline MicroTable<float> KernelsOfParts() {
   t.steps[1] = &MultiplyParts<2 * kStep>;
   t.pack[static_cast<int>(PackSource::F32)] = &PackParts<false>;
   t.pack_a[static_cast<int>(PackSource::F32)] = &PackParts<true>;
+  t.pack[static_cast<int>(PackSource::F16)] = &PackParts<false, Half>;
+  t.pack_a[static_cast<int>(PackSource::F16)] = &PackParts<true, Half>;
+  t.pack[static_cast<int>(PackSource::BF16)] = &PackParts<false, Brain>;
+  t.pack_a[static_cast<int>(PackSource::BF16)] = &PackParts<true, Brain>;
   return t;
 }
 
