@@ -366,7 +366,7 @@ LaneIndex ElementalEmitter::EmitIndexComponent(const Instruction* indices, int64
 
 // An index of a gather in [0, room], once for all rows that have it in common. `wraps`: beyond INT64_MAX it is large.
 V ElementalEmitter::ClampIndex(const LaneIndex& start, bool wraps, int64_t room) {
-  V wide = indices_.Materialize(start), narrow = BeforeExtension(wide);
+  V wide = indices_.Materialize(start), narrow = wraps ? nullptr : BeforeExtension(wide);
   LoopScopes::Key key{kIndexInRange, reinterpret_cast<uint64_t>(narrow ? narrow : wide), static_cast<uint64_t>(room)};
   if (const std::vector<V>* done = scopes_.Find(start.level, key)) return (*done)[0];
   V clamped = scopes_.At(start.level, [&]() -> V {
