@@ -65,7 +65,8 @@ class ThirdsConv final : public Conv {
         tap_steps_(CeilDiv(p.in_features, micro_.Quantum())),
         steps_(taps_.count * tap_steps_),
         panels_(CeilDiv(p.out_features, micro_.nr)),
-        block_steps_(!p.spatial.empty() && p.spatial.back().kernel >= kWideWindow ? kStepsOfWide : kBlockSteps) {
+        run_(static_cast<int>(p.spatial.size()) - 1),
+        block_steps_(p.spatial.back().kernel >= kWideWindow ? kStepsOfWide : kBlockSteps) {
     for (size_t d = 0; d < p_.spatial.size(); ++d) sides_[d] = Side(p_.spatial[d]);
     Cut();
     packs_own_ = groups_ == 1 || Tiles(rows_) * images_ >= kOwnTiles;
@@ -163,7 +164,7 @@ class ThirdsConv final : public Conv {
 
   // Lines of the unit, from `lines` on.
   void TakeApart(const ConvCall& call, const Unit& unit, float* lines) const {
-    const int run = static_cast<int>(std::max<size_t>(p_.spatial.size(), 1)) - 1;
+    const int run = run_;
     const int64_t plane = Plane(unit.rows), columns = Columns(run, unit.rows), step_units = Planes() * plane * kStep;
     const float* const image = static_cast<const float*>(call.input) + unit.image * p_.input_batch_stride;
     int64_t lengths[kDims] = {1, 1, 1};  // what is gone through in front of a run: remainders, and columns
@@ -201,7 +202,7 @@ class ThirdsConv final : public Conv {
     const int64_t begin = std::clamp<int64_t>(CeilDiv(std::max<int64_t>(-first, 0), side.stride), 0, inside);
     const int64_t end =
         std::clamp<int64_t>(CeilDiv(std::max<int64_t>(side.input - first, 0), side.stride), begin, inside);
-    const int64_t distance = p_.spatial.empty() ? 0 : p_.spatial[d].input_stride;
+    const int64_t distance = p_.spatial[d].input_stride;
     const auto pack = micro_.pack_a[static_cast<int>(PackSource::F32)];
     for (int64_t s = 0; s < tap_steps_; ++s, to += step_units) {
       const int64_t feature = s * micro_.Quantum(), some = std::min(micro_.Quantum(), p_.in_features - feature);
@@ -324,7 +325,7 @@ class ThirdsConv final : public Conv {
   void Store(const ConvCall& call, const Unit& unit, int64_t q, int64_t rows, int64_t feature, int64_t features,
              bool numbers, float* sums, int64_t stride, void* repair) const {
     const int64_t x1 = Columns(1, unit.rows), x2 = Columns(2, unit.rows);
-    const int run = static_cast<int>(std::max<size_t>(p_.spatial.size(), 1)) - 1;
+    const int run = run_;
     const int64_t columns = run == 0 ? rows + 1 : Columns(run, unit.rows);  // of a run, as positions go on
     for (int64_t r = 0, n; r < rows; r += n) {
       const int64_t at[kDims] = {(q + r) / x2 / x1, (q + r) / x2 % x1, (q + r) % x2};
@@ -333,25 +334,26 @@ class ThirdsConv final : public Conv {
       for (int d = 1; d < run; ++d) inside = inside && at[d] < sides_[d].outputs;
       const int64_t some = !inside ? 0 : run == 0 ? n : std::min(n, sides_[run].outputs - at[run]);
       if (some <= 0) continue;
-      if (!numbers) Repair(call, unit, at, run, some, feature, features, sums + r * stride, stride, repair);
+      if (!numbers) Repair(call, unit, at, some, feature, features, sums + r * stride, stride, repair);
       int64_t offset = unit.image * p_.output_batch_stride;
-      for (int d = 0; d <= run && !p_.spatial.empty(); ++d)
-        offset += ((d == 0 ? unit.row : 0) + at[d]) * p_.spatial[d].output_stride;
+      for (int d = 0; d <= run; ++d) offset += ((d == 0 ? unit.row : 0) + at[d]) * p_.spatial[d].output_stride;
       const StoreTarget target{p_.output_type, static_cast<uint8_t*>(call.output) + offset * Bytes(p_.output_type),
-                               p_.spatial.empty() ? 0 : p_.spatial[run].output_stride, p_.output_feature_stride};
+                               p_.spatial[run].output_stride, p_.output_feature_stride};
       StoreTile<float>(target, 0, feature, some, features, sums + r * stride, stride, false);
     }
   }
 
-  // One position at a time, of the implicit product of f32.
-  void Repair(const ConvCall& call, const Unit& unit, const int64_t (&at)[kDims], int run, int64_t positions,
-              int64_t feature, int64_t features, float* sums, int64_t stride, void* memory) const {
+  // As the implicit product of f32 has them: at once if it numbers positions along a run as they follow each other.
+  void Repair(const ConvCall& call, const Unit& unit, const int64_t (&at)[kDims], int64_t positions, int64_t feature,
+              int64_t features, float* sums, int64_t stride, void* memory) const {
     const ConvOperands<float> operands(*whole_, call);
-    for (int64_t i = 0; i < positions; ++i, sums += stride) {
+    const std::vector<ConvPositions::Dim>& dims = whole_->positions().dims();
+    const int64_t together = dims.back().slot == run_ + 1 ? positions : 1;
+    for (int64_t i = 0; i < positions; i += together, sums += together * stride) {
       int64_t position = 0;
-      for (const ConvPositions::Dim& dim : whole_->positions().dims()) {
+      for (const ConvPositions::Dim& dim : dims) {
         const int d = dim.slot - 1;
-        const int64_t index = d < 0 ? unit.image : at[d] + (d == 0 ? unit.row : 0) + (d == run ? i : 0);
+        const int64_t index = d < 0 ? unit.image : at[d] + (d == 0 ? unit.row : 0) + (d == run_ ? i : 0);
         position = position * dim.size + index;
       }
       const auto pack_a = [&](int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width, float* dst) {
@@ -360,7 +362,7 @@ class ThirdsConv final : public Conv {
       const auto pack_b = [&](int64_t first, int64_t count, int64_t k0, int64_t kc, int64_t width, float* dst) {
         operands.PackB(0, feature + first, count, k0, kc, width, dst);
       };
-      RepairSums(whole_->micro(), 1, features, whole_->k(), pack_a, pack_b, sums, stride, memory);
+      RepairSums(whole_->micro(), together, features, whole_->k(), pack_a, pack_b, sums, stride, memory);
     }
   }
 
@@ -375,6 +377,7 @@ class ThirdsConv final : public Conv {
   const std::shared_ptr<const ConvProduct<float>> whole_;  // in f32
   const WeightPacker<float> weights_;
   const int64_t tap_steps_, steps_, panels_;  // steps of a tap, and of a window; panels of features
+  const int run_;                             // the last dimension, along which positions follow each other
   const int64_t block_steps_;
   std::array<Side, kDims> sides_;
   int64_t cuts_ = 1, rows_ = 1;  // of an image, along its first dimension: into units
