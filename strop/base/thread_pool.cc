@@ -55,9 +55,9 @@ struct Job {
   Job* following = nullptr;
   std::condition_variable workers_left;
 
-  void Work(int participant) {
+  void Work(int participant, int thread) {
     TaskScope scope;
-    claims.Work([&](int64_t begin, int64_t end) { run(fn, begin, end, participant); });
+    claims.Work(thread, [&](int64_t begin, int64_t end) { run(fn, begin, end, participant); });
   }
 };
 
@@ -90,7 +90,7 @@ struct ThreadPool::Impl {
     job->listed = false;
   }
 
-  void WorkerLoop() {
+  void WorkerLoop(int thread) {
     std::unique_lock<std::mutex> lock(mutex);
     const auto has_work = [&] { return jobs || !closures.empty() || stopping; };
     for (;;) {
@@ -102,7 +102,7 @@ struct ThreadPool::Impl {
         if (!called) work_came.wait(lock, has_work);
       }
       if (jobs) {
-        Join(jobs, lock);
+        Join(jobs, thread, lock);
       } else if (!closures.empty()) {
         std::function<void()> closure = std::move(closures.front());
         closures.pop_front();
@@ -116,7 +116,7 @@ struct ThreadPool::Impl {
     }
   }
 
-  void Join(Job* job, std::unique_lock<std::mutex>& lock) {
+  void Join(Job* job, int thread, std::unique_lock<std::mutex>& lock) {
     int participant = job->participants++;
     job->active_workers.fetch_add(1);
     if (job->participants >= job->max_participants)
@@ -124,7 +124,7 @@ struct ThreadPool::Impl {
     else
       work_came.notify_one();  // the tree: each that joins wakes the next
     lock.unlock();
-    job->Work(participant);
+    job->Work(participant, thread);
     lock.lock();
     Unlink(job);  // no tasks are left
     // Under the lock: the job is on its caller's stack and is gone as soon as the caller sees zero.
@@ -141,7 +141,7 @@ ThreadPool::ThreadPool(int num_threads) : num_threads_(std::max(1, num_threads))
   impl_->workers.reserve(num_threads_ - 1);
   for (int i = 1; i < num_threads_; ++i) {
     try {
-      impl_->workers.emplace_back([impl = impl_.get()] { impl->WorkerLoop(); });
+      impl_->workers.emplace_back([impl = impl_.get(), i] { impl->WorkerLoop(i); });
     } catch (const std::system_error&) {  // the system has no more threads: go on with those that are there
       break;
     }
@@ -175,7 +175,7 @@ void ThreadPool::RunJob(int64_t num_tasks, void* fn, RunFn run) {
   }
   Job job{.fn = fn,
           .run = run,
-          .claims = {num_tasks, num_threads_},
+          .claims = {num_tasks, static_cast<int>(std::min<int64_t>(num_threads_, num_tasks))},
           .max_participants = static_cast<int>(std::min<int64_t>(num_threads_, num_tasks))};
   {
     std::lock_guard<std::mutex> lock(impl_->mutex);
@@ -184,7 +184,7 @@ void ThreadPool::RunJob(int64_t num_tasks, void* fn, RunFn run) {
   }
   impl_->work_came.notify_one();
   if (job.max_participants > 2) impl_->work_came.notify_one();
-  job.Work(0);
+  job.Work(0, 0);
   if (impl_->looks_out) LookOut([&] { return job.active_workers.load(std::memory_order_relaxed) == 0; });
   std::unique_lock<std::mutex> lock(impl_->mutex);
   impl_->Unlink(&job);

@@ -84,14 +84,18 @@ bool ReducesShortRows(const KernelBody& body, const LoopSpace& space, const Int6
 }
 
 constexpr int kStrips = 4;             // vectors at a time of a reduction
+constexpr int kFarStrips = 16;         // at most, of columns that come from memory
 constexpr int64_t kShortElement = 16;  // of code: vectors that are not full cost little
 
 // Vectors along the last factors, merged until they fill one; or shorter vectors along rows of `least_row` and more,
 // which in merged ones would be read lane by lane.
-void VectorizeRows(LoopSpace& space, Int64Vector& sizes, bool wide, int least_row = INT_MAX) {
+void VectorizeRows(LoopSpace& space, Int64Vector& sizes, int strips, int least_row = INT_MAX) {
   const int least = std::min(least_row, space.lanes);
   while (sizes.size() > 1 && sizes.back() < least) MergeLast(sizes);
-  if (wide && sizes.back() >= kStrips * space.lanes) space.lanes *= kStrips;
+  if (sizes.back() >= strips * space.lanes)
+    space.lanes *= strips;
+  else if (sizes.back() >= kStrips * space.lanes && strips > 1)
+    space.lanes *= kStrips;
   space.lanes = std::min(space.lanes, std::max(1, RoundDownToPowerOfTwo(sizes.back())));
 }
 
@@ -108,6 +112,19 @@ void CutIntoStrips(const KernelBody& body, int register_lanes, LoopSpace& space)
   if (nested || register_lanes == 1 || space.lanes <= register_lanes || CodeOf(computed) > kLongElement) return;
   space.strips = space.lanes / register_lanes;
   space.lanes = register_lanes;
+}
+
+// How many vectors of sums of columns are added up at a time: those of a whole row, if half of the registers hold them
+// and rows come from memory, which then is read from end to end.
+int StripsOfColumns(const KernelBody& body, int vector_bytes, const LoopSpace& space, const Int64Vector& sizes) {
+  constexpr int64_t kFarBytes = int64_t{4} << 20, kFewestTasks = 16;
+  const Instruction* root = body.roots[0];
+  if (body.roots.size() != 1 || root->op() != Op::Reduce || root->operand_count() != 2) return kStrips;
+  const int64_t row = sizes.back(), most = vector_bytes >= 64 ? kFarStrips : kFarStrips / 2;
+  const bool far = BytesAccessed(*body.kernel) >= kFarBytes, many = root->shape().num_elements() >= kFewestTasks * row;
+  const bool plain = CodeOf(body) <= kShortElement / 4 && Bits(root->operand(0)->shape().type()) == 32;
+  const bool fits = row == RoundDownToPowerOfTwo(row) && row > kStrips * space.lanes && row <= most * space.lanes;
+  return far && plain && many && fits ? static_cast<int>(row / space.lanes) : kStrips;
 }
 
 // Is the one large input reversed along its rows?
@@ -288,7 +305,9 @@ LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes, bool by_peri
     const bool short_element = CodeOf(body) <= kShortElement || GathersRows(body, sizes.back());
     const bool keeps_rows = by_period && !columns && !trips && space.interleaved == 1 && short_element;
     constexpr int kLeastRow = 8;
-    VectorizeRows(space, sizes, in_strips || trips, keeps_rows ? std::min(kLeastRow, space.lanes / 2) : INT_MAX);
+    const bool alone = in_strips && by_period;
+    const int strips = alone ? StripsOfColumns(body, vector_bytes, space, sizes) : in_strips || trips ? kStrips : 1;
+    VectorizeRows(space, sizes, strips, keeps_rows ? std::min(kLeastRow, space.lanes / 2) : INT_MAX);
     if (in_strips && by_period) CutIntoStrips(body, register_lanes, space);
   }
   SetRows(space, sizes);
@@ -329,7 +348,7 @@ LoopSpace ChooseWindowSpace(const KernelBody& body, const Instruction& update, i
   }
   Int64Vector sizes = Factors(window.num_elements(), wanted);
   constexpr int kLeastRow = 2;  // which is written no slower than its elements would be one by one
-  VectorizeRows(space, sizes, false, CodeOf(body) <= kShortElement ? kLeastRow : INT_MAX);
+  VectorizeRows(space, sizes, 1, CodeOf(body) <= kShortElement ? kLeastRow : INT_MAX);
   SetRows(space, sizes);
   return space;
 }

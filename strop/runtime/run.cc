@@ -44,14 +44,14 @@ class Round {
         run_(tasks, threads) {}
 
   // Returns when no task is left that nobody runs.
-  void Work(void* scratch) {
-    prepare_.Work([&](int64_t begin, int64_t end) {
+  void Work(int thread, void* scratch) {
+    prepare_.Work(thread, [&](int64_t begin, int64_t end) {
       kernel_.Prepare(call_, begin, end);
       prepared_.fetch_add(end - begin, std::memory_order_release);
     });
     // What is not done is being done on other threads: nobody waits in between.
     while (!LookOut([&] { return prepared_.load(std::memory_order_acquire) == prepare_tasks_; })) continue;
-    run_.Work([&](int64_t begin, int64_t end) { kernel_.Run(call_, begin, end, scratch); });
+    run_.Work(thread, [&](int64_t begin, int64_t end) { kernel_.Run(call_, begin, end, scratch); });
   }
 
  private:
@@ -273,8 +273,8 @@ class Runner {
       Round round(*kernel.library, call, kernel.prepare_tasks, kernel.num_tasks, a_.pool->num_threads());
       const int64_t threads =
           std::min<int64_t>(a_.pool->num_threads(), std::max(kernel.prepare_tasks, kernel.num_tasks));
-      a_.pool->ParallelForRuns(threads,
-                               [&](int64_t, int64_t, int participant) { round.Work(ScratchOf(step, participant)); });
+      a_.pool->ParallelForRuns(
+          threads, [&](int64_t, int64_t, int participant) { round.Work(participant, ScratchOf(step, participant)); });
     }
   }
 

@@ -202,7 +202,7 @@ TEST(Conv, DilatedInputs) {
       }
 }
 
-// Images of 20x20 with 32 features, by 3x3 to 48. Input features are that far apart: side by side, or in planes.
+// Images of 20x20 with 40 features, by 3x3 to 48. Input features are that far apart: side by side, or in planes.
 ConvProblem Images(ElementType type, int64_t feature_stride) {
   constexpr int64_t kFeatures = 40;  // more than go by lines
   ConvProblem p;
@@ -231,7 +231,7 @@ TEST(Conv, StaysInSharedMemory) {
     ASSERT_NE(memory, MAP_FAILED);
     uint8_t* const end = static_cast<uint8_t*>(memory) + pages;
     ASSERT_EQ(mprotect(end, kPage, PROT_NONE), 0);
-    const std::vector<float> input(2 * 32 * 400, 0), kernel(9 * 32 * 48, 0);
+    const std::vector<float> input(2 * 40 * 400, 0), kernel(9 * 40 * 48, 0);
     std::vector<float> output(2 * 48 * 400, 1);
     for (int64_t round = 0; round < conv->rounds(); ++round)
       conv->Prepare({input.data(), kernel.data(), output.data(), round, end - bytes}, 0, conv->prepare_tasks());

@@ -38,15 +38,16 @@ std::complex<R> Root(int64_t k, int64_t n) {
   return {static_cast<R>(std::cos(angle)), static_cast<R>(std::sin(angle))};
 }
 
-// Where decimation in frequency, by four and at last by two, leaves frequency k of n.
+// Where the decimation in frequency of fft_pair.inc leaves frequency k of n.
 int32_t PlaceOf(int64_t k, int64_t n) {
   int64_t place = 0;
-  for (; n > 1; n /= n == 2 ? 2 : 4) {
-    const int64_t radix = n == 2 ? 2 : 4;
-    place += k % radix * (n / radix);
+  while (n > 16) {
+    const int64_t radix = n >= 256 ? 16 : n > 32 ? 4 : 2;
+    n /= radix;
+    place += k % radix * n;
     k /= radix;
   }
-  return static_cast<int32_t>(place);
+  return static_cast<int32_t>(place + k);
 }
 
 template <class R>
@@ -81,7 +82,7 @@ class Pair final : public FftPair {
     const int64_t points = first_.n * second_.n;
     if (batch * points < kSharedPoints) pool = nullptr;
     // Many transforms are shared out whole.
-    const bool whole = batch >= kWholeTransforms;
+    const bool whole = batch >= kWholeTransforms || !pool;
     return whole ? RunMany(batch, input, output, pool) : RunEach(batch, input, output, pool);
   }
 

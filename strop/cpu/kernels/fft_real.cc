@@ -20,6 +20,7 @@ namespace strop::cpu {
 namespace {
 
 constexpr int64_t kTaskPoints = 1 << 13;    // what pays for a task
+constexpr int64_t kNearPoints = 1 << 11;    // what the nearest cache keeps between two steps
 constexpr int64_t kSharedPoints = 1 << 14;  // what pays for waking a thread
 constexpr int64_t kWholeTransforms = 8;     // are shared out whole
 
@@ -47,9 +48,14 @@ class Real final : public FftReal {
     const int64_t at_once = whole ? std::min(many, batch) : 1;
     std::atomic<bool> failed{false};
     const auto some = [&](int64_t first, int64_t end, ThreadPool* within) {
-      const Scratch<R> between(2 * m_ * (end - first));
-      const bool done = between.get() && (inverse_ ? Back(first, end, in, between.get(), out, within)
-                                                   : Forth(first, end, in, between.get(), out, within));
+      const int64_t near = std::max<int64_t>(1, kNearPoints / m_);
+      const Scratch<R> between(2 * m_ * std::min(near, end - first));
+      bool done = between.get();
+      for (int64_t i = first; i < end && done; i += near) {
+        const int64_t next = std::min(end, i + near);
+        done =
+            inverse_ ? Back(i, next, in, between.get(), out, within) : Forth(i, next, in, between.get(), out, within);
+      }
       if (!done) failed.store(true, std::memory_order_relaxed);
     };
     if (whole)

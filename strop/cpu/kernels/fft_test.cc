@@ -162,7 +162,8 @@ TEST(Fft, SeveralDimensions) {
 // By kernels of our own: the fewest points, lengths with and without a pass by two, transforms shared out whole or not.
 TEST(Fft, PowersOfTwo) {
   ThreadPool pool(3);
-  for (std::vector<int64_t> lengths : {std::vector<int64_t>{64, 64}, {16, 256}, {512, 16}, {32, 512}}) {
+  for (std::vector<int64_t> lengths :
+       {std::vector<int64_t>{64, 64}, {16, 256}, {512, 16}, {32, 512}, {16, 1024}, {2048, 16}}) {
     CheckAll<float>(lengths, 1, &pool);
     CheckAll<double>(lengths, 1, &pool);
   }

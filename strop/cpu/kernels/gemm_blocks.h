@@ -251,6 +251,8 @@ struct ExponentScan {
   // Of the matrix that begins at `codes`.
   int LeastOfPiece(LeastExponent least_exponent, const uint16_t* codes, int64_t piece) const {
     const int64_t first = piece * lines_a_piece, end = std::min(first + lines_a_piece, lines);
+    if (stride == 1 && line_stride == length)  // one line
+      return least_exponent((end - first) * length, codes + first * length);
     int least = 255;
     for (int64_t line = first; line < end; ++line) {
       const uint16_t* at = codes + line * line_stride;

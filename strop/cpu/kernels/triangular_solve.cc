@@ -8,7 +8,7 @@
 #include "strop/cpu/kernels/parallel.h"
 #include "strop/cpu/kernels/scratch.h"
 #include "strop/cpu/kernels/small_systems.h"
-#include "strop/cpu/kernels/substitution.h"
+#include "strop/runtime/lapack/substitution.h"
 
 namespace strop::cpu {
 namespace {
@@ -76,20 +76,12 @@ void SolveSmall(const TriangularSystem<T>& system, bool transposed, bool unit_di
 
 Status NoMemory(int64_t size) { return ResourceExhausted("triangular-solve: no memory for systems of order ", size); }
 
-template <class T>
-const SubstitutionKernels<T>& KernelsOf() {
-  if constexpr (std::is_same_v<T, float>)
-    return BestSubstitutionIsa().f32;
-  else
-    return BestSubstitutionIsa().f64;
-}
-
 // By panels of right-hand sides.
 template <class T>
 class PanelSolver {
  public:
   PanelSolver(const TriangularSystem<T>& system, bool transposed, bool unit_diagonal)
-      : kernels_(KernelsOf<T>()), size_(system.size), columns_(system.columns) {
+      : kernels_(lapack::BestSubstitution<T>()), size_(system.size), columns_(system.columns) {
     const int64_t step = system.lower ? 1 : -1;  // upper: from the end
     triangle_ = {.size = size_,
                  .row_stride = (transposed ? 1 : size_) * step,
@@ -123,7 +115,7 @@ class PanelSolver {
             if (!panel.get()) return memory.store(false, std::memory_order_relaxed);
             for (int64_t piece = begin; piece < end; ++piece) {
               const int64_t matrix = piece / pieces;
-              SubstitutionTriangle<T> a = triangle_;
+              lapack::SubstitutionTriangle<T> a = triangle_;
               a.packed = packs_;
               a.at = packs_ ? packed.get() + matrix * packed_elements_
                             : triangles + (done + matrix) * size_ * size_ + first_;
@@ -141,7 +133,7 @@ class PanelSolver {
                    while (begin < end) {
                      const int64_t matrix = begin / blocks_, block = begin % blocks_;
                      const int64_t last = std::min(blocks_, block + end - begin);
-                     SubstitutionTriangle<T> a = triangle_;
+                     lapack::SubstitutionTriangle<T> a = triangle_;
                      a.at = triangles + matrix * size_ * size_ + first_;
                      kernels_.pack(a, block, last, packed + matrix * packed_elements_);
                      begin += last - block;
@@ -150,16 +142,16 @@ class PanelSolver {
   }
 
   // Right-hand sides [from, from + width_).
-  void Solve(const SubstitutionTriangle<T>& a, int64_t from, T* b, T* panel) const {
+  void Solve(const lapack::SubstitutionTriangle<T>& a, int64_t from, T* b, T* panel) const {
     const int64_t to = std::min(from + width_, columns_);
     for (int64_t c = from; c < to; c += kernels_.width)
       kernels_.solve(a, std::min<int64_t>(kernels_.width, to - c), b + c * b_column_, b_row_, b_column_, panel);
   }
 
-  const SubstitutionKernels<T>& kernels_;
+  const lapack::SubstitutionKernels<T>& kernels_;
   int64_t size_, columns_;
-  SubstitutionTriangle<T> triangle_;  // of the first matrix, but for its address
-  int64_t first_ = 0, b_first_ = 0;   // where a matrix, and its right-hand sides, have their first unknown
+  lapack::SubstitutionTriangle<T> triangle_;  // of the first matrix, but for its address
+  int64_t first_ = 0, b_first_ = 0;           // where a matrix, and its right-hand sides, have their first unknown
   int64_t b_row_ = 0, b_column_ = 0;
   bool packs_ = false;
   int64_t blocks_ = 0, packed_elements_ = 0;

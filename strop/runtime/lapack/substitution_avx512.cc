@@ -3,12 +3,12 @@
 #define STROP_VECTOR_BYTES 64
 #define STROP_ROWS 6
 #define STROP_VECTORS 4
-#include "strop/cpu/kernels/substitution.inc"
+#include "strop/runtime/lapack/substitution.inc"
 
-namespace strop::cpu {
+namespace strop::lapack {
 const SubstitutionIsa& SubstitutionAvx512() {
   static constexpr SubstitutionIsa kIsa = {avx512::Table<float>(), avx512::Table<double>()};
   return kIsa;
 }
-}  // namespace strop::cpu
+}  // namespace strop::lapack
 #endif

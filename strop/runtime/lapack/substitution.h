@@ -6,8 +6,9 @@
 // an inline function for the wrong processor.
 #pragma once
 #include <cstdint>
+#include <type_traits>
 
-namespace strop::cpu {
+namespace strop::lapack {
 
 // A lower triangle of which element (i, j) is at at[i * row_stride + j * column_stride]. Upper ones are lower ones from
 // their end, with strides that run backwards.
@@ -48,4 +49,12 @@ const SubstitutionIsa& SubstitutionAvx512();  // x86 only
 // The best that this processor runs.
 const SubstitutionIsa& BestSubstitutionIsa();
 
-}  // namespace strop::cpu
+template <class T>
+const SubstitutionKernels<T>& BestSubstitution() {
+  if constexpr (std::is_same_v<T, float>)
+    return BestSubstitutionIsa().f32;
+  else
+    return BestSubstitutionIsa().f64;
+}
+
+}  // namespace strop::lapack

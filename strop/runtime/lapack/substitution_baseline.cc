@@ -2,9 +2,9 @@
 #define STROP_VECTOR_BYTES 16
 #define STROP_ROWS 6
 #define STROP_VECTORS 2
-#include "strop/cpu/kernels/substitution.inc"
+#include "strop/runtime/lapack/substitution.inc"
 
-namespace strop::cpu {
+namespace strop::lapack {
 
 const SubstitutionIsa& SubstitutionBaseline() {
   static constexpr SubstitutionIsa kIsa = {baseline::Table<float>(), baseline::Table<double>()};
@@ -23,4 +23,4 @@ const SubstitutionIsa& BestSubstitutionIsa() {
   return SubstitutionBaseline();
 }
 
-}  // namespace strop::cpu
+}  // namespace strop::lapack

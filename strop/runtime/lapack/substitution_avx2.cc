@@ -3,12 +3,12 @@
 #define STROP_VECTOR_BYTES 32
 #define STROP_ROWS 6
 #define STROP_VECTORS 2
-#include "strop/cpu/kernels/substitution.inc"
+#include "strop/runtime/lapack/substitution.inc"
 
-namespace strop::cpu {
+namespace strop::lapack {
 const SubstitutionIsa& SubstitutionAvx2() {
   static constexpr SubstitutionIsa kIsa = {avx2::Table<float>(), avx2::Table<double>()};
   return kIsa;
 }
-}  // namespace strop::cpu
+}  // namespace strop::lapack
 #endif
