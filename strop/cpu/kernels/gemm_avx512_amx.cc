@@ -262,7 +262,7 @@ static void PackRowsOfSteps(const void* from, int64_t vector_stride, int64_t k_s
       const int64_t units = some > 0 ? (left + kGroup - 1) / kGroup : 0;
       for (int64_t p = 0; p < kSide; ++p)
         lines[p] = p < units ? *reinterpret_cast<const VS32*>(square + p * kSide) : VS32{};
-      Transpose<int32_t>(lines);
+      TransposeLanes(lines);
       for (int64_t r = 0; r < rows; ++r) StoreVector<int32_t>(dst + (v + r) * kSide, lines[r]);
     }
   }

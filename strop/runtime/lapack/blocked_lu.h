@@ -63,13 +63,13 @@ class BlockedLu {
   }
 
  private:
-  static constexpr Int kParts = 4, kColumns = 16, kMostColumns = 256;
+  static constexpr Int kParts = 8, kColumns = 16, kMostColumns = 256;
   // The largest triangle that is solved with in one go, and what that works in (blocks of up to eight rows, panels of
   // up to 64 columns).
   static constexpr Int kTriangle = 64, kPackedElements = 8 * 9 / 2 * 64 + 64 * 8, kPanelElements = (kTriangle + 8) * 64;
 
   // Narrow blocks leave less to one thread; products with wide ones are faster.
-  static Int BlockOf(Int k) { return std::clamp<Int>(k / 8 / 32 * 32, k > 300 ? 64 : 32, 256); }
+  static Int BlockOf(Int k) { return k <= 600 ? 32 : std::clamp<Int>(k / 8 / 32 * 32, 64, 256); }
 
   using Factor = void(const Int* m, const Int* n, T* a, const Int* lda, Int* pivots, Int* info);
   using Swap = void(const Int* n, T* a, const Int* lda, const Int* first, const Int* last, const Int* pivots,
