@@ -45,8 +45,8 @@ class KernelFrame {
   // there in any case. For a function of the kernel's own.
   void StreamResults(std::span<const int> in_place);
   bool streams() const { return streams_; }
-  // Large inputs are asked for ahead from now on.
-  void FetchInputs();
+  // Large inputs are asked for ahead from now on, if the kernel reads more than the nearer caches keep.
+  void FetchInputs(const KernelCost& cost);
   // Does so little of what the kernel reads and writes stay in the caches that it pays? Earlier where nothing in the
   // program reads what it writes, and where lines are written from their ends, which are fetched late.
   static bool PaysToStream(const KernelCost& cost, bool earlier = false);

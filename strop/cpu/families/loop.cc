@@ -128,7 +128,7 @@ Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
   order = OrderRows(body, cost, space);
   const bool early = space.backwards || KernelFrame::WritesLargeResult(*spec.instruction);
   if (KernelFrame::PaysToStream(cost, early) || !order.empty()) frame.StreamResults(spec.in_place);
-  if (KernelFrame::PaysToStream(cost) && ReadsInOrder(frame)) frame.FetchInputs();
+  if (ReadsInOrder(frame)) frame.FetchInputs(cost);
   if (order.empty()) {
     if (!frame.b().quick()) space.together = RowsAtATime(body, space);
     const bool one_by_one = !frame.b().quick() && !frame.b().target().fast_gather;
