@@ -126,7 +126,8 @@ Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
   space = ChooseLoopSpace(body, vector_bytes, !frame.whole());
   if (IsScalars(frame, space)) space.lanes = 1;
   order = OrderRows(body, cost, space);
-  const bool early = space.backwards || KernelFrame::WritesLargeResult(*spec.instruction);
+  // Rows that are computed before any of them is written (a softmax) leave the caches beside the next ones' work.
+  const bool early = space.backwards || (!space.whole_rows && KernelFrame::WritesLargeResult(*spec.instruction));
   if (KernelFrame::PaysToStream(cost, early) || !order.empty()) frame.StreamResults(spec.in_place);
   if (ReadsInOrder(frame)) frame.FetchInputs(cost);
   if (order.empty()) {
