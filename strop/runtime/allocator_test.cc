@@ -10,7 +10,7 @@
 
 #ifdef __SANITIZE_ADDRESS__
 // The sanitizer takes the signal that tests of guarded memory wait for.
-extern "C" const char* __asan_default_options() { return "handle_segv=0"; }
+extern "C" __attribute__((visibility("default"))) const char* __asan_default_options() { return "handle_segv=0"; }
 #endif
 
 namespace strop {
