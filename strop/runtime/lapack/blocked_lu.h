@@ -18,7 +18,7 @@ template <class T>
 class BlockedLu {
  public:
   // Smaller matrices are as fast by the library's own.
-  static constexpr Int kLeast = 48;
+  static constexpr Int kLeast = kIsComplex<T> ? 256 : 48;
   // Smaller ones are no work for several threads.
   static constexpr Int kShared = 96;
 
@@ -69,7 +69,10 @@ class BlockedLu {
   static constexpr Int kTriangle = 64, kPackedElements = 8 * 9 / 2 * 64 + 64 * 8, kPanelElements = (kTriangle + 8) * 64;
 
   // Narrow blocks leave less to one thread; products with wide ones are faster.
-  static Int BlockOf(Int k) { return k <= 600 ? 32 : std::clamp<Int>(k / 8 / 32 * 32, 64, 256); }
+  static Int BlockOf(Int k) {
+    constexpr Int kNarrow = kIsComplex<T> ? 0 : 600;
+    return k <= kNarrow ? 32 : std::clamp<Int>(k / 8 / 32 * 32, 64, 256);
+  }
 
   using Factor = void(const Int* m, const Int* n, T* a, const Int* lda, Int* pivots, Int* info);
   using Swap = void(const Int* n, T* a, const Int* lda, const Int* first, const Int* last, const Int* pivots,
