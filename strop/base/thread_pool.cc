@@ -173,10 +173,8 @@ void ThreadPool::RunJob(int64_t num_tasks, void* fn, RunFn run) {
     run(fn, 0, num_tasks, 0);
     return;
   }
-  Job job{.fn = fn,
-          .run = run,
-          .claims = {num_tasks, static_cast<int>(std::min<int64_t>(num_threads_, num_tasks))},
-          .max_participants = static_cast<int>(std::min<int64_t>(num_threads_, num_tasks))};
+  const int most = static_cast<int>(std::min<int64_t>(num_threads_, num_tasks));
+  Job job{.fn = fn, .run = run, .claims = {num_tasks, most}, .max_participants = most};
   {
     std::lock_guard<std::mutex> lock(impl_->mutex);
     impl_->Link(&job);

@@ -87,8 +87,8 @@ constexpr int kStrips = 4;             // vectors at a time of a reduction
 constexpr int kFarStrips = 16;         // at most, of columns that come from memory
 constexpr int64_t kShortElement = 16;  // of code: vectors that are not full cost little
 
-// Vectors along the last factors, merged until they fill one; or shorter vectors along rows of `least_row` and more,
-// which in merged ones would be read lane by lane.
+// So many vectors along the last factors, merged until they fill one; or shorter vectors along rows of `least_row` and
+// more, which in merged ones would be read lane by lane.
 void VectorizeRows(LoopSpace& space, Int64Vector& sizes, int strips, int least_row = INT_MAX) {
   const int least = std::min(least_row, space.lanes);
   while (sizes.size() > 1 && sizes.back() < least) MergeLast(sizes);

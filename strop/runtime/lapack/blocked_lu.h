@@ -1,4 +1,4 @@
-// LU of one large matrix by several threads.
+// LU of one matrix that is not small, by several threads if it is large.
 //
 // Each block of columns is factored by the library (getrf), and what lies right of it is updated in parts: rows
 // swapped, the block of U solved for, the rest multiplied (gemm). The next block is one of these parts, and is
@@ -66,7 +66,8 @@ class BlockedLu {
   static constexpr Int kParts = 8, kColumns = 16, kMostColumns = 256;
   // The largest triangle that is solved with in one go, and what that works in (blocks of up to eight rows, panels of
   // up to 64 columns).
-  static constexpr Int kTriangle = 64, kPackedElements = 8 * 9 / 2 * 64 + 64 * 8, kPanelElements = (kTriangle + 8) * 64;
+  static constexpr Int kTriangle = 64, kPackedElements = (kTriangle + 8) * (kTriangle + 16) / 2,
+                       kPanelElements = (kTriangle + 8) * 64;
 
   // Narrow blocks leave less to one thread; products with wide ones are faster.
   static Int BlockOf(Int k) {
