@@ -116,3 +116,16 @@ def fft_of_13_rows(x):
 @case("elementwise", lambda g: (g.normal(300001),))
 def softplus_of_steps(x):
     return jnp.log1p(jnp.exp(x[1:] - x[:-1])), lax.exp(x[:-1])
+
+
+# columns of short rows, which come from memory ------------------------------------------------
+
+
+@case("reduction", lambda g: (g.normal(48, 700, 256),))
+def mean_square_of_middle_256(x):
+    return (x * x).mean(1)
+
+
+@case("reduction", lambda g: (g.normal(50000, 128),))
+def greatest_of_columns_50000x128(x):
+    return x.max(0)

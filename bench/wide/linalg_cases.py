@@ -63,3 +63,26 @@ def gaussian_log_densities_26(cov, x):
         return -0.5 * z @ z - jnp.log(jnp.diagonal(low)).sum()
 
     return jax.vmap(log_density)(cov, x)
+
+
+# one matrix that is not small, and transforms of powers of two
+
+
+@case("linalg", lambda g: (_far_from_singular(g, 1, 150)[0], g.normal(150, 5)), tol=1e-3)
+def solve_150x5(a, b):
+    return jnp.linalg.solve(a, b)
+
+
+@case("linalg", lambda g: (_far_from_singular(g, 1, 420)[0],), tol=1e-3)
+def slogdet_420(a):
+    return jnp.linalg.slogdet(a)
+
+
+@case("linalg", lambda g: (g.normal(200, 2048),))
+def rfft_rows_2048(x):
+    return jnp.fft.rfft(x)
+
+
+@case("linalg", lambda g: (g.normal(6, 256, 128, dtype="c64"),))
+def ifft2_batched_256x128(x):
+    return jnp.fft.ifft2(x)
