@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "strop/base/thread_pool.h"
+#include "strop/runtime/lapack/in_parallel.h"
 #include "strop/runtime/lapack/site.h"
 #include "strop/runtime/lapack/substitution.h"
 
@@ -52,10 +52,10 @@ class BlockedLu {
         Update(j, width, m, j + width, next, a, pivots);
         FactorPanel(j + width, next, m, a, pivots, info);
       };
-      InParallel(parts, pool, part);
+      RunInParallel(*library_, parts, pool, part);
     }
     // Columns that were left behind have their rows swapped at the end.
-    InParallel((k - 1) / block, pool, [&](int64_t p) {
+    RunInParallel(*library_, (k - 1) / block, pool, [&](int64_t p) {
       const Int first = static_cast<Int>(p) * block;
       for (Int j = first + block; j < k; j += block) SwapRows(j, std::min(block, k - j), m, first, block, a, pivots);
     });
@@ -147,18 +147,6 @@ class BlockedLu {
   void SubtractProduct(Int rows, Int columns, Int depth, const T* factor, T* b, Int stride) const {
     const T one(1), minus(-1);
     multiply_("N", "N", &rows, &columns, &depth, &minus, factor, &stride, b, &stride, &one, b + depth, &stride, 1, 1);
-  }
-
-  template <class Fn>
-  void InParallel(int64_t parts, ThreadPool* pool, const Fn& part) const {
-    const auto run = [&](int64_t begin, int64_t end) {
-      for (int64_t p = begin; p < end; ++p) part(p);
-    };
-    if (!pool || parts < 2) return run(0, parts);
-    pool->ParallelForRuns(parts, [&](int64_t begin, int64_t end, int) {
-      const Library::OneThread one(*library_);
-      run(begin, end);
-    });
   }
 
   const Library* library_ = nullptr;

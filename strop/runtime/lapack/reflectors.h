@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "strop/base/thread_pool.h"
+#include "strop/runtime/lapack/in_parallel.h"
 #include "strop/runtime/lapack/site.h"
 
 namespace strop::lapack {
@@ -81,18 +81,10 @@ class Reflectors {
     const double flops = 4.0 * rows * width * columns;
     const Int parts = std::clamp<Int>(static_cast<Int>(flops / kFlopsPerPart), 1, kMostParts);
     const Int each = std::max(kLeastColumns, (columns + parts - 1) / parts);
-    const auto part = [&](int64_t begin, int64_t end) {
-      for (int64_t p = begin; p < end; ++p) {
-        const Int first = static_cast<Int>(p) * each, count = std::min(each, columns - first);
-        apply_("L", &trans, "F", "C", &rows, &count, &width, panel, &m, t, &kBlock, panel + int64_t{width + first} * m,
-               &m, work + int64_t{first} * kBlock, &count, 1, 1, 1, 1);
-      }
-    };
-    const Int all = (columns + each - 1) / each;
-    if (!pool || !concurrent_ || all == 1) return part(0, all);
-    pool->ParallelForRuns(all, [&](int64_t begin, int64_t end, int) {
-      const Library::OneThread one(*library_);
-      part(begin, end);
+    RunInParallel(*library_, (columns + each - 1) / each, concurrent_ ? pool : nullptr, [&](int64_t p) {
+      const Int first = static_cast<Int>(p) * each, count = std::min(each, columns - first);
+      apply_("L", &trans, "F", "C", &rows, &count, &width, panel, &m, t, &kBlock, panel + int64_t{width + first} * m,
+             &m, work + int64_t{first} * kBlock, &count, 1, 1, 1, 1);
     });
   }
 

@@ -1,12 +1,19 @@
 // Every routine, one maker each for a type of element. The operands, results and attributes are those of jaxlib's
 // custom calls of the same names; matrices lie column by column. Those of rows.cc are our own.
 #pragma once
+#include <algorithm>
 #include <complex>
+#include <limits>
 #include <memory>
 
 #include "strop/runtime/lapack/call.h"
 
 namespace strop::lapack {
+
+template <class T>
+void FillNaN(T* data, int64_t n) {
+  std::fill_n(data, n, T(std::numeric_limits<Real<T>>::quiet_NaN()));
+}
 
 using MakeRoutine = std::unique_ptr<Routine> (*)();
 
@@ -36,11 +43,13 @@ Makers Orgqr();  // a, tau -> q (ungqr for complex elements)
 Makers Ormqr();  // a, tau, c -> q c or c q (unmqr for complex elements)
 
 // decompositions.cc
+Makers Geev();  // a -> values (real and imaginary parts apart for real elements), left and right vectors, info
+Makers Gees();  // a -> t, vectors, values as above, number selected, info
+
+// spectra.cc
 Makers Gesdd();  // a -> a destroyed, s, u, vt, info
 Makers Gesvd();
 Makers Syevd();  // a -> vectors, values, info (heevd for complex elements)
-Makers Geev();   // a -> values (real and imaginary parts apart for real elements), left and right vectors, info
-Makers Gees();   // a -> t, vectors, values as above, number selected, info
 
 // reductions.cc
 Makers Gehrd();  // a -> reflectors and h, tau, info

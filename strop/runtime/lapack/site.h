@@ -64,8 +64,12 @@ class Site {
   template <class Fn>
   Fn* Other(std::string_view real, std::string_view complex) const {
     const bool is_complex = routine_[0] == 'c' || routine_[0] == 'z';
-    const Result<void*> found = library_->Find(StrCat(routine_.substr(0, 1), is_complex ? complex : real));
-    return found.ok() ? reinterpret_cast<Fn*>(*found) : nullptr;
+    return FindOther<Fn>(routine_[0], is_complex ? complex : real);
+  }
+  // One for real elements that are as precise as these.
+  template <class Fn>
+  Fn* OtherOfReals(std::string_view routine) const {
+    return FindOther<Fn>(routine_[0] == 's' || routine_[0] == 'c' ? 's' : 'd', routine);
   }
   const Library& library() const { return *library_; }
   // The number of elements that a workspace query has answered with, in an element of the workspace.
@@ -80,6 +84,11 @@ class Site {
   Status Error(std::string_view what) const;
 
  private:
+  template <class Fn>
+  Fn* FindOther(char letter, std::string_view routine) const {
+    const Result<void*> found = library_->Find(StrCat(std::string_view(&letter, 1), routine));
+    return found.ok() ? reinterpret_cast<Fn*>(*found) : nullptr;
+  }
   Status CheckWorkSize(double answer, bool rounded, Int info, Int* size) const;
   Status Check(const Shape& shape, std::string_view which, size_t k, ElementType type,
                std::initializer_list<int64_t> dims) const;
