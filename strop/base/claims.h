@@ -12,10 +12,13 @@ namespace strop {
 
 class Claims {
  public:
+  // Tasks are cut into so many ranges of about equal length.
+  static int HomesOf(int threads) { return std::clamp(threads, 1, kMostHomes); }
+
   Claims(int64_t tasks, int threads)
       : tasks_(tasks),
         unit_(tasks / (int64_t{1} << 31) + 1),
-        homes_(std::clamp(threads, 1, kMostHomes)),
+        homes_(HomesOf(threads)),
         shares_(4 * ((threads + homes_ - 1) / homes_)) {
     const int64_t units = (tasks + unit_ - 1) / unit_;
     for (int h = 0; h < homes_; ++h) {

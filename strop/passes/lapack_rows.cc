@@ -5,8 +5,9 @@
 //     -> f32[64,6,6] custom-call(a), target lapack_sgetrf_rows_ffi
 //
 // getrf, potrf, geqrf, orgqr, syevd and gesdd. LAPACK's layout is by columns, for which every matrix would be
-// transposed before and after. Whether LU's info is negative, which tells of arguments that a bound call does not have,
-// is known.
+// transposed before and after. Matrices that are not small have their LU by rows as well, complex ones, too, with the
+// library's help (lapack_sgetrf_by_rows_ffi, runtime/lapack/blocked_lu.h). Whether LU's info is negative, which tells
+// of arguments that a bound call does not have, is known.
 #include <algorithm>
 
 #include "strop/ir/builder.h"
@@ -24,6 +25,9 @@ constexpr int64_t kMostElementsOfOne = 16 * 16;
 // that the call costs more.
 constexpr int64_t kLeastRotatedBatch = 6, kMostOrderOfFewRotated = 3;
 
+// Smaller ones are as fast by columns.
+constexpr int64_t kLeastByRows = 48, kLeastComplexByRows = 256;
+
 struct Routine {
   std::string_view name;
   int64_t results;        // 1: no tuple
@@ -34,8 +38,14 @@ struct Routine {
 constexpr Routine kRoutines[] = {{"getrf", 3, true},  {"potrf", 2, true},     {"geqrf", 2, false},
                                  {"orgqr", 1, false}, {"syevd", 3, true, 24}, {"gesdd", 5, true, 16, 0b1101}};
 
+bool IsReal(ElementType type) { return type == ElementType::F32 || type == ElementType::F64; }
+
 const Routine* RoutineOf(std::string_view target, ElementType type) {
-  const std::string_view prefix = type == ElementType::F32 ? "lapack_s" : type == ElementType::F64 ? "lapack_d" : "";
+  const std::string_view prefix = type == ElementType::F32    ? "lapack_s"
+                                  : type == ElementType::F64  ? "lapack_d"
+                                  : type == ElementType::C64  ? "lapack_c"
+                                  : type == ElementType::C128 ? "lapack_z"
+                                                              : "";
   if (prefix.empty() || !target.starts_with(prefix) || !target.ends_with("_ffi")) return nullptr;
   target = target.substr(prefix.size(), target.size() - prefix.size() - 4);
   for (const Routine& routine : kRoutines)
@@ -65,12 +75,20 @@ bool IsSmall(const Shape& a, const Routine& routine) {
   return routine.square ? std::max(m, n) <= kMostOrder : m * n <= kMostElements;
 }
 
+// What is written behind the routine's name; empty where the call stays.
+std::string_view SuffixOf(const Shape& a, const Routine& routine) {
+  if (IsReal(a.type()) && IsSmall(a, routine)) return "_rows";
+  if (routine.name != "getrf" || !a.IsStatic() || a.rank() < 2) return "";
+  const int64_t order = std::min(a.dim(a.rank() - 2), a.dim(a.rank() - 1));
+  return order >= (IsReal(a.type()) ? kLeastByRows : kLeastComplexByRows) ? "_by_rows" : "";
+}
+
 const Routine* Read(const Instruction& i) {
   if (i.op() != Op::CustomCall || i.operand_count() == 0 || !i.operand(0)->shape().IsArray()) return nullptr;
   const CustomCallAttrs& call = i.attrs<CustomCallAttrs>();
   const Shape& a = i.operand(0)->shape();
   const Routine* routine = RoutineOf(call.target, a.type());
-  if (!routine || call.has_side_effect || !IsSmall(a, *routine)) return nullptr;
+  if (!routine || call.has_side_effect || SuffixOf(a, *routine).empty()) return nullptr;
   const bool tuple = routine->results > 1;
   if (i.shape().IsTuple() != tuple || (tuple && i.shape().tuple_size() != routine->results)) return nullptr;
   if (static_cast<int64_t>(call.operand_layout_constraints.size()) != i.operand_count()) return nullptr;
@@ -101,7 +119,7 @@ void SettleInfo(Instruction* info) {
 Status Rewrite(Instruction* i, const Routine& routine) {
   Computation* c = i->parent();
   CustomCallAttrs call = i->attrs<CustomCallAttrs>();
-  call.target.insert(call.target.size() - 4, "_rows");
+  call.target.insert(call.target.size() - 4, SuffixOf(i->operand(0)->shape(), routine));
   call.output_to_operand_aliasing = {};
   for (Shape& constraint : call.operand_layout_constraints) constraint = constraint.WithoutLayout().WithDefaultLayout();
   const Shape shape = i->shape().WithoutLayout().WithDefaultLayout();

@@ -1,4 +1,5 @@
-// Matrices times vectors, for reductions that go column by column: one table per instruction set.
+// Matrices times vectors, for reductions that go column by column, and matrices transposed: one table per instruction
+// set.
 //
 // Matrices lie by columns, whose strides are multiples of `lanes` elements and which begin at 64 bytes; rows [0, rows)
 // are read in whole vectors: what lies above the first row in its vector is read as well, and what lies behind the last
@@ -23,6 +24,8 @@ struct ColumnKernels {
   // their rows above the diagonal, too. Groups of `lanes` columns are read whole: where x is zero they must be finite.
   void (*add_symmetric)(int64_t begin, int64_t end, int64_t rows, const T* a, int64_t stride, const T* x,
                         T* y) = nullptr;
+  // to[j * to_stride + i] = from[i * stride + j] for i < rows, j < columns; neither need be aligned.
+  void (*transpose)(int64_t rows, int64_t columns, const T* from, int64_t stride, T* to, int64_t to_stride) = nullptr;
 
   int64_t RoundUp(int64_t n) const { return (n + lanes - 1) / lanes * lanes; }
 };

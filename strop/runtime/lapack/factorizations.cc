@@ -1,7 +1,9 @@
 // LU, Cholesky and QR. Fortran passes the lengths of letters behind the arguments; they are given for every letter.
 #include <algorithm>
+#include <variant>
 
 #include "strop/runtime/executable.h"
+#include "strop/runtime/lapack/blocked_cholesky.h"
 #include "strop/runtime/lapack/blocked_lu.h"
 #include "strop/runtime/lapack/reflectors.h"
 #include "strop/runtime/lapack/routines.h"
@@ -28,16 +30,13 @@ class GetrfOf final : public Routine {
     Carry(0, 0, int64_t{m_} * n_, sizeof(T));
     empty_ = k_ == 0;
     flops_ = 1.0 * m_ * n_ * k_;
-    in_parts_ = k_ >= BlockedLu<T>::kLeast && blocked_.Bind(site);
     return site.Function(&fn_);
   }
   void Solve(int64_t i, const CustomCallFrame& f, const Scratch&) const override {
     T* a = At<T>(f.results[0], i, int64_t{m_} * n_);
     Int* pivots = At<Int>(f.results[1], i, k_);
     Int* info = At<Int>(f.results[2], i, 1);
-    if (in_parts_)
-      blocked_.Lu(m_, n_, a, pivots, info, f.run.pool);
-    else if (std::max(m_, n_) <= kSmallLu<T>)
+    if (std::max(m_, n_) <= kSmallLu<T>)
       SmallLu(m_, n_, a, pivots, info);
     else
       fn_(&m_, &n_, a, &m_, pivots, info);
@@ -45,7 +44,31 @@ class GetrfOf final : public Routine {
 
   Int m_ = 0, n_ = 0, k_ = 0;
   Fn* fn_ = nullptr;
-  bool in_parts_ = false;
+};
+
+// The same of a matrix that lies row by row.
+template <class T>
+class GetrfByRowsOf final : public Routine {
+  Status Bind(Site& site) override {
+    STROP_TRY(site.Arity(1, 3));
+    STROP_TRY(site.Matrices(0, ElementTypeOf<T>(), &m_, &n_));
+    k_ = std::min(m_, n_);
+    STROP_TRY(site.Output(0, ElementTypeOf<T>(), {m_, n_}));
+    STROP_TRY(site.Output(1, kS32, {k_}));
+    STROP_TRY(site.Output(2, kS32, {}));
+    empty_ = k_ == 0;
+    flops_ = 1.0 * m_ * n_ * k_;
+    work_ = Reserve<T>(BlockedLu<T>::WorkElements(m_, n_));
+    return blocked_.Bind(site);
+  }
+  void Solve(int64_t i, const CustomCallFrame& f, const Scratch& scratch) const override {
+    const int64_t elements = int64_t{m_} * n_;
+    blocked_.Lu(m_, n_, At<T>(f.operands[0], i, elements), At<T>(f.results[0], i, elements),
+                At<Int>(f.results[1], i, k_), At<Int>(f.results[2], i, 1), scratch.At<T>(work_), f.run.pool);
+  }
+
+  Int m_ = 0, n_ = 0, k_ = 0;
+  size_t work_ = 0;
   BlockedLu<T> blocked_;
 };
 
@@ -62,15 +85,23 @@ class PotrfOf final : public Routine {
     Carry(0, 0, int64_t{n_} * n_, sizeof(T));
     empty_ = n_ == 0;
     flops_ = 1.0 * n_ * n_ * n_ / 3;
+    if constexpr (!kIsComplex<T>)
+      in_parts_ = triangle_ == 'L' && n_ >= BlockedCholesky<T>::kLeast && blocked_.Bind(site);
     return site.Function(&fn_);
   }
   void Solve(int64_t i, const CustomCallFrame& f, const Scratch&) const override {
-    fn_(&triangle_, &n_, At<T>(f.results[0], i, int64_t{n_} * n_), &n_, At<Int>(f.results[1], i, 1), 1);
+    T* a = At<T>(f.results[0], i, int64_t{n_} * n_);
+    Int* info = At<Int>(f.results[1], i, 1);
+    if constexpr (!kIsComplex<T>)
+      if (in_parts_) return blocked_.Cholesky(n_, a, info, f.run.pool);
+    fn_(&triangle_, &n_, a, &n_, info, 1);
   }
 
   Int n_ = 0;
   char triangle_ = 0;
   Fn* fn_ = nullptr;
+  bool in_parts_ = false;
+  std::conditional_t<kIsComplex<T>, std::monostate, BlockedCholesky<T>> blocked_;
 };
 
 template <class T>
@@ -264,6 +295,7 @@ class OrmqrOf final : public Routine {
 }  // namespace
 
 Makers Getrf() { return AllTypes<GetrfOf>(); }
+Makers GetrfByRows() { return AllTypes<GetrfByRowsOf>(); }
 Makers Potrf() { return AllTypes<PotrfOf>(); }
 Makers Geqrf() { return AllTypes<GeqrfOf>(); }
 Makers Geqp3() { return AllTypes<Geqp3Of>(); }

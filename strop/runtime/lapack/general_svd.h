@@ -82,14 +82,14 @@ class GeneralSvd {
         R* const to = left_vectors + first * rows;
         for (Int j = 0; j < count; ++j) LeftColumn(first + j, ub, order, to + j * rows);
         product_.FromLeft(from_left, left_blocks, count, to, rows_, panels + int64_t{first} * product_.kBlock);
-        if (transposed_) Transpose(rows_, count, to, rows_, vt + first, left_columns_);
+        if (transposed_) kernels_->transpose(count, rows_, to, rows_, vt + first, left_columns_);
       } else {
         const Int first = static_cast<Int>(p - lefts) * each_right, count = std::min(each_right, n_ - first);
         R *const to = right_vectors + first, *panel = panels + int64_t{left_columns_ + first} * product_.kBlock;
         for (Int j = 0; j < n_; ++j)
           for (Int i = 0; i < count; ++i) to[i + j * n] = vb[order[first + i] - 1 + j * n];
         product_.AdjointFromRight(from_right, right_blocks, count, to + n, n_, panel);
-        if (transposed_) Transpose(count, n_, to, n_, u + first * n, n_);
+        if (transposed_) kernels_->transpose(n_, count, to, n_, u + first * n, n_);
       }
     });
     return true;
@@ -111,7 +111,7 @@ class GeneralSvd {
     const int64_t stride = form_.stride();
     std::fill_n(to, form_.CopyElements(), R(0));
     if (transposed_)
-      Transpose(n_, rows_, a, n_, to, stride);
+      kernels_->transpose(rows_, n_, a, n_, to, stride);
     else
       for (int64_t j = 0; j < n_; ++j) std::copy_n(a + j * rows_, rows_, to + j * stride);
     for (int64_t j = 0; j < n_; ++j) ScaleBy(exponent, to + j * stride, rows_);
@@ -124,14 +124,8 @@ class GeneralSvd {
     else
       to[i] = R(1);
   }
-  static void Transpose(Int rows, Int columns, const R* from, int64_t from_stride, R* to, int64_t to_stride) {
-    constexpr Int kSquare = 16;
-    for (Int j0 = 0; j0 < columns; j0 += kSquare)
-      for (Int i0 = 0; i0 < rows; i0 += kSquare)
-        for (Int j = j0; j < std::min(j0 + kSquare, columns); ++j)
-          for (Int i = i0; i < std::min(i0 + kSquare, rows); ++i) to[j + i * to_stride] = from[i + j * from_stride];
-  }
 
+  const ColumnKernels<R>* kernels_ = &BestColumnKernels<R>();
   Int rows_ = 0, n_ = 0, left_columns_ = 0;
   bool transposed_ = false;
   BidiagonalForm<R> form_;

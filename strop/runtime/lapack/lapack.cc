@@ -31,6 +31,7 @@ constexpr Row kRows[] = {
     {"sytrd", "hetrd", &Sytrd},
     {"trsm", "trsm", &Trsm},
     {"gtsv", "gtsv", &Gtsv},
+    {"getrf_by_rows", "getrf_by_rows", &GetrfByRows},
     {"getrf_rows", "", &GetrfRows, false},
     {"gesv_rows", "", &GesvRows, false},
     {"potrf_rows", "", &PotrfRows, false},

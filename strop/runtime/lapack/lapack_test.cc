@@ -349,22 +349,31 @@ TYPED_TEST(LapackTest, LargeQr) {
   }
 }
 
+// Matrices that lie row by row: strips and blocks that end early, blocks of 32 columns and of more.
 TYPED_TEST(LapackTest, LargeLu) {
   using T = TypeParam;
-  for (auto [m, n] : {std::array<int64_t, 2>{300, 260}, {256, 340}, {290, 290}}) {
+  const auto by_rows = [](Batch<T>& from, Batch<T>& to) {
+    for (int64_t i = 0; i < from.rows; ++i)
+      for (int64_t j = 0; j < from.columns; ++j) to.data[static_cast<size_t>(i * from.columns + j)] = from(0, i, j);
+  };
+  for (auto [m, n] : {std::array<int64_t, 2>{300, 260}, {256, 340}, {290, 290}, {50, 70}, {640, 620}}) {
     const int64_t k = std::min(m, n);
-    Batch<T> a = RandomBatch<T>(1, m, n), lu = a;
+    Batch<T> a = RandomBatch<T>(1, m, n), lu = a, rows = a, factored = a;
     if (m == n)  // two columns without a pivot, not in the first block
       for (int64_t i = 0; i < n; ++i) a(0, i, 100) = a(0, i, 200) = T(0);
+    by_rows(a, rows);
     Batch<int32_t> pivots(1, k, 1), info(1, 1, 1);
     std::vector<T> first;
     for (int threads : {1, 3}) {
       ThreadPool pool(threads);
       this->pool_ = &pool;
-      ASSERT_TRUE(this->Runs("getrf", "", {this->Arg(a)}, {this->Arg(lu), this->Vec(pivots), this->Num(info)}));
-      if (first.empty()) first = lu.data;
-      EXPECT_EQ(first, lu.data);
+      ASSERT_TRUE(this->Runs("getrf_by_rows", "", {this->Arg(rows)},
+                             {this->Arg(factored), this->Vec(pivots), this->Num(info)}));
+      if (first.empty()) first = factored.data;
+      EXPECT_EQ(first, factored.data);
     }
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) lu(0, i, j) = factored.data[static_cast<size_t>(i * n + j)];
     this->pool_ = &this->own_pool_;
     EXPECT_EQ(info(0, 0, 0), m == n ? 101 : 0);
     Matrix f = Of(lu, 0), l(m, k), u(k, n), pa = Of(a, 0);
@@ -377,6 +386,31 @@ TYPED_TEST(LapackTest, LargeLu) {
       for (int64_t j = 0; j < n; ++j) std::swap(pa(i, j), pa(pivots(0, i, 0) - 1, j));
     EXPECT_LT(Distance(l * u, pa), 4 * this->tolerance_);
   }
+}
+
+TYPED_TEST(LapackTest, LargeCholesky) {
+  using T = TypeParam;
+  for (int64_t n : {96, 129, 300})
+    for (int64_t bad : {-1, 70}) {
+      Batch<T> a = this->Hermitian(1, n), factor = a;
+      for (int64_t i = 0; i < n; ++i) a(0, i, i) = T(static_cast<Real<T>>(i == bad ? -1 : n));
+      Batch<int32_t> info(1, 1, 1);
+      std::vector<T> first;
+      for (int threads : {1, 3}) {
+        ThreadPool pool(threads);
+        this->pool_ = &pool;
+        ASSERT_TRUE(this->Runs("potrf", "{uplo = 76 : ui8}", {this->Arg(a)}, {this->Arg(factor), this->Num(info)}));
+        if (first.empty()) first = factor.data;
+        EXPECT_EQ(first, factor.data);
+      }
+      this->pool_ = &this->own_pool_;
+      EXPECT_EQ(info(0, 0, 0), bad + 1);
+      for (int64_t j = 0; j < n; ++j)  // the other triangle stays
+        for (int64_t i = 0; i < j; ++i) EXPECT_EQ(factor(0, i, j), a(0, i, j));
+      if (bad >= 0) continue;
+      const Matrix l = Adjoint(Upper(Adjoint(Of(factor, 0))));
+      EXPECT_LT(Distance(l * Adjoint(l), Of(a, 0)), static_cast<double>(n) * this->tolerance_);
+    }
 }
 
 TYPED_TEST(LapackTest, ThreadsDoNotChangeBits) {

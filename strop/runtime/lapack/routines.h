@@ -35,12 +35,13 @@ constexpr Makers RealTypes() {
 }
 
 // factorizations.cc
-Makers Getrf();  // a -> lu, pivots, info
-Makers Potrf();  // a -> factor, info
-Makers Geqrf();  // a -> householder vectors and r, tau
-Makers Geqp3();  // a, pivots -> householder vectors and r, pivots, tau
-Makers Orgqr();  // a, tau -> q (ungqr for complex elements)
-Makers Ormqr();  // a, tau, c -> q c or c q (unmqr for complex elements)
+Makers Getrf();        // a -> lu, pivots, info
+Makers GetrfByRows();  // the same, matrices row by row; a call of our own, for what is not small
+Makers Potrf();        // a -> factor, info
+Makers Geqrf();        // a -> householder vectors and r, tau
+Makers Geqp3();        // a, pivots -> householder vectors and r, pivots, tau
+Makers Orgqr();        // a, tau -> q (ungqr for complex elements)
+Makers Ormqr();        // a, tau, c -> q c or c q (unmqr for complex elements)
 
 // decompositions.cc
 Makers Geev();  // a -> values (real and imaginary parts apart for real elements), left and right vectors, info
