@@ -39,6 +39,8 @@ struct KernelSpec {
   // Not 0: a part of a band (plan/band.h); each task computes so many elements of the result, in order, and its buffers
   // are such that they are there for the task that runs alone.
   int64_t task_elements = 0;
+  // Of such a part: its result goes past the caches, and its operands come from memory in its turn.
+  bool streams = false, fetches = false;
   std::string name() const { return instruction->name(); }
 };
 

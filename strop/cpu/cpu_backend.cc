@@ -39,7 +39,7 @@ CpuBackend::CpuBackend(const Isa& isa) : code_key_(isa.key), compiler_(std::make
 CpuBackend::~CpuBackend() = default;
 
 Decision CpuBackend::Supports(const Instruction& instruction) const {
-  if (LibrarySupports(instruction) || Band::Of(instruction)) return Decision::Yes();
+  if (LibrarySupports(instruction) || BandOf(instruction, target_.vector_bytes)) return Decision::Yes();
   return KernelCompiler::Supports(instruction);
 }
 
@@ -90,10 +90,10 @@ Result<CompiledKernels> CpuBackend::Compile(std::span<const KernelSpec> specs,
   for (const KernelSpec& spec : specs) {
     Job job{spec.region ? Maker::kCompiler : LibrarySupports(*spec.instruction) ? Maker::kLibrary : Maker::kEvaluator};
     job.first = generated.size();
-    if (job.maker == Maker::kEvaluator) job.band = Band::Of(*spec.instruction);
+    if (job.maker == Maker::kEvaluator) job.band = BandOf(*spec.instruction, target_.vector_bytes);
     if (job.band) {
       job.maker = Maker::kBand;
-      for (KernelSpec& part : GeneratedOf(*job.band)) generated.push_back(std::move(part));
+      for (KernelSpec& part : GeneratedOf(spec, *job.band)) generated.push_back(std::move(part));
     } else if (job.maker == Maker::kEvaluator && KernelCompiler::Supports(*spec.instruction)) {
       job.maker = Maker::kCompiler;
     }

@@ -103,6 +103,7 @@ std::string KernelKey(const KernelSpec& spec) {
     for (int64_t j = 0; j < k; ++j)
       if (spec.instruction->operand(j) == spec.instruction->operand(k)) StrAppend(key, " ", j, "=", k);
   StrAppend(key, " in place ", Join(spec.in_place, ","), " by ", spec.task_elements,
+            spec.streams ? " past the caches" : "", spec.fetches ? " from memory" : "",
             KernelFrame::WritesLargeResult(*spec.instruction) ? " to the caller\n" : "\n");
   AppendComputations(*spec.instruction, options, key);
   return key;

@@ -1,31 +1,22 @@
 #include "strop/plan/band.h"
 
 #include <algorithm>
-#include <functional>
 #include <numeric>
-#include <set>
 #include <unordered_set>
 #include <utility>
 
-#include "strop/plan/plan.h"
+#include "strop/plan/band_maker.h"
 #include "strop/plan/values.h"
 
 namespace strop {
+namespace plan_internal {
 namespace {
 
 constexpr int64_t kBlockBytes = int64_t{256} << 10;  // of the values inside: they share the cache with what is read
 constexpr int64_t kLeastBlock = 8;                   // rows, where a product has as many
 constexpr int64_t kTasks = 16;                       // enough to be even among threads
-constexpr int kMostSteps = 256;                      // of one search backwards; bands are a few dozen instructions
-
-constexpr int64_t kOutside = 0;  // width of what does not depend on the rows
-constexpr int64_t kMixed = -1;   // of what is not computed row by row
 
 using Widths = std::unordered_map<const Instruction*, int64_t>;
-using WidthOf = std::function<int64_t(const Instruction&)>;
-
-bool PassesOn(Op op) { return op == Op::Reshape || op == Op::Bitcast; }
-bool IsRowMajor(const Shape& shape) { return !shape.has_layout() || shape.layout().IsRowMajor(); }
 
 // How many dimensions, from the first on, make the rows; -1: none do.
 int64_t LeadingDims(const Shape& shape, int64_t rows) {
@@ -84,8 +75,6 @@ bool MultipliesRows(const Instruction& dot) {
   return true;
 }
 
-int64_t RowWidth(const Instruction& i, int64_t rows, const WidthOf& of);
-
 int64_t FusionWidth(const Instruction& fusion, int64_t rows, const WidthOf& of) {
   Widths inner;
   const WidthOf inner_of = [&](const Instruction& i) { return inner.at(&i); };
@@ -97,7 +86,11 @@ int64_t FusionWidth(const Instruction& fusion, int64_t rows, const WidthOf& of) 
   return inner.at(fusion.called(0)->root());
 }
 
-// Elements a row of what `i` computes of operands of these widths.
+}  // namespace
+
+bool PassesOn(Op op) { return op == Op::Reshape || op == Op::Bitcast; }
+bool IsRowMajor(const Shape& shape) { return !shape.has_layout() || shape.layout().IsRowMajor(); }
+
 int64_t RowWidth(const Instruction& i, int64_t rows, const WidthOf& of) {
   bool by_rows = false;
   for (int64_t k = 0; k < i.operand_count(); ++k) {
@@ -126,273 +119,59 @@ int64_t RowWidth(const Instruction& i, int64_t rows, const WidthOf& of) {
   }
 }
 
-// The most rows whose values inside fit, in blocks that no product's batch cuts; 0: too few of them.
+bool IsLargeOperand(const Instruction& i) {
+  constexpr int64_t kLeastOperand = int64_t{1} << 20;  // bytes; less stays in the caches
+  return i.shape().IsArray() && i.shape().IsStatic() && IsRowMajor(i.shape()) && i.shape().byte_size() >= kLeastOperand;
+}
+
+int64_t RowsOfLoops(const std::vector<const Instruction*>& inside) {
+  const std::unordered_set<const Instruction*> members(inside.begin(), inside.end());
+  const Shape* smallest = nullptr;
+  for (const Instruction* i : inside) {
+    if (!i->shape().IsArray() || !i->shape().IsStatic() || i->shape().num_elements() == 0) return 0;
+    if (PassesOn(i->op())) continue;
+    if (!smallest || i->shape().num_elements() < smallest->num_elements()) smallest = &i->shape();
+  }
+  if (!smallest) return 0;
+  int64_t rows = smallest->num_elements();
+  const WidthOf of = [&](const Instruction& o) {
+    const bool inner = members.contains(&o);
+    if (!inner && !IsLargeOperand(o)) return kOutside;
+    if (o.shape().num_elements() % rows != 0) return inner ? kMixed : kOutside;
+    return o.shape().num_elements() / rows;
+  };
+  const auto by_rows = [&](const Instruction* i) {
+    return i->shape().num_elements() % rows == 0 && RowWidth(*i, rows, of) != kMixed;
+  };
+  for (int64_t d = smallest->rank();; rows /= smallest->dim(--d)) {
+    if (std::ranges::all_of(inside, by_rows)) return rows;
+    if (d == 0) return 0;
+  }
+}
+
 int64_t ChooseBlock(const Band& band) {
   int64_t product_rows = 0, row_bytes = 0;
   for (const Instruction* m : band.members) {
     if (m->op() == Op::Dot) product_rows = std::gcd(product_rows, RowsOf(*m).of_product);
-    if (band.ResultOf(m) < 0) row_bytes += band.widths.at(m) * Bytes(m->shape().type());
+    if (band.ResultOf(m) < 0 || band.is_of_loops()) row_bytes += band.widths.at(m) * Bytes(m->shape().type());
   }
-  const int64_t most = std::max<int64_t>(kBlockBytes / std::max<int64_t>(row_bytes, 1), kLeastBlock);
+  if (band.is_of_loops()) {
+    for (const Instruction* o : band.Operands()) row_bytes += o->shape().byte_size() / band.rows;
+    product_rows = band.rows;
+  }
+  const int64_t least = band.is_of_loops() ? 1 : kLeastBlock;
+  const int64_t most = std::max<int64_t>(kBlockBytes / std::max<int64_t>(row_bytes, 1), least);
   int64_t block = 0;
-  for (int64_t rows = std::min(kLeastBlock, product_rows); rows <= std::min(most, product_rows); ++rows) {
+  for (int64_t rows = std::min(least, product_rows); rows <= std::min(most, product_rows); ++rows) {
     if (product_rows % rows != 0) continue;
     if (block == 0 || band.rows / rows >= kTasks) block = rows;
   }
   return block;
 }
 
-// Finds one band after the other, and replaces each by a fusion.
-class BandFormer {
- public:
-  BandFormer(Module& module, Computation& computation, const TargetInfo& target, std::vector<FusionLimit>* limits)
-      : module_(module), computation_(computation), target_(target), limits_(limits) {}
+}  // namespace plan_internal
 
-  void Run() {
-    Number();
-    for (size_t n = 0; n < order_.size(); ++n) {
-      if (!IsBeginning(*order_[n])) continue;
-      Grow(n);
-      Trim();
-      if (!IsWorthIt()) continue;
-      Outline();
-      Number();
-      n = 0;
-    }
-    if (!taken_.empty()) computation_.SortTopologically();
-  }
-
- private:
-  void Number() {
-    order_ = computation_.PostOrder();
-    number_.assign(static_cast<size_t>(module_.id_bound()), 0);
-    for (size_t n = 0; n < order_.size(); ++n) number_[static_cast<size_t>(order_[n]->id())] = n;
-    seen_.assign(order_.size(), 0);
-    search_ = 0;
-  }
-  size_t NumberOf(const Instruction& i) const { return number_[static_cast<size_t>(i.id())]; }
-
-  bool Joins(const Instruction& i, int64_t elements = 0) const {
-    return !i.HasControlEdges() && static_cast<bool>(target_.joins_band(i, elements));
-  }
-  bool IsBeginning(const Instruction& i) const {
-    return i.op() == Op::Dot && !taken_.contains(&i) && !tried_.contains(&i) && i.shape().num_elements() > 0 &&
-           RowsOf(i).of_product >= target_.least_band_rows && Joins(i);
-  }
-  bool IsMember(const Instruction* i) const { return band_.widths.contains(i); }
-
-  // Is a member of the band needed for it? What has a lower number than the first of them is older than all. After many
-  // steps the answer is yes: what is that far away stays outside, and large programs are planned in linear time.
-  bool NeedsMember(const Instruction& i) {
-    std::vector<const Instruction*> stack = {&i};
-    ++search_;
-    for (int steps = 0; !stack.empty(); ++steps) {
-      const Instruction* at = stack.back();
-      stack.pop_back();
-      if (IsMember(at) || steps >= kMostSteps) return true;
-      if (NumberOf(*at) < first_ || seen_[NumberOf(*at)] == search_) continue;
-      seen_[NumberOf(*at)] = search_;
-      for (int64_t k = 0; k < at->operand_count(); ++k) stack.push_back(at->operand(k));
-      stack.insert(stack.end(), at->control_predecessors().begin(), at->control_predecessors().end());
-    }
-    return false;
-  }
-
-  // A product of the same rows, perhaps reshaped, that one instruction alone reads, and that nothing in the band is
-  // needed for.
-  bool CanBePulledIn(const Instruction& value) {
-    const Instruction* i = &value;
-    for (;; i = i->operand(0)) {
-      if (i->use_count() != 1 || IsMember(i) || taken_.contains(i) || i == computation_.root()) return false;
-      if (!PassesOn(i->op())) break;
-      if (i->HasControlEdges() || !IsRowMajor(i->shape())) return false;
-    }
-    return i->op() == Op::Dot && RowsOf(*i).rows == band_.rows && !NeedsMember(*i) && Joins(*i);
-  }
-
-  // Takes it, and looks at its users later.
-  void Add(const Instruction& i, int64_t width) {
-    band_.widths[&i] = width;
-    if (!PassesOn(i.op())) band_.members.push_back(&i);
-    first_ = std::min(first_, NumberOf(i));
-    for (const Use& use : i.uses()) next_.insert(NumberOf(*use.user));
-  }
-
-  // Takes what follows from instruction `first` on, row by row.
-  void Grow(size_t first) {
-    band_ = {};
-    next_.clear();
-    first_ = first;
-    const Instruction& dot = *order_[first];
-    tried_.insert(&dot);
-    band_.rows = RowsOf(dot).rows;
-    Add(dot, dot.shape().num_elements() / band_.rows);
-    while (!next_.empty()) {
-      const Instruction* i = order_[*next_.begin()];
-      next_.erase(next_.begin());
-      if (!IsMember(i) && !taken_.contains(i)) TryToAdd(*i);
-    }
-    std::sort(band_.members.begin(), band_.members.end(),
-              [this](const Instruction* a, const Instruction* b) { return NumberOf(*a) < NumberOf(*b); });
-  }
-
-  void TryToAdd(const Instruction& i) {
-    std::vector<const Instruction*> pulled;
-    const auto is_pulled = [&](const Instruction* o) {
-      return std::find(pulled.begin(), pulled.end(), o) != pulled.end();
-    };
-    const auto width_of_pulled = [this](const Instruction& o) { return o.shape().num_elements() / band_.rows; };
-    for (int64_t k = 0; i.op() != Op::Dot && k < i.operand_count(); ++k)
-      if (CanBePulledIn(*i.operand(k)) && !is_pulled(i.operand(k))) pulled.push_back(i.operand(k));
-    for (;;) {
-      const int64_t width = RowWidth(i, band_.rows, [&](const Instruction& o) {
-        const auto member = band_.widths.find(&o);
-        if (member != band_.widths.end()) return member->second;
-        return is_pulled(&o) ? width_of_pulled(o) : kOutside;
-      });
-      if (width > 0) return AddWith(i, width, pulled);
-      if (pulled.empty()) return;
-      pulled.clear();
-    }
-  }
-
-  void AddWith(const Instruction& i, int64_t width, const std::vector<const Instruction*>& pulled) {
-    if (PassesOn(i.op()) ? i.HasControlEdges() : !Joins(i)) return;
-    for (int64_t k = 0; k < i.operand_count(); ++k)
-      if (!IsMember(i.operand(k)) && NeedsMember(*i.operand(k))) return;
-    for (const Instruction* o : pulled)
-      for (;; o = o->operand(0)) {
-        Add(*o, o->shape().num_elements() / band_.rows);
-        if (!PassesOn(o->op())) break;
-      }
-    Add(i, width);
-  }
-
-  bool IsSeen(const Instruction* i) const {
-    return i == computation_.root() ||
-           std::any_of(i->uses().begin(), i->uses().end(), [this](const Use& use) { return !IsMember(use.user); });
-  }
-
-  std::vector<const Instruction*> InOrder(const std::function<bool(const Instruction&)>& which) const {
-    std::vector<const Instruction*> found;
-    for (const auto& [i, width] : band_.widths)
-      if (which(*i)) found.push_back(i);
-    std::sort(found.begin(), found.end(),
-              [this](const Instruction* x, const Instruction* y) { return NumberOf(*x) < NumberOf(*y); });
-    return found;
-  }
-
-  // Reshapes that nobody in the band reads stay outside. What others read is a result, by itself or reshaped.
-  void Trim() {
-    std::vector<const Instruction*> reshapes = InOrder([](const Instruction& i) { return PassesOn(i.op()); });
-    for (size_t n = reshapes.size(); n-- > 0;) {
-      const auto uses = reshapes[n]->uses();
-      if (std::none_of(uses.begin(), uses.end(), [this](const Use& use) { return IsMember(use.user); }))
-        band_.widths.erase(reshapes[n]);
-    }
-    reshaped_results_ = InOrder([this](const Instruction& i) { return PassesOn(i.op()) && IsSeen(&i); });
-    for (const Instruction* m : band_.members) {
-      const auto is_source = [m](const Instruction* r) { return Band::Source(r) == m; };
-      if (IsSeen(m) || std::any_of(reshaped_results_.begin(), reshaped_results_.end(), is_source))
-        band_.results.push_back(m);
-    }
-  }
-
-  bool IsWorthIt() {
-    int64_t bytes = 0, dots = 0;
-    for (const Instruction* m : band_.members) {
-      dots += m->op() == Op::Dot;
-      if (band_.ResultOf(m) < 0) bytes += m->shape().byte_size();
-    }
-    if (dots < 2 || bytes < target_.least_band_bytes || band_.results.empty()) return false;
-    band_.block = ChooseBlock(band_);
-    if (band_.block < target_.least_band_rows) return false;
-    return std::all_of(band_.members.begin(), band_.members.end(), [this](const Instruction* m) {
-      return m->op() == Op::Dot || Joins(*m, band_.block * band_.widths.at(m));
-    });
-  }
-
-  void Outline() {
-    Computation* inside = module_.AddComputation("band");
-    std::unordered_map<const Instruction*, Instruction*> clones;
-    std::vector<Instruction*> operands, members;
-    for (const Instruction* i : InOrder([](const Instruction&) { return true; }))
-      members.push_back(order_[NumberOf(*i)]);
-    for (Instruction* m : members) {
-      std::vector<Instruction*> arguments;
-      for (int64_t k = 0; k < m->operand_count(); ++k) {
-        Instruction* o = m->operand(k);
-        if (!clones.contains(o)) {
-          clones[o] = inside->AddParameter(static_cast<int64_t>(operands.size()), o->shape(),
-                                           StrCat("param_", operands.size()));
-          operands.push_back(o);
-        }
-        arguments.push_back(clones.at(o));
-      }
-      clones[m] = inside->AddClone(*m, m->shape(), arguments);
-    }
-    std::vector<Instruction*> roots;
-    std::vector<Shape> shapes;
-    for (const Instruction* r : band_.results) {
-      roots.push_back(clones.at(r));
-      shapes.push_back(r->shape());
-    }
-    const bool one = roots.size() == 1;
-    const Shape shape = one ? shapes[0] : Shape::Tuple(shapes);
-    inside->set_root(one ? roots[0] : inside->Add(Op::Tuple, shape, roots, NoAttrs{}));
-    FusionAttrs attrs;
-    attrs.kind = FusionKind::Custom;
-    Instruction* fusion = computation_.Add(Op::Fusion, shape, operands, attrs, "band", members.back());
-    fusion->set_called({inside});
-    if (members.back()->has_metadata()) fusion->set_metadata(members.back()->shared_metadata());
-    taken_.insert(fusion);
-    std::unordered_map<const Instruction*, Instruction*> outside;  // looked up only
-    for (size_t r = 0; r < roots.size(); ++r) {
-      Instruction* value = fusion;
-      if (!one)
-        value =
-            computation_.Add(Op::GetTupleElement, shapes[r], {fusion}, GetTupleElementAttrs{static_cast<int64_t>(r)});
-      outside[band_.results[r]] = value;
-    }
-    for (const Instruction* i : reshaped_results_)
-      outside[i] = computation_.AddClone(*i, i->shape(), std::vector<Instruction*>{outside.at(Band::Source(i))});
-    for (Instruction* m : members) {
-      if (!outside.contains(m)) continue;
-      m->ReplaceAllUsesWith(outside.at(m));
-      taken_.insert(outside.at(m));
-    }
-    TellLimits(*fusion, members);
-    for (size_t n = members.size(); n-- > 0;) computation_.Remove(members[n]);
-  }
-
-  void TellLimits(const Instruction& fusion, const std::vector<Instruction*>& members) {
-    if (!limits_) return;
-    std::erase_if(*limits_, [&](FusionLimit& limit) {
-      if (std::find(members.begin(), members.end(), limit.kernel) == members.end()) return false;
-      if (band_.ResultOf(limit.kernel) < 0) return true;
-      limit.kernel = &fusion;
-      return false;
-    });
-  }
-
-  Module& module_;
-  Computation& computation_;
-  const TargetInfo& target_;
-  std::vector<FusionLimit>* limits_;
-  std::vector<Instruction*> order_;
-  std::vector<size_t> number_;  // in that order, by id
-  std::vector<int64_t> seen_;   // by number: the last search that met it
-  int64_t search_ = 0;
-  std::unordered_set<const Instruction*> taken_;  // bands, and what gives their results
-  std::unordered_set<const Instruction*> tried_;  // products that begin none
-  // The band that is being made.
-  Band band_;
-  size_t first_ = 0;                                  // the lowest number of its members
-  std::set<size_t> next_;                             // numbers of users that may join
-  std::vector<const Instruction*> reshaped_results_;  // reshapes of results that others read
-};
-
-}  // namespace
+using namespace plan_internal;
 
 DotRows RowsOf(const Instruction& dot) {
   const auto& attrs = dot.attrs<DotAttrs>();
@@ -412,6 +191,21 @@ const Instruction* Band::Source(const Instruction* value) {
   return value;
 }
 
+bool Band::is_of_loops() const {
+  return std::ranges::none_of(members, [](const Instruction* m) { return m->op() == Op::Dot; });
+}
+
+std::vector<const Instruction*> Band::Operands() const {
+  std::vector<const Instruction*> operands;
+  for (const Instruction* m : members)
+    for (int64_t k = 0; k < m->operand_count(); ++k) {
+      const Instruction* source = Source(m->operand(k));
+      const auto is_known = [source](const auto& known) { return std::ranges::find(known, source) != known.end(); };
+      if (!is_known(members) && !is_known(operands)) operands.push_back(source);
+    }
+  return operands;
+}
+
 int Band::ResultOf(const Instruction* member) const {
   const auto at = std::find(results.begin(), results.end(), member);
   return at == results.end() ? -1 : static_cast<int>(at - results.begin());
@@ -421,8 +215,20 @@ std::optional<Band> Band::Of(const Instruction& fusion) {
   if (fusion.op() != Op::Fusion || fusion.attrs<FusionAttrs>().kind != FusionKind::Custom) return std::nullopt;
   const Computation& inside = *fusion.called(0);
   Band band;
+  const auto is_kernel = [&](const Instruction* i) {
+    return !i->IsParameter() && !PassesOn(i->op()) && !(i == inside.root() && i->op() == Op::Tuple);
+  };
+  const std::vector<Instruction*> order = inside.PostOrder();
+  const bool loops = fusion.backend_config() == kLoopBand;
+  if (loops) {
+    std::vector<const Instruction*> computed;
+    for (const Instruction* i : order)
+      if (is_kernel(i) || PassesOn(i->op())) computed.push_back(i);
+    band.rows = RowsOfLoops(computed);
+    if (band.rows == 0) return std::nullopt;
+  }
   const WidthOf of = [&](const Instruction& i) { return band.widths.at(&i); };
-  for (const Instruction* i : inside.PostOrder()) {
+  for (const Instruction* i : order) {
     if (i == inside.root() && i->op() == Op::Tuple) continue;
     int64_t width = kOutside;
     if (!i->IsParameter()) {
@@ -433,6 +239,8 @@ std::optional<Band> Band::Of(const Instruction& fusion) {
         band.rows = rows;
         width = i->shape().num_elements() / rows;
       }
+      if (loops && width == kOutside && i->shape().num_elements() % band.rows == 0)
+        width = i->shape().num_elements() / band.rows;
       if (width <= 0) return std::nullopt;
       if (!PassesOn(i->op())) band.members.push_back(i);
     }
@@ -442,7 +250,6 @@ std::optional<Band> Band::Of(const Instruction& fusion) {
   if (root->op() != Op::Tuple) band.results.push_back(root);
   for (int64_t k = 0; root->op() == Op::Tuple && k < root->operand_count(); ++k)
     band.results.push_back(root->operand(k));
-  const auto is_kernel = [&](const Instruction* r) { return !r->IsParameter() && !PassesOn(r->op()); };
   if (!std::all_of(band.results.begin(), band.results.end(), is_kernel)) return std::nullopt;
   band.block = ChooseBlock(band);
   if (band.block == 0) return std::nullopt;
@@ -452,7 +259,9 @@ std::optional<Band> Band::Of(const Instruction& fusion) {
 namespace plan_internal {
 
 void FormBands(Module& module, Computation& computation, const TargetInfo& target, std::vector<FusionLimit>* limits) {
-  if (target.joins_band) BandFormer(module, computation, target, limits).Run();
+  if (!target.joins_band) return;
+  FormProductBands(module, computation, target, limits);
+  FormLoopBands(module, computation, target, limits);
 }
 
 }  // namespace plan_internal

@@ -8,6 +8,9 @@
 // Every value of a band is rows x width elements in row-major order, and a block of its rows is made of the same block
 // of rows of the band's other values, and of anything from outside. (Tiling several loops over their shared outer
 // dimension: what attention kernels do by hand; Dao et al., "FlashAttention", 2022, cut the columns as well.)
+//
+// A band without products is made of loops that read the same arrays, or what others of them compute, which then come
+// from memory once: a mean and a variance, an optimizer's new parameters and averages.
 #pragma once
 #include <optional>
 #include <unordered_map>
@@ -25,6 +28,10 @@ struct Band {
   std::unordered_map<const Instruction*, int64_t> widths;
   // The member that computes a value: reshapes only pass it on.
   static const Instruction* Source(const Instruction* value);
+  // Are there no products among them? Then what they read from outside is read block by block, too.
+  bool is_of_loops() const;
+  // What they read from outside, each once; reshapes are what they reshape.
+  std::vector<const Instruction*> Operands() const;
   // The number of the result that a member is, or -1: nobody outside sees it.
   int ResultOf(const Instruction* member) const;
   std::vector<const Instruction*> results;

@@ -1,6 +1,8 @@
 // Which operand memory a kernel may, or must, write its result to.
+#include <optional>
 #include <unordered_set>
 
+#include "strop/plan/band_maker.h"
 #include "strop/plan/plan.h"
 
 namespace strop {
@@ -35,8 +37,35 @@ bool ResultsAreOperands(const Instruction& tuple) {
   return true;
 }
 
+// A member's result may take the place of what no later member reads, if those before it read no other rows of it than
+// their own, and the member itself goes element by element.
+InPlace BandReuse(const Instruction& kernel, int64_t operand, int64_t leaf) {
+  using namespace plan_internal;
+  const std::optional<Band> band = Band::Of(kernel);
+  if (!band || !band->is_of_loops()) return InPlace::No;
+  const Instruction *parameter = kernel.called(0)->parameter(operand),
+                    *result = band->results[static_cast<size_t>(leaf)];
+  if (!SameElements(parameter->shape(), result->shape())) return InPlace::No;
+  const WidthOf of = [&](const Instruction& i) {
+    const Instruction* source = Band::Source(&i);
+    return source == parameter     ? result->shape().num_elements() / band->rows
+           : source->IsParameter() ? kOutside
+                                   : band->widths.at(source);
+  };
+  bool written = false;
+  for (const Instruction* m : band->members) {
+    for (int64_t k = 0; k < m->operand_count(); ++k) {
+      if (Band::Source(m->operand(k)) != parameter) continue;
+      if (written || RowWidth(*m, band->rows, of) == kMixed) return InPlace::No;
+      if (m == result && CanReuseOperand(*m, k, 0) != InPlace::Allowed) return InPlace::No;
+    }
+    written |= m == result;
+  }
+  return InPlace::Allowed;
+}
+
 InPlace FusionReuse(const Instruction& kernel, int64_t operand, int64_t leaf) {
-  if (kernel.attrs<FusionAttrs>().kind == FusionKind::Custom) return InPlace::No;  // its kernels know of no sharing
+  if (kernel.attrs<FusionAttrs>().kind == FusionKind::Custom) return BandReuse(kernel, operand, leaf);
   const Computation& fused = *kernel.called(0);
   const Instruction* root = fused.root();
   if (root->op() == Op::Tuple) {

@@ -101,6 +101,8 @@ Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
     const std::optional<KernelFrame::Cut> every = KernelFrame::CutEvery(space, spec.task_elements);
     if (!every) return Internal("%", spec.name(), " is not cut every ", spec.task_elements, " elements");
     ChooseSplits(frame.b(), body, spec.in_place, *every, space);
+    if (spec.streams) frame.StreamResults(spec.in_place);
+    if (spec.fetches && ReadsInOrder(frame)) frame.FetchInputs(cost);
     return EmitCut(frame, space, *every, point);
   }
   if (!frame.whole()) {

@@ -1,8 +1,11 @@
 // Bands: which kernels may join one, and where each of its values lies (load/band.cc runs it).
+#include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "strop/analysis/cost.h"
 #include "strop/analysis/diagonal_window.h"
+#include "strop/codegen/kernel_frame.h"
 #include "strop/cpu/kernel_family.h"
 #include "strop/cpu/kernels/rounding.h"
 #include "strop/cpu/library/library.h"
@@ -29,6 +32,25 @@ WantedColumns WantedOf(const Instruction& dot) {
   return wanted;
 }
 
+// Does nobody in the band read it?
+bool IsOnlyAResult(const Instruction& member) {
+  return std::ranges::all_of(member.uses(),
+                             [](const Use& use) { return use.user->op() == Op::Tuple && use.user->IsRoot(); });
+}
+// Does nobody in the program read this result of a band, or of what gives it?
+bool IsResultOfProgram(const Instruction& fusion, int result) {
+  if (fusion.parent() != fusion.parent()->module()->entry()) return false;
+  const auto ends = [](const Instruction* i) { return i->IsRoot() && i->op() == Op::Tuple; };
+  for (const Instruction* user : fusion.users()) {
+    if (user->op() != Op::GetTupleElement) {
+      if (!ends(user)) return false;
+    } else if (user->tuple_index() == result && !std::ranges::all_of(user->users(), ends)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 Decision JoinsBand(const Instruction& kernel, int64_t elements, int vector_bytes) {
@@ -44,11 +66,38 @@ Decision JoinsBand(const Instruction& kernel, int64_t elements, int vector_bytes
   return Decision::Yes();
 }
 
-std::vector<KernelSpec> GeneratedOf(const Band& band) {
+std::optional<Band> BandOf(const Instruction& fusion, int vector_bytes) {
+  std::optional<Band> band = Band::Of(fusion);
+  if (!band) return std::nullopt;
+  const bool join = std::ranges::all_of(band->members, [&](const Instruction* m) {
+    return static_cast<bool>(JoinsBand(*m, band->block * band->widths.at(m), vector_bytes));
+  });
+  return join ? band : std::nullopt;
+}
+
+std::vector<KernelSpec> GeneratedOf(const KernelSpec& whole, const Band& band) {
+  const Instruction& fusion = *whole.instruction;
+  const bool loops = band.is_of_loops();
+  const KernelCost cost{.bytes = BytesAccessed(fusion)};
   std::vector<KernelSpec> specs;
-  for (const Instruction* m : band.members)
-    if (m->op() != Op::Dot)
-      specs.push_back({.instruction = m, .in_place = {-1}, .task_elements = band.block * band.widths.at(m)});
+  std::unordered_set<const Instruction*> read;  // from memory, by members before
+  for (const Instruction* m : band.members) {
+    if (m->op() == Op::Dot) continue;
+    KernelSpec spec{.instruction = m, .in_place = {-1}, .task_elements = band.block * band.widths.at(m)};
+    if (const int result = band.ResultOf(m); result >= 0 && whole.in_place[static_cast<size_t>(result)] >= 0) {
+      const Instruction* place = fusion.called(0)->parameter(whole.in_place[static_cast<size_t>(result)]);
+      for (int64_t k = 0; k < m->operand_count(); ++k)
+        if (Band::Source(m->operand(k)) == place) spec.in_place[0] = static_cast<int>(k);
+    }
+    if (loops) {
+      spec.streams = IsOnlyAResult(*m) && KernelFrame::PaysToStream(cost, IsResultOfProgram(fusion, band.ResultOf(m)));
+      for (int64_t k = 0; k < m->operand_count(); ++k) {
+        const Instruction* source = Band::Source(m->operand(k));
+        spec.fetches |= source->IsParameter() && read.insert(source).second;
+      }
+    }
+    specs.push_back(std::move(spec));
+  }
   return specs;
 }
 

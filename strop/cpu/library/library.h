@@ -1,6 +1,7 @@
 // Kernels that are not generated for the program but bound to one problem of the kernel library (strop/cpu/kernels):
 // one row an op in library.cc, one file an op here that reads the instruction and makes the library's problem of it.
 #pragma once
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,8 +24,11 @@ Result<CompiledKernel> MakeLibraryKernel(const KernelSpec& spec);
 // ---- bands (plan/band.h)
 // As TargetInfo::joins_band.
 Decision JoinsBand(const Instruction& kernel, int64_t elements, int vector_bytes);
+// The band that a fusion is, if all its kernels may join one in blocks of its size: others come from who wrote the
+// program.
+std::optional<Band> BandOf(const Instruction& fusion, int vector_bytes);
 // The kernels of a band for which code is generated, and the band's own of them once they are compiled.
-std::vector<KernelSpec> GeneratedOf(const Band& band);
+std::vector<KernelSpec> GeneratedOf(const KernelSpec& whole, const Band& band);
 Result<CompiledKernel> MakeBand(const KernelSpec& spec, const Band& band, std::span<const CompiledKernel> generated,
                                 const LoadContext& context);
 
