@@ -130,7 +130,9 @@ int64_t RowsOfLoops(const std::vector<const Instruction*>& inside) {
   for (const Instruction* i : inside) {
     if (!i->shape().IsArray() || !i->shape().IsStatic() || i->shape().num_elements() == 0) return 0;
     if (PassesOn(i->op())) continue;
-    if (!smallest || i->shape().num_elements() < smallest->num_elements()) smallest = &i->shape();
+    const Shape& shape = i->shape();
+    const auto key = [](const Shape& x) { return std::pair(x.num_elements(), Int64Vector(x.dims())); };
+    if (!smallest || key(shape) < key(*smallest)) smallest = &shape;
   }
   if (!smallest) return 0;
   int64_t rows = smallest->num_elements();

@@ -27,7 +27,8 @@ class LoopBandFormer : BandMaker {
     for (const bool reductions : {true, false}) {
       for (size_t n = 0; n < order_.size(); ++n) {
         const Instruction& i = *order_[n];
-        if (!CanJoin(i) || Reduces(i) != reductions || !ReadsOrWritesMuch(i)) continue;
+        if (Reduces(i) != reductions || !ReadsOrWritesMuch(i) || tried_.contains(&i) || !CanJoin(i)) continue;
+        tried_.insert(&i);
         Grow(i);
         if (band_.members.size() < 2) continue;
         Trim();
@@ -48,8 +49,7 @@ class LoopBandFormer : BandMaker {
   }
   // Is its result a row's sum, or whatever is reduced, for each row?
   static bool Reduces(const Instruction& i) {
-    const Instruction& root = i.op() == Op::Fusion ? *i.called(0)->root() : i;
-    return root.op() == Op::Reduce;
+    return i.op() == Op::Reduce || (i.op() == Op::Fusion && i.called(0)->root()->op() == Op::Reduce);
   }
   bool ReadsOrWritesMuch(const Instruction& i) const {
     if (IsLargeOperand(i)) return true;
@@ -60,13 +60,12 @@ class LoopBandFormer : BandMaker {
 
   // Of `i` if the members, `i` itself and large arrays outside are there row by row.
   int64_t WidthOfNew(const Instruction& i) const {
-    const int64_t width = RowWidth(i, band_.rows, [&](const Instruction& o) {
+    return RowWidth(i, band_.rows, [&](const Instruction& o) {
       const auto member = band_.widths.find(&o);
       if (member != band_.widths.end()) return member->second;
       return IsLargeOperand(o) && o.shape().num_elements() % band_.rows == 0 ? o.shape().num_elements() / band_.rows
                                                                              : kOutside;
     });
-    return width;
   }
 
   // Everything around `beginning` that goes with it.
@@ -92,12 +91,17 @@ class LoopBandFormer : BandMaker {
     }
     SortMembers();
   }
-  // Rows that are reduced but are few elements.
-  bool HasShortRows(const Instruction& i) const {
-    if (!Reduces(i)) return false;
-    for (int64_t k = 0; k < i.operand_count(); ++k)
-      if (IsLargeOperand(*i.operand(k)) && i.operand(k)->shape().num_elements() >= kLeastRow * band_.rows) return false;
-    return true;
+  // Are there rows that are reduced, of few elements each?
+  static bool HasShortRows(const Instruction& i) {
+    if (i.op() == Op::Fusion) {
+      for (const Instruction* inner : i.called(0)->instructions())
+        if (HasShortRows(*inner)) return true;
+      return false;
+    }
+    if (i.op() != Op::Reduce) return false;
+    int64_t elements = 1;
+    for (int64_t d : i.dimensions()) elements *= i.operand(0)->shape().dim(d);
+    return elements < kLeastRow;
   }
 
   // Its users, what it reads, and what else reads that may follow.
@@ -172,7 +176,8 @@ class LoopBandFormer : BandMaker {
                                [this](const Instruction* m) { return Joins(*m, band_.block * band_.widths.at(m)); });
   }
 
-  std::set<size_t> next_;  // numbers of what may join
+  std::unordered_set<const Instruction*> tried_;  // beginnings
+  std::set<size_t> next_;                         // numbers of what may join
 };
 
 }  // namespace
