@@ -251,6 +251,10 @@ V VectorBuilder::ScaleByWhole(V a, V n) {
       {a, n}, [&](llvm::ArrayRef<V> v, int width) { return Masked(kIds.Of(v[0], width), {v[0], v[1], v[0]}, width); });
 }
 
+V VectorBuilder::RoundToInt(V a) {
+  return ir_.CreateIntrinsic(llvm::Intrinsic::lrint, {IntLike(a), a->getType()}, {a});
+}
+
 V VectorBuilder::ExponentOf(V a) {
   using namespace llvm::Intrinsic;
   static constexpr ByWidth kIds = {

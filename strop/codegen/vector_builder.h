@@ -126,6 +126,8 @@ class VectorBuilder {
   V Scale(V a, V n);
   // The same, where n are floats that are integers.
   V ScaleByWhole(V a, V n);
+  // The nearest integer of as many bits, which must be one of them; ties to even.
+  V RoundToInt(V a);
   // Are exponents and mantissas, of subnormal numbers too, single instructions, for as many lanes as `a` has?
   bool HasFloatParts(V a) const;
   V ExponentOf(V a);  // as a float; minus infinity of zero

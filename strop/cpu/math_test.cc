@@ -134,11 +134,11 @@ Value* Emit(VectorBuilder& b, Value* x, Value*) {
 #define UNARY(NAME, CALL, B32, B64, LOW, HIGH) \
   {#NAME, &Emit<MathFunction::k##NAME>, [](Long x, Long) -> Long { return CALL; }, B32, B64, LOW, HIGH}
 const Row kRows[] = {
-    UNARY(Exp, std::exp(x), 0.9, 1.0, -100, 100),
+    UNARY(Exp, std::exp(x), 1.0, 1.0, -100, 100),
     UNARY(Expm1, std::expm1(x), 1.4, 1.5, -3, 3),
     UNARY(Log, std::log(x), 0.8, 0.85, 0, 3),
     UNARY(Log1p, std::log1p(x), 0.85, 0.85, -1, 2),
-    UNARY(Logistic, 1 / (1 + std::exp(-x)), 1.4, 1.3, -100, 100),
+    UNARY(Logistic, 1 / (1 + std::exp(-x)), 1.5, 1.3, -100, 100),
     UNARY(Tanh, std::tanh(x), 1.6, 1.6, -10, 10),
     UNARY(Sinh, std::sinh(x), 1.6, 1.6, -90, 90),
     UNARY(Cosh, std::cosh(x), 1.25, 1.3, -90, 90),
