@@ -24,6 +24,8 @@ constexpr int64_t kMostElementsOfOne = 16 * 16;
 // Rotations side by side do more than LAPACK does for one matrix: they need most of the lanes, or an order so small
 // that the call costs more.
 constexpr int64_t kLeastRotatedBatch = 6, kMostOrderOfFewRotated = 3;
+// Of higher orders several vectors of floats, since LAPACK's operations grow less.
+constexpr int64_t kHighOrder = 24, kLeastBatchOfHighOrder = 16;
 
 // Smaller ones are as fast by columns.
 constexpr int64_t kLeastByRows = 48, kLeastComplexByRows = 256;
@@ -36,7 +38,7 @@ struct Routine {
   unsigned matrices = 1;  // results that are matrices, a bit each
 };
 constexpr Routine kRoutines[] = {{"getrf", 3, true},  {"potrf", 2, true},     {"geqrf", 2, false},
-                                 {"orgqr", 1, false}, {"syevd", 3, true, 24}, {"gesdd", 5, true, 16, 0b1101}};
+                                 {"orgqr", 1, false}, {"syevd", 3, true, 32}, {"gesdd", 5, true, 32, 0b1101}};
 
 bool IsReal(ElementType type) { return type == ElementType::F32 || type == ElementType::F64; }
 
@@ -68,9 +70,12 @@ bool IsByColumns(const Shape& shape) {
 bool IsSmall(const Shape& a, const Routine& routine) {
   if (!a.IsStatic() || a.rank() < 2 || a.num_elements() == 0) return false;
   const int64_t m = a.dim(a.rank() - 2), n = a.dim(a.rank() - 1);
-  if (routine.rotated > 0)
-    return m == n && n <= routine.rotated &&
-           (n <= kMostOrderOfFewRotated || a.num_elements() >= kLeastRotatedBatch * m * n);
+  if (routine.rotated > 0) {
+    const int64_t batch = a.num_elements() / (m * n);
+    if (m != n || n > routine.rotated) return false;
+    if (n > kHighOrder) return a.type() == ElementType::F32 && batch >= kLeastBatchOfHighOrder;
+    return n <= kMostOrderOfFewRotated || batch >= kLeastRotatedBatch;
+  }
   if (a.num_elements() < 2 * m * n && m * n > kMostElementsOfOne) return false;
   return routine.square ? std::max(m, n) <= kMostOrder : m * n <= kMostElements;
 }

@@ -14,7 +14,7 @@ class GeneralSvd {
  public:
   // Smaller ones are as fast by the library's own; of those longer than 5/3 of their width QR comes first there.
   static bool Suits(Int m, Int n) {
-    return std::min(m, n) >= 40 && 3 * int64_t{std::max(m, n)} <= 5 * int64_t{std::min(m, n)};
+    return std::min(m, n) >= 24 && 3 * int64_t{std::max(m, n)} <= 5 * int64_t{std::min(m, n)};
   }
 
   // Whether the library has what this needs, and may be called by several threads. `full`: u and vt are square.

@@ -15,7 +15,7 @@ class HermitianEigen {
 
  public:
   // Smaller ones are as fast by the library's own.
-  static constexpr Int kLeast = 64;
+  static constexpr Int kLeast = 25;
 
   // Whether the library has what this needs, and may be called by several threads.
   bool Bind(const Site& site, Int n) {

@@ -67,7 +67,7 @@ Makers CholeskyRows();  // a -> factor, zeros in the other triangle; NaN of what
 Makers PosvRows();      // a, b -> x with a x = b, by that factor
 Makers GeqrfRows();     // a -> householder vectors and r, tau; of up to 1024 elements
 Makers OrgqrRows();     // a, tau -> q
-Makers SyevdRows();     // a -> vectors, values, info; of orders up to 24
-Makers GesddRows();     // a -> a, s, u, vt, info; of square ones of orders up to 16
+Makers SyevdRows();     // a -> vectors, values, info; of orders up to 32
+Makers GesddRows();     // a -> a, s, u, vt, info; of square ones of orders up to 32
 
 }  // namespace strop::lapack

@@ -276,7 +276,7 @@ TYPED_TEST(RowsTest, AnInverseSolvesForTheUnitMatrix) {
 // Division by a pivot that is zero, as in a triangular solve; neighbours are not touched.
 TYPED_TEST(RowsTest, SingularSystemsHaveNoFiniteSolution) {
   using T = TypeParam;
-  for (int64_t n : {2, 3, 6, 7, 16}) {
+  for (int64_t n : {2, 3, 6, 7, 16, 32}) {
     Rows<T> a = this->Random(9, n, n), b = this->Random(9, n, 2);
     for (int64_t i = 0; i < n; ++i) a(4, i, n - 1) = T(0);
     a(6, 0, 0) = std::numeric_limits<T>::quiet_NaN();
@@ -416,7 +416,7 @@ TYPED_TEST(RowsTest, Qr) {
 // Residuals and orthogonality in double precision, beside the largest element; values ascend.
 TYPED_TEST(RowsTest, EigenvectorsOfSymmetricMatrices) {
   using T = TypeParam;
-  for (int64_t n : {1, 2, 3, 4, 7, 12, 24})
+  for (int64_t n : {1, 2, 3, 4, 7, 12, 24, 32})
     for (char triangle : {'L', 'U'}) {
       const int64_t count = 45;
       Rows<T> a = this->Odd(count, n, n);
@@ -458,7 +458,7 @@ TYPED_TEST(RowsTest, EigenvectorsOfSymmetricMatrices) {
 // The product of the factors, in double precision beside the largest element; singular matrices have vectors, too.
 TYPED_TEST(RowsTest, SingularVectors) {
   using T = TypeParam;
-  for (int64_t n : {1, 2, 3, 4, 7, 16}) {
+  for (int64_t n : {1, 2, 3, 4, 7, 16, 29}) {
     const int64_t count = 45;
     Rows<T> a = this->Odd(count, n, n);
     auto [u, values, vt, info] = this->Svd(a);

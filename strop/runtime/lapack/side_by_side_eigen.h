@@ -20,7 +20,7 @@ class EigenSideBySide {
 
  public:
   static constexpr int kLanes = Base::kLanes;
-  static constexpr Int kMaxOrder = 24;  // beyond, LAPACK's O(n^3) has fewer operations by more than there are lanes
+  static constexpr Int kMaxOrder = 32;  // beyond, LAPACK has fewer operations by more than there are lanes
   static int64_t Work(Int n) { return 2 * int64_t{n} * n * kLanes; }
 
   // Of symmetric matrices of which a triangle is read, row by row: `values` ascend, the columns of `vectors`, which may

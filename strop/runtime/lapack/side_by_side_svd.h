@@ -18,7 +18,7 @@ class SvdSideBySide {
 
  public:
   static constexpr int kLanes = Base::kLanes;
-  static constexpr Int kMaxOrder = 16;
+  static constexpr Int kMaxOrder = 32;
   static int64_t Work(Int n) { return (2 * int64_t{n} * n + n) * kLanes; }
 
   // a = u s vt, row by row; `values` descend. Without vectors, `u` is null. `info`: 0; 1 for a matrix that holds what
