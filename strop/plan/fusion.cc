@@ -399,7 +399,8 @@ class Fuser {
     if (IsCutIntoOtherRows(*i, node)) return Decision::No("it is cut into other rows, which are reduced");
     if (!scalar)
       if (Decision d = FewPlaces(*i, node, cost); !d) return d;
-    if (node.kernels.size() > 1 && !OnlyCheapOperands(*i, 0)) return Decision::No("several kernels would compute it");
+    if (node.kernels.size() > 1 && !OnlyCheapOperands(*i, 0) && !IsMadeOfLittle(*i))
+      return Decision::No("several kernels would compute it");
     if (Decision d = RepeatsLessThanItSaves(*i, node, cost); !d) return d;
     if (node.padded > kMaxPadding && cost != Cost::Free && !scalar)
       return Decision::No("padding would compute each element ", node.padded, " times");
@@ -430,6 +431,25 @@ class Fuser {
       if (!IsInlinable(o) || CostOf(o) == Cost::Expensive) continue;  // will be in memory
       if (o.use_count() > 1) continue;                                // judged on its own
       if (!OnlyCheapOperands(o, depth + 1)) return false;
+    }
+    return true;
+  }
+
+  // Does a little cheap arithmetic make it from arrays that are much smaller (a choice by an index of each row)? Then
+  // it costs less to make it again than to read it.
+  bool IsMadeOfLittle(const Instruction& i) const {
+    constexpr size_t kMostSteps = 16;
+    constexpr int64_t kLeastBytes = 1 << 16, kTimesSmaller = 64;
+    const int64_t own = i.shape().byte_size();
+    if (own < kLeastBytes) return false;
+    std::vector<const Instruction*> found = {&i};
+    for (size_t n = 0; n < found.size(); ++n) {
+      const Instruction& at = *found[n];
+      if (at.shape().byte_size() <= own / kTimesSmaller) continue;
+      if (!IsInlinable(at) || CostOf(at) == Cost::Expensive) return false;
+      for (const Instruction* o : at.operands())
+        if (std::ranges::find(found, o) == found.end()) found.push_back(o);
+      if (found.size() > kMostSteps) return false;
     }
     return true;
   }

@@ -30,9 +30,7 @@ class LoopBandFormer : BandMaker {
         if (Reduces(i) != reductions || !ReadsOrWritesMuch(i) || tried_.contains(&i) || !CanJoin(i)) continue;
         tried_.insert(&i);
         Grow(i);
-        if (band_.members.size() < 2) continue;
-        Trim();
-        if (!IsWorthIt()) continue;
+        if (!Settle() || !IsWorthIt()) continue;
         Outline(kLoopBand);
         Number();
         n = 0;
@@ -162,18 +160,34 @@ class LoopBandFormer : BandMaker {
     return saved;
   }
 
-  bool IsWorthIt() {
+  // Chooses the block. Members that are not cut into such blocks (few elements a row) leave, with all that need them.
+  bool Settle() {
+    for (;;) {
+      if (band_.members.size() < 2) return false;
+      band_.results.clear();
+      Trim();
+      std::vector<const Instruction*> inside;
+      for (const auto& [i, width] : band_.widths) inside.push_back(i);
+      if (RowsOfLoops(inside) != band_.rows) return false;
+      band_.block = ChooseBlock(band_);
+      if (band_.block == 0 || band_.rows / band_.block < 2) return false;
+      std::unordered_set<const Instruction*> leaving;
+      for (const Instruction* m : band_.members) {
+        bool leaves = !Joins(*m, band_.block * band_.widths.at(m));
+        for (int64_t k = 0; k < m->operand_count(); ++k) leaves |= leaving.contains(Band::Source(m->operand(k)));
+        if (leaves) leaving.insert(m);
+      }
+      if (leaving.empty()) return true;
+      std::erase_if(band_.members, [&](const Instruction* m) { return leaving.contains(m); });
+      std::erase_if(band_.widths, [&](const auto& known) { return leaving.contains(Band::Source(known.first)); });
+    }
+  }
+
+  bool IsWorthIt() const {
     if (band_.results.empty() || BytesSaved() < target_.least_band_bytes) return false;
-    std::vector<const Instruction*> inside;
-    for (const auto& [i, width] : band_.widths) inside.push_back(i);
-    if (RowsOfLoops(inside) != band_.rows) return false;
-    band_.block = ChooseBlock(band_);
-    if (band_.block == 0 || band_.rows / band_.block < 2) return false;
     int64_t block_bytes = 0;
     for (const Instruction* o : band_.Operands()) block_bytes += o->shape().byte_size() / band_.rows * band_.block;
-    if (block_bytes < kLeastBlockBytes || block_bytes > 4 * target_.l2_bytes) return false;
-    return std::ranges::all_of(band_.members,
-                               [this](const Instruction* m) { return Joins(*m, band_.block * band_.widths.at(m)); });
+    return block_bytes >= kLeastBlockBytes && block_bytes <= 4 * target_.l2_bytes;
   }
 
   std::unordered_set<const Instruction*> tried_;  // beginnings

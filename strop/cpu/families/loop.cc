@@ -85,6 +85,22 @@ bool ReadsInOrder(const KernelFrame& frame) {
 
 constexpr int kPickedLanes = 8;
 
+// How a part of a band is walked, in tasks of so many elements: those of few rows one by one.
+struct SpaceCutEvery {
+  LoopSpace space;
+  KernelFrame::Cut cut;
+};
+std::optional<SpaceCutEvery> CutEvery(const KernelBody& body, int vector_bytes, bool alone, int64_t elements) {
+  LoopSpace space = ChooseLoopSpace(body, vector_bytes, alone);
+  std::optional<KernelFrame::Cut> cut = KernelFrame::CutEvery(space, elements);
+  if (!cut && elements < space.width() && space.period == 0) {
+    space.lanes = space.strips = 1;
+    cut = KernelFrame::CutEvery(space, elements);
+  }
+  if (!cut) return std::nullopt;
+  return SpaceCutEvery{space, *cut};
+}
+
 // Results of one size.
 Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
   const KernelBody& body = frame.body();
@@ -97,13 +113,13 @@ Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
     return EmitRoots(e, frame, body, space, InResult(order, at));
   };
   if (spec.task_elements > 0) {
-    space = ChooseLoopSpace(body, vector_bytes, !frame.whole());
-    const std::optional<KernelFrame::Cut> every = KernelFrame::CutEvery(space, spec.task_elements);
+    const std::optional<SpaceCutEvery> every = CutEvery(body, vector_bytes, !frame.whole(), spec.task_elements);
     if (!every) return Internal("%", spec.name(), " is not cut every ", spec.task_elements, " elements");
-    ChooseSplits(frame.b(), body, spec.in_place, *every, space);
+    space = every->space;
+    ChooseSplits(frame.b(), body, spec.in_place, every->cut, space);
     if (spec.streams) frame.StreamResults(spec.in_place);
     if (spec.fetches && ReadsInOrder(frame)) frame.FetchInputs(cost);
-    return EmitCut(frame, space, *every, point);
+    return EmitCut(frame, space, every->cut, point);
   }
   if (!frame.whole()) {
     const StagedSpace staged = ChooseStagedSpace(body, spec.in_place, frame.b().target());
@@ -185,7 +201,7 @@ Decision LoopIsCutEvery(const Instruction& kernel, int64_t elements, int vector_
   const KernelBody body = KernelBody::Of(kernel);
   if (body.roots.size() != 1) return Decision::No("it has ", body.roots.size(), " results");
   if (ChooseBlockSpace(body, {}, vector_bytes).lanes > 0) return Decision::No("it is walked in blocks");
-  if (elements > 0 && !KernelFrame::CutEvery(ChooseLoopSpace(body, vector_bytes, true), elements))
+  if (elements > 0 && !CutEvery(body, vector_bytes, true, elements))
     return Decision::No("its rows are not cut every ", elements, " elements");
   return Decision::Yes();
 }
