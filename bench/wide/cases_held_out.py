@@ -20,6 +20,7 @@ import row_cases  # noqa: F401
 import sample_cases  # noqa: F401
 import scalar_loop_cases  # noqa: F401
 import segment_cases  # noqa: F401
+import several_results_cases  # noqa: F401
 import short_side_cases  # noqa: F401
 import simulation_cases  # noqa: F401
 import type_cases  # noqa: F401

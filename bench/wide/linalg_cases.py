@@ -86,3 +86,25 @@ def rfft_rows_2048(x):
 @case("linalg", lambda g: (g.normal(6, 256, 128, dtype="c64"),))
 def ifft2_batched_256x128(x):
     return jnp.fft.ifft2(x)
+
+
+@case("linalg", lambda g: (g.spd(300) - 150 * np.eye(300, dtype=np.float32),), tol=1e-3, ref="cpu")
+def eigenvalues_300(a):
+    return jnp.linalg.eigh(a)[0]
+
+
+@case("linalg", lambda g: (g.normal(180, 140),), tol=1e-3)
+def singular_values_180x140(a):
+    u, s, vt = jnp.linalg.svd(a, full_matrices=False)
+    return (u * s) @ vt, s
+
+
+@case("linalg", lambda g: (g.normal(200, 20, 20),), tol=1e-3)
+def svd_batched_20(a):
+    u, s, vt = jnp.linalg.svd(a)
+    return (u * s[:, None]) @ vt, s
+
+
+@case("linalg", lambda g: (g.spd(450),), tol=1e-3)
+def cholesky_450(a):
+    return jnp.linalg.cholesky(a)

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "strop/base/isa.h"
+#include "strop/runtime/lapack/divide_and_conquer.h"
 #include "strop/runtime/lapack/in_parallel.h"
 #include "strop/runtime/lapack/site.h"
 
@@ -72,7 +73,7 @@ class BidiagonalSvd {
       iterate_("U", &leaf.extra, &leaf.size, &columns, &leaf.size, &none, d + f, e + f, vt + corner, &stride,
                u + corner, &stride, u + corner, &stride, reals + int64_t{f} * n_, &info, 1);
       for (Int j = 0; j < leaf.size; ++j) order[f + j] = j + 1;
-      std::sort(order + f, order + f + leaf.size, [&](Int a, Int b) { return d[f + a - 1] < d[f + b - 1]; });
+      SortPlaces(d + f, leaf.size, order + f);
       return info == 0;
     });
     for (size_t level = levels_.size() - 1; level-- > 0;) {
@@ -89,7 +90,7 @@ class BidiagonalSvd {
   }
 
  private:
-  static constexpr Int kLeaf = 20, kVectors = 4, kParts = 16;
+  static constexpr Int kLeaf = 20, kVectors = 4;
 
   using Iterate = void(const char* triangle, const Int* extra, const Int* n, const Int* columns_vt, const Int* rows_u,
                        const Int* columns_c, R* d, R* e, R* vt, const Int* ldvt, R* u, const Int* ldu, R* c,
@@ -154,9 +155,7 @@ class BidiagonalSvd {
       for (int t = 0; t < 3; ++t) of_type_[t] = types[t];
       if (info != 0 || !Conquer(pool)) return false;
       for (Int i = 0; i < rows_; ++i) d_[i] = scaled(d_[i], exponent);
-      // Those that are left are ascending, those deflated descending.
-      Int* to = order_;
-      for (Int i = 0, j = rows_ - 1; i < k_ || j >= k_;) *to++ = 1 + (j < k_ || (i < k_ && d_[i] <= d_[j]) ? i++ : j--);
+      OrderMerged(d_, k_, rows_, order_);
       return true;
     }
 
@@ -171,16 +170,10 @@ class BidiagonalSvd {
         for (Int i = 0; i < rows_; ++i) U(0)[i] = z_[0] > R(0) ? u2_[i] : -u2_[i];
         return true;
       }
-      const Int each = std::max<Int>(16, (k_ + kParts - 1) / kParts);
-      const int64_t parts = (k_ + each - 1) / each;
+      const MergeParts parts(k_);
       if (rows_ < 2 * kLeaf) pool = nullptr;
-      bool failed[kParts] = {};
-      const auto in_parts = [&](const auto& part) {
-        RunInParallel(*all_.library_, parts, pool, [&](int64_t p) {
-          const Int begin = static_cast<Int>(p) * each;
-          part(begin, std::min(begin + each, k_), p);
-        });
-      };
+      bool failed[MergeParts::kMost] = {};
+      const auto in_parts = [&](const auto& part) { parts.Run(*all_.library_, pool, part); };
       std::copy_n(z_, k_, weights_);
       R rho(0);
       for (Int i = 0; i < k_; ++i) rho += z_[i] * z_[i];
@@ -195,7 +188,7 @@ class BidiagonalSvd {
           failed[p] |= info != 0;
         }
       });
-      if (std::any_of(failed, failed + parts, [](bool f) { return f; })) return false;
+      if (std::any_of(failed, failed + parts.count(), [](bool f) { return f; })) return false;
       in_parts([&](Int begin, Int end, int64_t) { Weigh(begin, end); });
       // The row in the middle is among the upper ones when rows below are multiplied.
       const Int first_below = of_type_[0];

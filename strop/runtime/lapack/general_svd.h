@@ -6,6 +6,7 @@
 #include "strop/runtime/lapack/bidiagonal_svd.h"
 #include "strop/runtime/lapack/reflector_product.h"
 #include "strop/runtime/lapack/scaling.h"
+#include "strop/runtime/lapack/scratch_parts.h"
 
 namespace strop::lapack {
 
@@ -26,14 +27,16 @@ class GeneralSvd {
   }
   // The scratch memory: the reflectors, the vectors of the bidiagonal matrix, what is transposed at the end, short
   // vectors, then what is needed one after another.
-  size_t ScratchBytes() const {
+  size_t BytesNeeded() const {
     const int64_t n = n_;
-    const int64_t inner =
-        std::max({Bytes<R>(form_.WorkElements()), Bytes<R>(middle_.RealElements()) + Bytes<Int>(middle_.IntElements()),
-                  Bytes<R>(LeftElements()) + Bytes<R>(RightElements()) + Bytes<R>(PanelElements())});
-    const int64_t apart = transposed_ ? Bytes<R>(int64_t{rows_} * left_columns_) + Bytes<R>(n * n) : 0;
-    return static_cast<size_t>(Bytes<R>(form_.CopyElements()) + Bytes<R>(form_.RightElements()) + 2 * Bytes<R>(n * n) +
-                               apart + 4 * Bytes<R>(n) + Bytes<Int>(n) + inner);
+    const int64_t inner = std::max(
+        {ScratchBytes<R>(form_.WorkElements()),
+         ScratchBytes<R>(middle_.RealElements()) + ScratchBytes<Int>(middle_.IntElements()),
+         ScratchBytes<R>(LeftElements()) + ScratchBytes<R>(RightElements()) + ScratchBytes<R>(PanelElements())});
+    const int64_t apart = transposed_ ? ScratchBytes<R>(int64_t{rows_} * left_columns_) + ScratchBytes<R>(n * n) : 0;
+    return static_cast<size_t>(ScratchBytes<R>(form_.CopyElements()) + ScratchBytes<R>(form_.RightElements()) +
+                               2 * ScratchBytes<R>(n * n) + apart + 4 * ScratchBytes<R>(n) + ScratchBytes<Int>(n) +
+                               inner);
   }
 
   // a -> singular values s, descending, columns of u and rows of vt. info > 0 where an iteration fails. False, and
@@ -45,24 +48,22 @@ class GeneralSvd {
     const int outer = largest.OfExtremes();
     if (outer == kNoExponent) return false;
 
-    const auto take = [&scratch]<class E>(E** at, int64_t elements) {
-      *at = reinterpret_cast<E*>(scratch);
-      scratch += Bytes<E>(elements);
-    };
+    ScratchParts parts{scratch};
     R *copy, *right, *ub, *vb, *d, *e, *tau_left, *tau_right, *left_vectors = u, *right_vectors = vt;
     Int* order;
-    take(&copy, form_.CopyElements()), take(&right, form_.RightElements()), take(&ub, n * n), take(&vb, n * n);
-    for (R** v : {&d, &e, &tau_left, &tau_right}) take(v, n);
-    take(&order, n);
-    if (transposed_) take(&left_vectors, rows * left_columns_), take(&right_vectors, n * n);
+    parts.Take(&copy, form_.CopyElements()), parts.Take(&right, form_.RightElements()), parts.Take(&ub, n * n),
+        parts.Take(&vb, n * n);
+    for (R** v : {&d, &e, &tau_left, &tau_right}) parts.Take(v, n);
+    parts.Take(&order, n);
+    if (transposed_) parts.Take(&left_vectors, rows * left_columns_), parts.Take(&right_vectors, n * n);
     Copy(a, -outer, copy);
-    form_.Reduce(copy, right, d, e, tau_left, tau_right, reinterpret_cast<R*>(scratch), pool);
+    form_.Reduce(copy, right, d, e, tau_left, tau_right, reinterpret_cast<R*>(parts.next), pool);
     LargestExponent<R> of_middle;
     of_middle.Add(d, n), of_middle.Add(e, n - 1);
     const int inner = of_middle.Get();
     ScaleBy(-inner, d, n), ScaleBy(-inner, e, n - 1);
-    R* const reals = reinterpret_cast<R*>(scratch);
-    Int* const ints = reinterpret_cast<Int*>(scratch + Bytes<R>(middle_.RealElements()));
+    R* const reals = reinterpret_cast<R*>(parts.next);
+    Int* const ints = reinterpret_cast<Int*>(parts.next + ScratchBytes<R>(middle_.RealElements()));
     *info = middle_.Solve(d, e, ub, vb, n_, order, reals, ints, pool) ? 0 : 1;
     std::reverse(order, order + n);
     for (Int i = 0; i < n_; ++i) s[i] = d[order[i] - 1];
@@ -71,7 +72,8 @@ class GeneralSvd {
     const Reflectors from_left = {rows_, n_, copy, 1, form_.stride(), false, tau_left};
     const Reflectors from_right = {n_ - 1, n_ - 1, right + 1, 1, form_.right_stride(), false, tau_right};
     R *left_blocks, *right_blocks, *panels;
-    take(&left_blocks, LeftElements()), take(&right_blocks, RightElements()), take(&panels, PanelElements());
+    parts.Take(&left_blocks, LeftElements()), parts.Take(&right_blocks, RightElements()),
+        parts.Take(&panels, PanelElements());
     product_.Prepare(from_left, left_blocks, pool);
     product_.Prepare(from_right, right_blocks, pool);
     const Int each_left = product_.PartOf(left_columns_), each_right = product_.PartOf(n_);
@@ -98,10 +100,6 @@ class GeneralSvd {
  private:
   using Reflectors = typename ReflectorProduct<R>::Reflectors;
 
-  template <class E>
-  static int64_t Bytes(int64_t elements) {
-    return (elements * static_cast<int64_t>(sizeof(E)) + 63) / 64 * 64;
-  }
   int64_t LeftElements() const { return ReflectorProduct<R>::WorkElements(rows_, n_); }
   int64_t RightElements() const { return ReflectorProduct<R>::WorkElements(n_ - 1, n_ - 1); }
   int64_t PanelElements() const { return int64_t{left_columns_ + n_} * ReflectorProduct<R>::kBlock; }

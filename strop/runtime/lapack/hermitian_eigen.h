@@ -4,6 +4,7 @@
 #pragma once
 #include "strop/runtime/lapack/reflector_product.h"
 #include "strop/runtime/lapack/scaling.h"
+#include "strop/runtime/lapack/scratch_parts.h"
 #include "strop/runtime/lapack/tridiagonal_eigen.h"
 #include "strop/runtime/lapack/tridiagonal_form.h"
 
@@ -33,25 +34,23 @@ class HermitianEigen {
   }
   // The scratch memory: eigenvectors of the tridiagonal matrix, vectors, reflectors that are not left in the matrix,
   // then what is needed one after another.
-  size_t ScratchBytes() const {
-    const int64_t n = n_, reduction = kIsComplex<T> ? Bytes<T>(lwork_) : Bytes<R>(form_.WorkElements()),
-                  inner = std::max({Bytes<R>(middle_.RealElements()) + Bytes<Int>(middle_.IntElements()), reduction,
-                                    Bytes<T>(PreparedElements()) + Bytes<T>(PanelElements())});
-    return static_cast<size_t>(Bytes<R>(n * n) + 2 * Bytes<R>(n) + Bytes<T>(n) + Bytes<Int>(n) + CopyBytes() + inner);
+  size_t BytesNeeded() const {
+    const int64_t n = n_, reduction = kIsComplex<T> ? ScratchBytes<T>(lwork_) : ScratchBytes<R>(form_.WorkElements()),
+                  inner = std::max({ScratchBytes<R>(middle_.RealElements()) + ScratchBytes<Int>(middle_.IntElements()),
+                                    reduction, ScratchBytes<T>(PreparedElements()) + ScratchBytes<T>(PanelElements())});
+    return static_cast<size_t>(ScratchBytes<R>(n * n) + 2 * ScratchBytes<R>(n) + ScratchBytes<T>(n) +
+                               ScratchBytes<Int>(n) + CopyBytes() + inner);
   }
 
   // a, of which the lower triangle is read, -> eigenvectors; w -> eigenvalues, ascending. info > 0 where an iteration
   // fails. False, and nothing done, for a matrix with an infinity or NaN.
   bool Solve(T* a, R* w, Int* info, char* scratch, ThreadPool* pool) const {
     const int64_t n = n_;
-    const auto take = [&scratch]<class E>(E** at, int64_t elements) {
-      *at = reinterpret_cast<E*>(scratch);
-      scratch += Bytes<E>(elements);
-    };
+    ScratchParts parts{scratch};
     R *q, *d, *e;
     T* tau;
     Int* order;
-    take(&q, n * n), take(&d, n), take(&e, n), take(&tau, n), take(&order, n);
+    parts.Take(&q, n * n), parts.Take(&d, n), parts.Take(&e, n), parts.Take(&tau, n), parts.Take(&order, n);
 
     constexpr int64_t kReals = sizeof(T) / sizeof(R);
     LargestExponent<R> largest;
@@ -63,20 +62,20 @@ class HermitianEigen {
 
     *info = 0;
     const typename ReflectorProduct<T>::Reflectors reflectors =
-        Reduce(a, d, e, tau, scratch, scratch + CopyBytes(), info, pool);
-    scratch += CopyBytes();
+        Reduce(a, d, e, tau, parts.next, parts.next + CopyBytes(), info, pool);
+    parts.next += CopyBytes();
     LargestExponent<R> of_middle;
     of_middle.Add(d, n), of_middle.Add(e, n - 1);
     const int inner = of_middle.Get();
     ScaleBy(-inner, d, n), ScaleBy(-inner, e, n - 1);
-    R* const reals = reinterpret_cast<R*>(scratch);
-    Int* const ints = reinterpret_cast<Int*>(scratch + Bytes<R>(middle_.RealElements()));
+    R* const reals = reinterpret_cast<R*>(parts.next);
+    Int* const ints = reinterpret_cast<Int*>(parts.next + ScratchBytes<R>(middle_.RealElements()));
     if (!middle_.Solve(d, e, q, order, reals, ints, pool)) *info = 1;
     for (Int i = 0; i < n_; ++i) w[i] = d[order[i] - 1];
     ScaleBy(outer + inner, w, n);
 
     T *prepared, *panels;
-    take(&prepared, PreparedElements()), take(&panels, PanelElements());
+    parts.Take(&prepared, PreparedElements()), parts.Take(&panels, PanelElements());
     product_.Prepare(reflectors, prepared, pool);
     const Int each = product_.PartOf(n_);
     product_.InParallel((n_ + each - 1) / each, pool, [&](int64_t p) {
@@ -91,7 +90,7 @@ class HermitianEigen {
   using ReduceFn = void(const char* triangle, const Int* n, T* a, const Int* lda, R* diagonal, R* off_diagonal, T* tau,
                         T* work, const Int* lwork, Int* info, size_t);
 
-  int64_t CopyBytes() const { return kIsComplex<T> ? 0 : Bytes<R>(form_.CopyElements()); }
+  int64_t CopyBytes() const { return kIsComplex<T> ? 0 : ScratchBytes<R>(form_.CopyElements()); }
   typename ReflectorProduct<T>::Reflectors Reduce(T* a, R* d, R* e, T* tau, char* copy, char* work, Int* info,
                                                   ThreadPool* pool) const {
     if constexpr (kIsComplex<T>) {
@@ -104,10 +103,6 @@ class HermitianEigen {
     }
   }
 
-  template <class E>
-  static int64_t Bytes(int64_t elements) {
-    return (elements * static_cast<int64_t>(sizeof(E)) + 63) / 64 * 64;
-  }
   int64_t PreparedElements() const { return ReflectorProduct<T>::WorkElements(n_ - 1, n_ - 1); }
   int64_t PanelElements() const { return int64_t{n_} * ReflectorProduct<T>::kBlock; }
 

@@ -63,7 +63,7 @@ class SvdOf : public Routine {
     iwork_ = Reserve<Int>(8 * int64_t{k_});
     if constexpr (kDivideAndConquer && !kIsComplex<T>) {
       in_parts_ = mode_ != 'N' && GeneralSvd<T>::Suits(m_, n_) && parts_.Bind(site, m_, n_, mode_ == 'A');
-      if (in_parts_) parts_scratch_ = Reserve<char>(static_cast<int64_t>(parts_.ScratchBytes()));
+      if (in_parts_) parts_scratch_ = Reserve<char>(static_cast<int64_t>(parts_.BytesNeeded()));
     }
     return OkStatus();
   }
@@ -169,7 +169,7 @@ class SyevdOf final : public Routine {
     if (kIsComplex<T>) STROP_TRY(site.WorkSize(ranswer, info, &lrwork_));
     liwork_ = std::max(ianswer, 1);
     in_parts_ = mode_ == 'V' && triangle_ == 'L' && n_ >= HermitianEigen<T>::kLeast && parts_.Bind(site, n_);
-    if (in_parts_) parts_scratch_ = Reserve<char>(static_cast<int64_t>(parts_.ScratchBytes()));
+    if (in_parts_) parts_scratch_ = Reserve<char>(static_cast<int64_t>(parts_.BytesNeeded()));
     work_ = Reserve<T>(lwork_);
     rwork_ = Reserve<Real<T>>(lrwork_);
     iwork_ = Reserve<Int>(liwork_);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "strop/base/isa.h"
+#include "strop/runtime/lapack/divide_and_conquer.h"
 #include "strop/runtime/lapack/in_parallel.h"
 #include "strop/runtime/lapack/site.h"
 
@@ -69,7 +70,7 @@ class TridiagonalEigen {
 
  private:
   static constexpr Int kLeaf = 20, kVectors = 4;
-  static constexpr int64_t kParts = 16;
+  static constexpr int64_t kParts = MergeParts::kMost;
 
   using Iterate = void(const char* vectors, const Int* n, R* d, R* e, R* z, const Int* ldz, R* work, Int* info, size_t);
   using Deflate = void(Int* k, const Int* n, const Int* n1, R* d, R* q, const Int* ldq, Int* indxq, R* rho, R* z,
@@ -115,9 +116,7 @@ class TridiagonalEigen {
         return info == 0;
       }
       if (!Conquer(rho, groups, pool)) return false;
-      // Those that are left are ascending, those deflated descending.
-      Int* to = order_;
-      for (Int i = 0, j = size_ - 1; i < k_ || j >= k_;) *to++ = 1 + (j < k_ || (i < k_ && d_[i] <= d_[j]) ? i++ : j--);
+      OrderMerged(d_, k_, size_, order_);
       return info == 0;
     }
 
@@ -126,16 +125,10 @@ class TridiagonalEigen {
     R* Column(Int j) const { return roots_ + int64_t{j} * k_; }
 
     bool Conquer(R rho, const Int* groups, ThreadPool* pool) {
-      const Int each = std::max<Int>(16, (k_ + kParts - 1) / kParts);
-      const int64_t parts = (k_ + each - 1) / each;
+      const MergeParts parts(k_);
       if (size_ < 2 * kLeaf) pool = nullptr;
-      bool failed[kParts] = {};
-      const auto in_parts = [&](const auto& part) {
-        RunInParallel(*all_.library_, parts, pool, [&](int64_t p) {
-          const Int begin = static_cast<Int>(p) * each;
-          part(begin, std::min(begin + each, k_), p);
-        });
-      };
+      bool failed[MergeParts::kMost] = {};
+      const auto in_parts = [&](const auto& part) { parts.Run(*all_.library_, pool, part); };
       in_parts([&](Int begin, Int end, int64_t p) {
         for (Int j = begin; j < end; ++j) {
           const Int one_based = j + 1;
@@ -144,7 +137,7 @@ class TridiagonalEigen {
           failed[p] |= info != 0;
         }
       });
-      if (std::any_of(failed, failed + parts, [](bool f) { return f; })) return false;
+      if (std::any_of(failed, failed + parts.count(), [](bool f) { return f; })) return false;
       if (k_ > 2) in_parts([&](Int begin, Int end, int64_t) { Weigh(begin, end); });
       in_parts([&](Int begin, Int end, int64_t p) {
         R* spare = spare_ + p * size_;
