@@ -14,6 +14,7 @@ namespace {
 
 constexpr int64_t kLeastRow = 256;  // elements of a row that is reduced: short ones go side by side
 constexpr int64_t kLeastBlockBytes = int64_t{16} << 10;
+constexpr int64_t kLeastBlocks = 16;  // which are tasks
 constexpr size_t kMostMembers = 12;
 constexpr size_t kFar = 64;  // places between two members: what waits for the other stays alive
 
@@ -89,7 +90,7 @@ class LoopBandFormer : BandMaker {
     }
     SortMembers();
   }
-  // Are there rows that are reduced, of few elements each?
+  // Are there rows that are reduced, of few elements each, or of such as do not lie together?
   static bool HasShortRows(const Instruction& i) {
     if (i.op() == Op::Fusion) {
       for (const Instruction* inner : i.called(0)->instructions())
@@ -97,8 +98,13 @@ class LoopBandFormer : BandMaker {
       return false;
     }
     if (i.op() != Op::Reduce) return false;
+    const Shape& from = i.operand(0)->shape();
+    const int64_t first = from.rank() - static_cast<int64_t>(i.dimensions().size());
     int64_t elements = 1;
-    for (int64_t d : i.dimensions()) elements *= i.operand(0)->shape().dim(d);
+    for (int64_t d : i.dimensions()) {
+      if (d < first && from.dim(d) > 1) return true;
+      elements *= from.dim(d);
+    }
     return elements < kLeastRow;
   }
 
@@ -170,7 +176,7 @@ class LoopBandFormer : BandMaker {
       for (const auto& [i, width] : band_.widths) inside.push_back(i);
       if (RowsOfLoops(inside) != band_.rows) return false;
       band_.block = ChooseBlock(band_);
-      if (band_.block == 0 || band_.rows / band_.block < 2) return false;
+      if (band_.block == 0 || band_.rows / band_.block < kLeastBlocks) return false;
       std::unordered_set<const Instruction*> leaving;
       for (const Instruction* m : band_.members) {
         bool leaves = !Joins(*m, band_.block * band_.widths.at(m));
