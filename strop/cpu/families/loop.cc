@@ -93,7 +93,8 @@ struct SpaceCutEvery {
 std::optional<SpaceCutEvery> CutEvery(const KernelBody& body, int vector_bytes, bool alone, int64_t elements) {
   LoopSpace space = ChooseLoopSpace(body, vector_bytes, alone);
   std::optional<KernelFrame::Cut> cut = KernelFrame::CutEvery(space, elements);
-  if (!cut && elements < space.width() && space.period == 0) {
+  constexpr int64_t kFewElements = 64;
+  if (!cut && elements <= std::max<int64_t>(kFewElements, space.width()) && space.period == 0) {
     space.lanes = space.strips = 1;
     cut = KernelFrame::CutEvery(space, elements);
   }
