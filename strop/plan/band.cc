@@ -152,16 +152,17 @@ int64_t RowsOfLoops(const std::vector<const Instruction*>& inside) {
 }
 
 int64_t ChooseBlock(const Band& band) {
+  const bool loops = band.is_of_loops();
   int64_t product_rows = 0, row_bytes = 0;
   for (const Instruction* m : band.members) {
     if (m->op() == Op::Dot) product_rows = std::gcd(product_rows, RowsOf(*m).of_product);
-    if (band.ResultOf(m) < 0 || band.is_of_loops()) row_bytes += band.widths.at(m) * Bytes(m->shape().type());
+    if (band.ResultOf(m) < 0 || loops) row_bytes += band.widths.at(m) * Bytes(m->shape().type());
   }
-  if (band.is_of_loops()) {
+  if (loops) {
     for (const Instruction* o : band.Operands()) row_bytes += o->shape().byte_size() / band.rows;
     product_rows = band.rows;
   }
-  const int64_t least = band.is_of_loops() ? 1 : kLeastBlock;
+  const int64_t least = loops ? 1 : kLeastBlock;
   const int64_t most = std::max<int64_t>(kBlockBytes / std::max<int64_t>(row_bytes, 1), least);
   int64_t block = 0;
   for (int64_t rows = std::min(least, product_rows); rows <= std::min(most, product_rows); ++rows) {
@@ -201,7 +202,8 @@ std::vector<const Instruction*> Band::Operands() const {
   std::vector<const Instruction*> operands;
   for (const Instruction* m : members)
     for (int64_t k = 0; k < m->operand_count(); ++k) {
-      const Instruction* source = Source(m->operand(k));
+      const Instruction* source = m->operand(k);
+      while (PassesOn(source->op()) && widths.contains(source)) source = source->operand(0);
       const auto is_known = [source](const auto& known) { return std::ranges::find(known, source) != known.end(); };
       if (!is_known(members) && !is_known(operands)) operands.push_back(source);
     }

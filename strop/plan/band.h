@@ -30,7 +30,7 @@ struct Band {
   static const Instruction* Source(const Instruction* value);
   // Are there no products among them? Then what they read from outside is read block by block, too.
   bool is_of_loops() const;
-  // What they read from outside, each once; reshapes are what they reshape.
+  // What they read from outside, each once; reshapes among `widths` are what they reshape.
   std::vector<const Instruction*> Operands() const;
   // The number of the result that a member is, or -1: nobody outside sees it.
   int ResultOf(const Instruction* member) const;

@@ -28,8 +28,8 @@ class LoopBandFormer : BandMaker {
     for (const bool reductions : {true, false}) {
       for (size_t n = 0; n < order_.size(); ++n) {
         const Instruction& i = *order_[n];
-        if (Reduces(i) != reductions || !ReadsOrWritesMuch(i) || tried_.contains(&i) || !CanJoin(i)) continue;
-        tried_.insert(&i);
+        if (Reduces(i) != reductions || !ReadsOrWritesMuch(i) || tried_.contains(i.id()) || !CanJoin(i)) continue;
+        tried_.insert(i.id());
         Grow(i);
         if (!Settle() || !IsWorthIt()) continue;
         Outline(kLoopBand);
@@ -159,7 +159,9 @@ class LoopBandFormer : BandMaker {
         return false;
       });
     };
-    for (const Instruction* o : band_.Operands())
+    std::set<const Instruction*> sources;  // however they are reshaped; summed up only
+    for (const Instruction* o : band_.Operands()) sources.insert(Band::Source(o));
+    for (const Instruction* o : sources)
       if (IsLargeOperand(*o)) saved += (readers(o) - 1) * o->shape().byte_size();
     for (const Instruction* m : band_.members)
       if (IsLargeOperand(*m)) saved += (readers(m) + (band_.ResultOf(m) < 0)) * m->shape().byte_size();
@@ -196,8 +198,8 @@ class LoopBandFormer : BandMaker {
     return block_bytes >= kLeastBlockBytes && block_bytes <= 4 * target_.l2_bytes;
   }
 
-  std::unordered_set<const Instruction*> tried_;  // beginnings
-  std::set<size_t> next_;                         // numbers of what may join
+  std::set<int64_t> tried_;  // beginnings, by id
+  std::set<size_t> next_;    // numbers of what may join
 };
 
 }  // namespace

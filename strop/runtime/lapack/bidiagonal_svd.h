@@ -84,8 +84,7 @@ class BidiagonalSvd {
         return merge.Run(e, each_alone ? nullptr : pool);
       });
     }
-    // What deflates is moved a little, maybe past its neighbours.
-    std::sort(order, order + n_, [d](Int a, Int b) { return d[a - 1] < d[b - 1] || (d[a - 1] == d[b - 1] && a < b); });
+    SortPlaces(d, n_, order);
     return std::all_of(failed.begin(), failed.end(), [](char f) { return f == 0; });
   }
 

@@ -63,8 +63,7 @@ class TridiagonalEigen {
         if (!merge.Run(e, each_alone ? nullptr : pool)) failed[static_cast<size_t>(node)] = 1;
       });
     }
-    // What deflates is moved a little, maybe past its neighbours.
-    std::sort(order, order + n_, [d](Int a, Int b) { return d[a - 1] < d[b - 1] || (d[a - 1] == d[b - 1] && a < b); });
+    SortPlaces(d, n_, order);
     return std::all_of(failed.begin(), failed.end(), [](char f) { return f == 0; });
   }
 
