@@ -7,6 +7,7 @@
 #include "strop/analysis/positionwise_loop.h"
 #include "strop/base/division.h"
 #include "strop/ir/contraction.h"
+#include "strop/ir/unrounded.h"
 #include "strop/runtime/cancelled_scope.h"
 
 namespace strop {
@@ -386,7 +387,8 @@ Vals ElementalEmitter::Elementwise(const Instruction& i, const ArrayIndex& index
     const bool scalar = i.operand(k)->shape().rank() == 0 && i.shape().rank() != 0;
     operands.push_back(Emit(i.operand(k), scalar ? ArrayIndex{} : index));
   }
-  return {scalars_.Emit(ScalarOp{i.op(), i.shape().type(), &i.any_attrs()}, operands)};
+  const ScalarOp op{i.op(), i.shape().type(), &i.any_attrs()};
+  return {MayStayUnrounded(i) ? scalars_.EmitUnrounded(op, operands) : scalars_.Emit(op, operands)};
 }
 
 Vals ElementalEmitter::PassThrough(const Instruction& i, const ArrayIndex& index) {

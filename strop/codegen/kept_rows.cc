@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "strop/ir/unrounded.h"
+
 namespace strop {
 namespace {
 
@@ -23,7 +25,8 @@ int64_t WorkOf(const Instruction& i, int64_t row_size, std::unordered_set<const 
   if ((!IsElementwise(i.op()) && !moves) || !i.shape().IsArray() || i.shape().rank() == 0) return 0;
   if (i.shape().dims().back() != row_size || !seen.insert(&i).second) return 0;  // once a row
   const ElementType type = i.shape().type();
-  const bool rounds = (type == ElementType::BF16 || type == ElementType::F16) && i.op() != Op::Select;
+  const bool rounds =
+      (type == ElementType::BF16 || type == ElementType::F16) && i.op() != Op::Select && !MayStayUnrounded(i);
   int64_t work = moves ? 0 : rounds ? kRounding : 1;
   for (int64_t k = 0; k < i.operand_count(); ++k) work += WorkOf(*i.operand(k), row_size, seen);
   return work;

@@ -14,15 +14,26 @@ static_assert(ScalarBuilder<ScalarEmitter>);
 
 Val ScalarEmitter::Emit(const ScalarOp& op, std::span<const Val> operands) { return EmitScalar(*this, op, operands); }
 
+Val ScalarEmitter::EmitUnrounded(const ScalarOp& op, std::span<const Val> operands) {
+  rounds_bf16_ = false;
+  const Val result = Emit(op, operands);
+  rounds_bf16_ = true;
+  return result;
+}
+
+bool ScalarEmitter::Rounds(ElementType type) const {
+  return IsFloat(type) && Bits(type) < 32 && (type != ElementType::BF16 || rounds_bf16_);
+}
+
 Val ScalarEmitter::Rounded(V v, ElementType type) {
-  if (IsFloat(type) && Bits(type) < 32) v = e_.RoundToFormat(type, v);
+  if (Rounds(type)) v = e_.RoundToFormat(type, v);
   return Real(v, type);
 }
 
 // Of an operation of the processor, or of formulas made of them, on numbers of the type: a NaN is one of these or the
 // processor's own.
 Val ScalarEmitter::RoundedSum(V v, ElementType type) {
-  if (IsFloat(type) && Bits(type) < 32) v = e_.RoundToFormat(type, v, /*made_of_it=*/true);
+  if (Rounds(type)) v = e_.RoundToFormat(type, v, /*made_of_it=*/true);
   return Real(v, type);
 }
 

@@ -12,6 +12,8 @@ class ScalarEmitter {
   explicit ScalarEmitter(ElementBuilder& e) : e_(e), b_(e.b()) {}
 
   Val Emit(const ScalarOp& op, std::span<const Val> operands);
+  // The same, but a result of bf16 is what f32 has of it (ir/unrounded.h).
+  Val EmitUnrounded(const ScalarOp& op, std::span<const Val> operands);
 
   // ---- arithmetic (scalar_emitter.cc, complex in complex_arithmetic.cc)
   Val Add(const Val& x, const Val& y);
@@ -56,6 +58,7 @@ class ScalarEmitter {
  private:
   friend class ComplexArithmetic;
   Val Real(V v, ElementType type) { return Val{v, nullptr, type}; }
+  bool Rounds(ElementType type) const;
   // A float result that may have left its format.
   Val Rounded(V v, ElementType type);
   Val RoundedSum(V v, ElementType type);
@@ -67,6 +70,7 @@ class ScalarEmitter {
 
   ElementBuilder& e_;
   VectorBuilder& b_;
+  bool rounds_bf16_ = true;
 };
 
 }  // namespace strop

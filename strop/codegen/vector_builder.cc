@@ -1,5 +1,7 @@
 #include "strop/codegen/vector_builder.h"
 
+#include <llvm/IR/IntrinsicInst.h>
+
 #include <algorithm>
 
 namespace strop {
@@ -121,10 +123,20 @@ V VectorBuilder::Fma(V a, V b, V c) {
   return ir_.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, c});
 }
 
+namespace {
+constexpr int kMajorityTable = 0xe8;  // the result for each of the eight settings of three bits
+}
+
+bool VectorBuilder::IsMajority(const llvm::IntrinsicInst& call) {
+  const auto* table = call.arg_size() == 4 ? llvm::dyn_cast<llvm::ConstantInt>(call.getArgOperand(3)) : nullptr;
+  return table && table->getZExtValue() == kMajorityTable &&
+         call.getCalledFunction()->getName().starts_with("llvm.x86.avx512.pternlog");
+}
+
 V VectorBuilder::Majority(V a, V b, V c) {
   Match(a, b);
   Match(a, c);
-  constexpr int kRegister = 512, kTable = 0xe8;  // the result for each of the eight settings of three bits
+  constexpr int kRegister = 512;
   const int lanes = Lanes(a), bits = lanes * ScalarBits(a);
   const bool wide = ScalarBits(a) == 64;
   llvm::Intrinsic::ID id = llvm::Intrinsic::not_intrinsic;
@@ -142,7 +154,7 @@ V VectorBuilder::Majority(V a, V b, V c) {
     if (bits == 128)
       id = wide ? llvm::Intrinsic::x86_avx512_pternlog_q_128 : llvm::Intrinsic::x86_avx512_pternlog_d_128;
   }
-  if (id != llvm::Intrinsic::not_intrinsic) return ir_.CreateIntrinsic(id, {}, {a, b, c, ir_.getInt32(kTable)});
+  if (id != llvm::Intrinsic::not_intrinsic) return ir_.CreateIntrinsic(id, {}, {a, b, c, ir_.getInt32(kMajorityTable)});
   return Or(And(a, b), And(Or(a, b), c));
 }
 

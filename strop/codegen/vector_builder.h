@@ -10,6 +10,10 @@
 
 #include "strop/codegen/llvm_headers.h"
 
+namespace llvm {
+class IntrinsicInst;
+}
+
 namespace strop {
 
 // What the emitters must know of the machine.
@@ -197,6 +201,7 @@ class VectorBuilder {
   }
   // Each bit as most of the three have it.
   V Majority(V a, V b, V c);
+  static bool IsMajority(const llvm::IntrinsicInst& call);  // one instruction that Majority made
   V Xor(V a, V b) {
     Match(a, b);
     return ir_.CreateXor(a, b);

@@ -66,6 +66,7 @@ void CpuBackend::AddPasses(Phase phase, PassPipeline& pipeline) const {
   pipeline.Add(PassId::LoopInvariantCodeMotion);  // of what is transposed for them
   pipeline.Add(PassId::WhileSimplifier);          // of what only that was made of
   pipeline.Add(PassId::Contraction);              // last: it asks who uses a product
+  pipeline.Add(PassId::UnroundedValues);          // it asks the same of others
   pipeline.Add(PassId::ReductionSplitter);        // of what the algebra would put together again
   pipeline.Add(PassId::ReductionJoiner);          // of pieces of the same array
   pipeline.Add(PassId::ScatterSplitter);

@@ -1,5 +1,5 @@
 """Mathematical functions: a short form of ./dev numerics, which fails where a bound is exceeded; the same bits for any number of threads and from run to run; products that are
-added unrounded, whatever is fused with them, unless excess precision is not allowed."""
+added unrounded, whatever is fused with them, and chains of bf16, unless excess precision is not allowed."""
 import hashlib
 import os
 import subprocess
@@ -47,6 +47,21 @@ if np.any(np.asarray(shared[0])):
 print(wrong or "contracted")
 """
 
+UNROUNDED = """
+import jax, numpy as np
+from jax import numpy as jnp
+x = jnp.full((8, 256), 1 + 2**-7, jnp.bfloat16)  # x x is 1 + 2^-6 + 2^-14, rounded 1 + 2^-6
+y = jnp.full((8, 256), 1 + 2**-6, jnp.bfloat16)
+left = lambda x, y: x * x - y
+programs = {"alone": (left, 2.0**-14), "widened": (lambda x, y: (x * x).astype(jnp.float32) - y, 2.0**-14), "compared": (lambda x, y: x * x == y, 1), "converted": (lambda x, y: (x.astype(jnp.float32) * x).astype(x.dtype) - y, 0),
+            "a largest element and who is it": (lambda x, y: jax.grad(lambda x: jnp.max(x * x * jnp.arange(1, 257, dtype=x.dtype), axis=1).sum())(x)[:, 255], 516)}
+wrong = {name: got for name, (f, want) in programs.items() if not np.all((got := np.asarray(jax.jit(f)(x, y)).astype(np.float32)) == want)}
+rounded = jax.jit(left, compiler_options={"xla_allow_excess_precision": False})(x, y)
+if np.any(np.asarray(rounded).astype(np.float32)):
+    wrong["rounded"] = rounded
+print(wrong or "unrounded")
+"""
+
 
 def main():
     missing = [module for module in ("jax", "gmpy2", "mpmath") if not __import__("importlib.util").util.find_spec(module)]
@@ -71,6 +86,9 @@ def main():
     contraction = subprocess.run([sys.executable, "-c", CONTRACTION], capture_output=True, text=True, env=dict(os.environ, JAX_PLATFORMS="strop"))
     if contraction.stdout.strip() != "contracted":
         failed.append("products that are added: " + contraction.stdout + contraction.stderr[-1000:])
+    unrounded = subprocess.run([sys.executable, "-c", UNROUNDED], capture_output=True, text=True, env=dict(os.environ, JAX_PLATFORMS="strop"))
+    if unrounded.stdout.strip() != "unrounded":
+        failed.append("chains of bf16: " + unrounded.stdout + unrounded.stderr[-1000:])
     print("FAILED: " + "; ".join(failed) if failed else "all as it should be")
     return 1 if failed else 0
 

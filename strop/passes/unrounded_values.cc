@@ -1,0 +1,111 @@
+// Marks values of bf16 that need not be rounded (ir/unrounded.h): results of arithmetic that only arithmetic reads.
+//
+//   %p = bf16[n] multiply(%x, %y); %e = bf16[n] exponential(%p)
+//   ->  %p = bf16[n] multiply(%x, %y), frontend_attributes={strop.unrounded="1"}; %e = bf16[n] exponential(%p)
+//
+// What compares a value, chooses by it or cuts it to integers sees it rounded, and so does all else that reads it: the
+// gradient of a maximum finds the elements that are equal to it, in whatever kernel they are computed again. What is
+// converted to bf16 is rounded, too: who converts does it on purpose, to model small floats.
+#include "strop/ir/unrounded.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "strop/analysis/combiner.h"
+#include "strop/passes/pass.h"
+
+namespace strop {
+namespace {
+
+// Continuous functions that round their result.
+bool IsArithmetic(Op op) {
+  switch (op) {
+    case Op::Acos:
+    case Op::Acosh:
+    case Op::Add:
+    case Op::Asin:
+    case Op::Asinh:
+    case Op::Atan:
+    case Op::Atan2:
+    case Op::Atanh:
+    case Op::Cbrt:
+    case Op::Cos:
+    case Op::Cosh:
+    case Op::Divide:
+    case Op::Erf:
+    case Op::Exp:
+    case Op::Expm1:
+    case Op::Log:
+    case Op::Log1p:
+    case Op::Logistic:
+    case Op::Multiply:
+    case Op::Power:
+    case Op::Rsqrt:
+    case Op::Sin:
+    case Op::Sinh:
+    case Op::Sqrt:
+    case Op::Subtract:
+    case Op::Tan:
+    case Op::Tanh: return true;
+    default: return false;
+  }
+}
+
+// What gives elements of its operand `k`, or these with another sign.
+bool HandsOn(Op op, int64_t k) {
+  switch (op) {
+    case Op::Abs:
+    case Op::Broadcast:
+    case Op::Clamp:
+    case Op::Copy:
+    case Op::Maximum:
+    case Op::Minimum:
+    case Op::Negate:
+    case Op::Reshape:
+    case Op::Slice:
+    case Op::Transpose: return true;
+    case Op::Select: return k > 0;
+    default: return false;
+  }
+}
+
+bool IsWidening(const Instruction& user) {
+  return user.op() == Op::Convert && IsFloat(user.shape().type()) && Bits(user.shape().type()) >= 32;
+}
+
+bool IsSum(const Instruction& user) {
+  return user.op() == Op::Reduce && RecognizeCombiner(*user.called(0)).op == Op::Add;
+}
+
+struct UnroundedValues final : Pass {
+  Result<bool> Run(Module& module, PassContext& context) override {
+    int64_t marked = 0;
+    for (Computation* c : module.PostOrder()) {
+      std::unordered_set<const Instruction*> free;  // whose readers take it unrounded
+      const std::vector<Instruction*> order = c->PostOrder();
+      for (auto it = order.rbegin(); it != order.rend(); ++it) {
+        Instruction& i = **it;
+        if (!i.shape().IsArray() || i.shape().type() != ElementType::BF16 || i.IsRoot() || i.HasControlEdges())
+          continue;
+        const auto takes = [&](const Use& use) {
+          const Instruction& user = *use.user;
+          return IsArithmetic(user.op()) || IsWidening(user) || IsSum(user) ||
+                 (HandsOn(user.op(), use.operand_number) && free.contains(&user));
+        };
+        if (!std::ranges::all_of(i.uses(), takes)) continue;
+        free.insert(&i);
+        if (!IsArithmetic(i.op()) || MayStayUnrounded(i)) continue;
+        i.set_frontend_attribute(kUnroundedMark, "1");
+        ++marked;
+      }
+    }
+    context.Count("unrounded-values.marked", marked);
+    return marked > 0;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> MakeUnroundedValues() { return std::make_unique<UnroundedValues>(); }
+
+}  // namespace strop
