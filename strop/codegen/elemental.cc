@@ -377,6 +377,18 @@ Vals ElementalEmitter::ContractedSum(const Instruction& sum, int64_t product, co
   return {Val{b_.Fma(x, y, z), nullptr, sum.shape().type()}};
 }
 
+// Is it a quotient of rows by one number each, that bf16 rounds? (Not a matter of lanes: all elements are computed
+// alike.)
+bool ElementalEmitter::DividesForBf16(const Instruction& i) const {
+  if (i.op() != Op::Divide || i.shape().rank() == 0) return false;
+  const ElementType type = i.shape().type();
+  if (type != ElementType::BF16 && (type != ElementType::F32 || !MayStayUnrounded(i))) return false;
+  const Instruction* divisor = Resolve(i.operand(1));
+  const int64_t last = i.shape().rank() - 1;
+  return divisor->op() == Op::Broadcast &&
+         std::ranges::find(divisor->dimensions(), last) == divisor->dimensions().end();
+}
+
 Vals ElementalEmitter::Elementwise(const Instruction& i, const ArrayIndex& index) {
   // Where another kernel has made the product, it is rounded, and its factors are out of reach.
   if (const int64_t product = ContractedOperand(i); product >= 0 && !buffers_.contains(i.operand(product)))
@@ -387,7 +399,7 @@ Vals ElementalEmitter::Elementwise(const Instruction& i, const ArrayIndex& index
     const bool scalar = i.operand(k)->shape().rank() == 0 && i.shape().rank() != 0;
     operands.push_back(Emit(i.operand(k), scalar ? ArrayIndex{} : index));
   }
-  const ScalarOp op{i.op(), i.shape().type(), &i.any_attrs()};
+  const ScalarOp op{i.op(), i.shape().type(), &i.any_attrs(), DividesForBf16(i)};
   return {MayStayUnrounded(i) ? scalars_.EmitUnrounded(op, operands) : scalars_.Emit(op, operands)};
 }
 

@@ -239,6 +239,8 @@ class ElementalEmitter {
   std::optional<Val> Identity(const LaneCombiner& combiner, ElementType type);
   Vals AccumulateTail(const Accumulation& a, size_t group, int64_t first, int64_t size, std::vector<ArrayIndex>& parts,
                       Vals accumulators);
+  bool DividesForBf16(const Instruction& i) const;
+  bool IsLittleCode(const Instruction& operand) const;
   bool IsLongChain(const Instruction& reduce, const LaneCombiner& combiner, ElementType type, int width) const;
   Vals AcrossStrips(const LaneCombiner& combiner, Vals accumulators, size_t inputs, int64_t position);
   Vals AcrossLanes(const LaneCombiner& combiner, Vals accumulators, int64_t position);

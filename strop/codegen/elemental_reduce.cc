@@ -278,26 +278,32 @@ const Instruction* ElementalEmitter::ComparisonOfPositions(const Instruction& i,
   return nullptr;
 }
 
-// Extremes of floats in one register, of what is little code: a step is several instructions, which wait for those of
-// the step before.
 constexpr int kChains = 4;
 constexpr int64_t kLeastInChains = 16;
-bool ElementalEmitter::IsLongChain(const Instruction& reduce, const LaneCombiner& combiner, ElementType type,
-                                   int width) const {
+
+// A step of a reduction of it is mostly waiting for the step before.
+bool ElementalEmitter::IsLittleCode(const Instruction& operand) const {
   constexpr int kLittleCode = 8;
-  if ((combiner.op != Op::Minimum && combiner.op != Op::Maximum) || reduce.operand_count() != 2 || !IsFloat(type))
-    return false;
-  if (width * Bits(type) > b_.target().vector_bytes * 8 || b_.quick()) return false;
-  std::vector<const Instruction*> found = {Resolve(reduce.operand(0))};
+  std::vector<const Instruction*> found = {Resolve(&operand)};
   for (size_t n = 0; n < found.size(); ++n) {
     if (buffers_.contains(found[n]) || found[n]->op() == Op::Constant) continue;
     const Op op = found[n]->op();
     if (n >= kLittleCode || Is(op, kFloatMath)) return false;
     if (!IsElementwise(op) && op != Op::Broadcast && op != Op::Reshape && op != Op::Bitcast && op != Op::Slice)
       return false;
-    for (const Instruction* operand : found[n]->operands()) found.push_back(Resolve(operand));
+    for (const Instruction* next : found[n]->operands()) found.push_back(Resolve(next));
   }
   return true;
+}
+
+// Extremes of floats in one register, of what is little code: a step is several instructions, which wait for those of
+// the step before.
+bool ElementalEmitter::IsLongChain(const Instruction& reduce, const LaneCombiner& combiner, ElementType type,
+                                   int width) const {
+  if ((combiner.op != Op::Minimum && combiner.op != Op::Maximum) || reduce.operand_count() != 2 || !IsFloat(type))
+    return false;
+  if (width * Bits(type) > b_.target().vector_bytes * 8 || b_.quick()) return false;
+  return IsLittleCode(*reduce.operand(0));
 }
 
 constexpr int64_t kWideStrip = 128, kLargeOperand = int64_t{1} << 20;  // bytes
@@ -528,12 +534,16 @@ Vals ElementalEmitter::ReduceAt(const Instruction& i, std::span<const ArrayIndex
   const int64_t position_input = identity ? -1 : PositionInput(i, a.inputs);
   if (position_input >= 0) a.known = ComparisonOfPositions(i, a.inputs, position_input);
   a.contracted = ContractedOperand(i) == 0;
+  // In a row that is not the kernel's only work, too, so that the steps need not wait for each other.
+  const bool waits =
+      row_strips_ == 1 && single && IsFloat(type) && innermost >= lanes() * kChains && IsLittleCode(*i.operand(0));
+  const int strips = waits ? kChains : row_strips_;
   a.across_lanes = parts.size() == 1 && uniform && lanes() > 1 && a.combiner.reorderable && !a.loops.empty() &&
-                   a.loops.back() + 1 == sizes.size() && innermost >= lanes() * row_strips_ &&
+                   a.loops.back() + 1 == sizes.size() && innermost >= lanes() * strips &&
                    (identity || (position_input >= 0 && a.loops.size() == 1));
   Vals accumulators;
   if (a.across_lanes) {
-    positions.resize(static_cast<size_t>(row_strips_), positions[0]);
+    positions.resize(static_cast<size_t>(strips), positions[0]);
     a.first_vector_taken = !identity;
     for (size_t p = 0; p < positions.size(); ++p) {
       if (identity) {

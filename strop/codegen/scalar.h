@@ -45,6 +45,7 @@ struct ScalarOp {
   Op op = Op::kEnd;
   ElementType result = ElementType::Invalid;
   const Attrs* attrs = nullptr;
+  bool by_inverse = false;  // a quotient that bf16 rounds, of numbers by one divisor
   template <class A>
   const A& as() const {
     return attrs->get<A>();

@@ -12,7 +12,10 @@ using Pred = llvm::CmpInst::Predicate;
 
 static_assert(ScalarBuilder<ScalarEmitter>);
 
-Val ScalarEmitter::Emit(const ScalarOp& op, std::span<const Val> operands) { return EmitScalar(*this, op, operands); }
+Val ScalarEmitter::Emit(const ScalarOp& op, std::span<const Val> operands) {
+  if (op.by_inverse) return DivideByInverse(operands[0], operands[1]);
+  return EmitScalar(*this, op, operands);
+}
 
 Val ScalarEmitter::EmitUnrounded(const ScalarOp& op, std::span<const Val> operands) {
   rounds_bf16_ = false;
@@ -74,6 +77,24 @@ V ScalarEmitter::IntegerDivide(V x, V y, bool is_signed) {
   V d = is_signed ? ir.CreateSIToFP(y, real) : ir.CreateUIToFP(y, real);
   V q = ir.CreateFDiv(a, d);
   return is_signed ? ir.CreateFPToSI(q, x->getType()) : ir.CreateFPToUI(q, x->getType());
+}
+
+// x / y by the reciprocal of y: within 1.5 units of the last place of f32. What bf16 rounds this to is the quotient's
+// own rounding: that of two numbers of 8 bits is at least 2^-17 away from where two of them meet. Very large and very
+// small divisors are scaled, for their reciprocals are subnormal or infinite.
+Val ScalarEmitter::DivideByInverse(const Val& x, const Val& y) {
+  const auto [known, is_new] = inverses_.try_emplace(y.re);
+  if (is_new) {
+    const IrBuilder::InsertPointGuard here(b_.ir());
+    if (auto* made = llvm::dyn_cast<llvm::Instruction>(y.re))  // outside of the loop that x comes from
+      if (const auto behind = made->getInsertionPointAfterDef()) b_.ir().SetInsertPoint(*behind);
+    constexpr double kFar = 0x1p120, kScale = 0x1p30;
+    V magnitude = b_.FAbs(y.re);
+    V small = b_.Select(b_.FLt(magnitude, b_.F(1 / kFar, y.re)), b_.F(kScale, y.re), b_.F(1, y.re));
+    V scale = b_.Select(b_.FGt(magnitude, b_.F(kFar, y.re)), b_.F(1 / kScale, y.re), small);
+    known->second = {scale, b_.FDiv(b_.F(1, y.re), b_.FMul(y.re, scale))};
+  }
+  return RoundedSum(b_.FMul(b_.FMul(x.re, known->second.first), known->second.second), x.type);
 }
 
 Val ScalarEmitter::Div(const Val& x, const Val& y) {

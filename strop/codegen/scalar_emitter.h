@@ -1,5 +1,8 @@
 // ScalarEmitter: the ScalarBuilder that makes LLVM IR, for scalars and vectors alike.
 #pragma once
+#include <unordered_map>
+#include <utility>
+
 #include "strop/codegen/element.h"
 #include "strop/codegen/scalar.h"
 
@@ -64,6 +67,7 @@ class ScalarEmitter {
   Val RoundedSum(V v, ElementType type);
   Val Exact(V v, ElementType type);
   V FloatExtreme(V x, V y, bool min);
+  Val DivideByInverse(const Val& x, const Val& y);
   V IntegerDivide(V x, V y, bool is_signed);
   V FloatCompare(CompareDirection direction, V x, V y);
   V TotalOrderKey(V x);
@@ -71,6 +75,7 @@ class ScalarEmitter {
   ElementBuilder& e_;
   VectorBuilder& b_;
   bool rounds_bf16_ = true;
+  std::unordered_map<V, std::pair<V, V>> inverses_;  // of divisors: what to multiply by, twice
 };
 
 }  // namespace strop

@@ -151,6 +151,30 @@ TEST(Elementwise, EveryCodeOfSmallFloats) {
   }
 }
 
+// All numbers of bf16 by some of them, one a row: by the reciprocal, with the quotient's own rounding.
+TEST(Elementwise, QuotientsOfRowsOfBf16) {
+  constexpr int64_t kCodes = 1 << 16, kDivisors = 61;
+  Module m("m");
+  Differential d(m);
+  Builder b(d.body());
+  Instruction* x = b.Parameter(0, Shape::Array(ElementType::BF16, {kCodes}));
+  Instruction* y = b.Parameter(1, Shape::Array(ElementType::BF16, {kDivisors}));
+  const Dims dims{kDivisors, kCodes};
+  b.Make(Op::Divide, {b.Broadcast(x, dims, {1}), b.Broadcast(y, dims, {0})});
+  ASSERT_TRUE(b.Finish().ok()) << b.status().ToString();
+  std::vector<uint16_t> all, divisors{0, 0x8000, 0x7f80, 0xff80, 0x7fc0, 1, 0x8001, 0x7f, 0x80, 0x7f7f, 0x7e80, 0x3f80};
+  for (int64_t c = 0; c < kCodes; ++c) all.push_back(static_cast<uint16_t>(c));
+  while (divisors.size() < kDivisors) divisors.push_back(static_cast<uint16_t>(divisors.size() * 0x9e37));
+  const auto literal = [](const std::vector<uint16_t>& codes) {
+    Literal value = *Literal::Zeros(Shape::Array(ElementType::BF16, {static_cast<int64_t>(codes.size())}));
+    std::memcpy(value.mutable_bytes().data(), codes.data(), codes.size() * sizeof(codes[0]));
+    return value;
+  };
+  d.SetInput(0, literal(all));
+  d.SetInput(1, literal(divisors));
+  EXPECT_EQ(d.Check(), "");
+}
+
 // Integers on, just below and just above what lies half way between two small floats, and the largest ones.
 TEST(Elementwise, IntegersToSmallFloats) {
   std::vector<int32_t> values{0, INT32_MAX, INT32_MIN, INT32_MIN + 1};

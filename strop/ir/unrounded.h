@@ -1,4 +1,5 @@
-// Unrounded values: a result of bf16 that only arithmetic reads need not be rounded before that reads it.
+// Unrounded values: a result of bf16 that only arithmetic reads need not be rounded before that reads it; and a result
+// of f32 that is only rounded to bf16 need not be the nearest f32.
 //
 //   %p = bf16[n] multiply(%x, %y); %s = bf16[n] exponential(%p)   ->   %s is the exponential of the product as f32 has
 //   it
@@ -16,7 +17,9 @@ namespace strop {
 inline constexpr char kUnroundedMark[] = "strop.unrounded";
 
 inline bool MayStayUnrounded(const Instruction& value) {
-  return value.shape().IsArray() && value.shape().type() == ElementType::BF16 &&
+  if (!value.shape().IsArray() || value.frontend_attributes().empty()) return false;
+  const ElementType type = value.shape().type();
+  return (type == ElementType::BF16 || type == ElementType::F32) &&
          value.frontend_attributes().count(kUnroundedMark) > 0;
 }
 

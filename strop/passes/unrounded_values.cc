@@ -77,6 +77,17 @@ bool IsSum(const Instruction& user) {
   return user.op() == Op::Reduce && RecognizeCombiner(*user.called(0)).op == Op::Add;
 }
 
+bool IsNarrowing(const Instruction* user) {
+  return user->op() == Op::Convert && user->shape().type() == ElementType::BF16;
+}
+
+// 1: it had no mark.
+int64_t Mark(Instruction& i) {
+  if (MayStayUnrounded(i)) return 0;
+  i.set_frontend_attribute(kUnroundedMark, "1");
+  return 1;
+}
+
 struct UnroundedValues final : Pass {
   Result<bool> Run(Module& module, PassContext& context) override {
     int64_t marked = 0;
@@ -85,8 +96,11 @@ struct UnroundedValues final : Pass {
       const std::vector<Instruction*> order = c->PostOrder();
       for (auto it = order.rbegin(); it != order.rend(); ++it) {
         Instruction& i = **it;
-        if (!i.shape().IsArray() || i.shape().type() != ElementType::BF16 || i.IsRoot() || i.HasControlEdges())
-          continue;
+        if (!i.shape().IsArray() || i.IsRoot() || i.HasControlEdges()) continue;
+        const ElementType type = i.shape().type();
+        if (i.op() == Op::Divide && type == ElementType::F32 && std::ranges::all_of(i.users(), IsNarrowing))
+          marked += Mark(i);
+        if (type != ElementType::BF16) continue;
         const auto takes = [&](const Use& use) {
           const Instruction& user = *use.user;
           return IsArithmetic(user.op()) || IsWidening(user) || IsSum(user) ||
@@ -94,9 +108,7 @@ struct UnroundedValues final : Pass {
         };
         if (!std::ranges::all_of(i.uses(), takes)) continue;
         free.insert(&i);
-        if (!IsArithmetic(i.op()) || MayStayUnrounded(i)) continue;
-        i.set_frontend_attribute(kUnroundedMark, "1");
-        ++marked;
+        if (IsArithmetic(i.op())) marked += Mark(i);
       }
     }
     context.Count("unrounded-values.marked", marked);
