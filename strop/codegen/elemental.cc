@@ -399,7 +399,7 @@ Vals ElementalEmitter::Elementwise(const Instruction& i, const ArrayIndex& index
     const bool scalar = i.operand(k)->shape().rank() == 0 && i.shape().rank() != 0;
     operands.push_back(Emit(i.operand(k), scalar ? ArrayIndex{} : index));
   }
-  const ScalarOp op{i.op(), i.shape().type(), &i.any_attrs(), DividesForBf16(i)};
+  const ScalarOp op{i.op(), i.shape().type(), &i.any_attrs(), MayStayUnrounded(i), DividesForBf16(i)};
   return {MayStayUnrounded(i) ? scalars_.EmitUnrounded(op, operands) : scalars_.Emit(op, operands)};
 }
 

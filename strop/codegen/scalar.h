@@ -45,7 +45,8 @@ struct ScalarOp {
   Op op = Op::kEnd;
   ElementType result = ElementType::Invalid;
   const Attrs* attrs = nullptr;
-  bool by_inverse = false;  // a quotient that bf16 rounds, of numbers by one divisor
+  bool for_bf16 = false;    // bf16 rounds what is made of it
+  bool by_inverse = false;  // a quotient for bf16, of numbers by one divisor
   template <class A>
   const A& as() const {
     return attrs->get<A>();

@@ -14,7 +14,10 @@ static_assert(ScalarBuilder<ScalarEmitter>);
 
 Val ScalarEmitter::Emit(const ScalarOp& op, std::span<const Val> operands) {
   if (op.by_inverse) return DivideByInverse(operands[0], operands[1]);
-  return EmitScalar(*this, op, operands);
+  for_bf16_ = op.for_bf16 && op.result == ElementType::F32;
+  const Val result = EmitScalar(*this, op, operands);
+  for_bf16_ = false;
+  return result;
 }
 
 Val ScalarEmitter::EmitUnrounded(const ScalarOp& op, std::span<const Val> operands) {
@@ -375,7 +378,7 @@ Val ScalarEmitter::Atan2(const Val& y, const Val& x) {
 
 Val ScalarEmitter::Math(MathFunction f, const Val& x) {
   if (x.im) return ComplexArithmetic(*this).Math(f, x);
-  return RoundedSum(Bits(x.type) < 32 ? EmitMathForNarrow(b_, f, x.re) : EmitMath(b_, f, x.re), x.type);
+  return RoundedSum(Bits(x.type) < 32 || for_bf16_ ? EmitMathForNarrow(b_, f, x.re) : EmitMath(b_, f, x.re), x.type);
 }
 
 }  // namespace strop

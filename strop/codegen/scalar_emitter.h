@@ -74,7 +74,7 @@ class ScalarEmitter {
 
   ElementBuilder& e_;
   VectorBuilder& b_;
-  bool rounds_bf16_ = true;
+  bool rounds_bf16_ = true, for_bf16_ = false;
   std::unordered_map<V, std::pair<V, V>> inverses_;  // of divisors: what to multiply by, twice
 };
 

@@ -1,4 +1,5 @@
-// Marks values of bf16 that need not be rounded (ir/unrounded.h): results of arithmetic that only arithmetic reads.
+// Marks values of bf16 that need not be rounded (ir/unrounded.h): results of arithmetic and of products that only
+// arithmetic reads.
 //
 //   %p = bf16[n] multiply(%x, %y); %e = bf16[n] exponential(%p)
 //   ->  %p = bf16[n] multiply(%x, %y), frontend_attributes={strop.unrounded="1"}; %e = bf16[n] exponential(%p)
@@ -77,8 +78,18 @@ bool IsSum(const Instruction& user) {
   return user.op() == Op::Reduce && RecognizeCombiner(*user.called(0)).op == Op::Add;
 }
 
-bool IsNarrowing(const Instruction* user) {
-  return user->op() == Op::Convert && user->shape().type() == ElementType::BF16;
+// Does bf16 round, in the end, all that is made of a result of f32? `narrow`: the results of f32 of which that is true.
+// What is made of it has its relative error: products and quotients, and sums of exponentials, none of which is
+// negative.
+using Values = std::unordered_set<const Instruction*>;
+bool EndsInBf16(const Instruction& value, const Values& narrow) {
+  const bool positive = value.op() == Op::Exp || value.op() == Op::Logistic;
+  return std::ranges::all_of(value.uses(), [&](const Use& use) {
+    const Instruction& user = *use.user;
+    if (user.op() == Op::Convert) return user.shape().type() == ElementType::BF16;
+    const bool keeps = user.op() == Op::Multiply || user.op() == Op::Divide || HandsOn(user.op(), use.operand_number);
+    return (keeps || (positive && IsSum(user))) && narrow.contains(&user);
+  });
 }
 
 // 1: it had no mark.
@@ -92,14 +103,16 @@ struct UnroundedValues final : Pass {
   Result<bool> Run(Module& module, PassContext& context) override {
     int64_t marked = 0;
     for (Computation* c : module.PostOrder()) {
-      std::unordered_set<const Instruction*> free;  // whose readers take it unrounded
+      Values free, narrow;  // whose readers take them unrounded; see EndsInBf16
       const std::vector<Instruction*> order = c->PostOrder();
       for (auto it = order.rbegin(); it != order.rend(); ++it) {
         Instruction& i = **it;
         if (!i.shape().IsArray() || i.IsRoot() || i.HasControlEdges()) continue;
         const ElementType type = i.shape().type();
-        if (i.op() == Op::Divide && type == ElementType::F32 && std::ranges::all_of(i.users(), IsNarrowing))
-          marked += Mark(i);
+        if (type == ElementType::F32 && EndsInBf16(i, narrow)) {
+          narrow.insert(&i);
+          if (i.op() == Op::Divide || i.op() == Op::Exp || i.op() == Op::Logistic) marked += Mark(i);
+        }
         if (type != ElementType::BF16) continue;
         const auto takes = [&](const Use& use) {
           const Instruction& user = *use.user;
@@ -108,7 +121,7 @@ struct UnroundedValues final : Pass {
         };
         if (!std::ranges::all_of(i.uses(), takes)) continue;
         free.insert(&i);
-        if (IsArithmetic(i.op())) marked += Mark(i);
+        if (IsArithmetic(i.op()) || i.op() == Op::Dot) marked += Mark(i);
       }
     }
     context.Count("unrounded-values.marked", marked);

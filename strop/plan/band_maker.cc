@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "strop/ir/unrounded.h"
 #include "strop/plan/values.h"
 
 namespace strop::plan_internal {
@@ -74,6 +75,28 @@ void BandMaker::Trim() {
   }
 }
 
+// A product of bf16 whose sums may stay f32, and that only fusions of the band read.
+bool BandMaker::StaysF32(const Instruction& member) const {
+  if (member.op() != Op::Dot || !MayStayUnrounded(member) || member.shape().type() != ElementType::BF16) return false;
+  const std::function<bool(const Instruction&)> read_by_fusions = [&](const Instruction& value) {
+    return !IsSeen(&value) && std::ranges::all_of(value.users(), [&](const Instruction* user) {
+      return user->op() == Op::Fusion || (PassesOn(user->op()) && read_by_fusions(*user));
+    });
+  };
+  return read_by_fusions(member);
+}
+
+// Makes a parameter of bf16 one of f32, whose value is as good as one of bf16.
+void BandMaker::ReadAsF32(Computation& fused, int64_t parameter) {
+  Instruction* narrow = fused.parameter(parameter);
+  const Shape shape = narrow->shape();
+  narrow->set_shape(shape.WithType(ElementType::F32));
+  Instruction* value = fused.Add(Op::Convert, shape, {narrow});
+  value->set_frontend_attribute(kUnroundedMark, "1");
+  narrow->ReplaceAllUsesWith(value);
+  fused.SortTopologically();
+}
+
 void BandMaker::Outline(std::string_view backend_config) {
   Computation* inside = module_.AddComputation("band");
   std::unordered_map<const Instruction*, Instruction*> clones;
@@ -90,7 +113,14 @@ void BandMaker::Outline(std::string_view backend_config) {
       }
       arguments.push_back(clones.at(o));
     }
-    clones[m] = inside->AddClone(*m, m->shape(), arguments);
+    // Sums that need not be rounded (ir/unrounded.h) stay as they are, in the cache as in registers.
+    const bool sums = StaysF32(*m);
+    const bool passes_on = PassesOn(m->op()) && arguments[0]->shape().type() != m->shape().type();
+    clones[m] = inside->AddClone(*m, sums || passes_on ? m->shape().WithType(ElementType::F32) : m->shape(), arguments);
+    if (m->op() != Op::Fusion) continue;
+    for (int64_t k = 0; k < m->operand_count(); ++k)
+      if (arguments[static_cast<size_t>(k)]->shape().type() != m->operand(k)->shape().type())
+        ReadAsF32(*m->called(0), k);
   }
   std::vector<Instruction*> roots;
   std::vector<Shape> shapes;

@@ -65,6 +65,8 @@ class BandMaker {
 
  private:
   std::vector<const Instruction*> InOrder(const std::function<bool(const Instruction&)>& which) const;
+  bool StaysF32(const Instruction& member) const;
+  static void ReadAsF32(Computation& fused, int64_t parameter);
   void TellLimits(const Instruction& fusion, const std::vector<Instruction*>& members);
 
   std::vector<size_t> number_;  // in that order, by id
