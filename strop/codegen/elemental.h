@@ -198,7 +198,7 @@ class ElementalEmitter {
   Vals Reverse(const Instruction& i, const ArrayIndex& index);
   Vals Pad(const Instruction& i, const ArrayIndex& index);
   Vals Concatenate(const Instruction& i, const ArrayIndex& index);
-  Vals ConcatenateRange(const Instruction& i, const ArrayIndex& grouped, int64_t first, int64_t last,
+  Vals ConcatenateRange(const Instruction& i, const ArrayIndex& grouped, size_t along, int64_t first, int64_t last,
                         std::span<const int64_t> offsets);
   Vals DynamicSlice(const Instruction& i, const ArrayIndex& index);
   Vals DynamicUpdateSlice(const Instruction& i, const ArrayIndex& index);

@@ -25,6 +25,13 @@ int64_t LargestCut(const ArrayIndex& index, int64_t size) {
   return cut;
 }
 
+// The digits in front of that boundary.
+size_t DigitsInFront(const ArrayIndex& index, int64_t behind) {
+  size_t d = index.sizes.size();
+  for (int64_t product = 1; d > 0 && product < behind; --d) product *= index.sizes[d - 1];
+  return d;
+}
+
 bool HasCut(const ArrayIndex& index, int64_t suffix) { return LargestCut(index, suffix) == suffix; }
 
 // Groups cut behind the first of their dimensions where the position is: conditions on the dimension in front are then
@@ -147,26 +154,33 @@ Vals ElementalEmitter::Concatenate(const Instruction& i, const ArrayIndex& index
   std::vector<int64_t> offsets{0};
   for (int64_t k = 0; k < i.operand_count(); ++k)
     offsets.push_back(offsets.back() + i.operand(k)->shape().dim(dimension) * inner);
-  const ArrayIndex grouped = indices_.Refactor(index, Int64Vector{outer, offsets.back(), behind});
-  return ConcatenateRange(i, grouped, 0, i.operand_count(), offsets);
+  // In front of it and behind it the position's own digits: pieces may be made of pieces along these.
+  Int64Vector sizes;
+  const size_t first_behind = DigitsInFront(index, behind), along = DigitsInFront(index, offsets.back() * behind);
+  if (HasCut(index, offsets.back() * behind))
+    sizes.assign(index.sizes.begin(), index.sizes.begin() + static_cast<std::ptrdiff_t>(along));
+  else
+    sizes.push_back(outer);
+  const size_t at = sizes.size();
+  sizes.push_back(offsets.back());
+  for (size_t d = first_behind; d < index.sizes.size(); ++d) sizes.push_back(index.sizes[d]);
+  return ConcatenateRange(i, indices_.Refactor(index, sizes), at, 0, i.operand_count(), offsets);
 }
 
-// Operands [first, last) by bisection of their offsets.
-Vals ElementalEmitter::ConcatenateRange(const Instruction& i, const ArrayIndex& grouped, int64_t first, int64_t last,
-                                        std::span<const int64_t> offsets) {
+// Operands [first, last) by bisection of their offsets along digit `along` of the position.
+Vals ElementalEmitter::ConcatenateRange(const Instruction& i, const ArrayIndex& grouped, size_t along, int64_t first,
+                                        int64_t last, std::span<const int64_t> offsets) {
   if (last - first == 1) {
-    ArrayIndex inner;
-    inner.digits.push_back(grouped.digits[0]);
-    inner.digits.push_back(indices_.Plus(grouped.digits[1], -offsets[first]));
-    inner.digits.push_back(grouped.digits[2]);
-    inner.sizes = {grouped.sizes[0], offsets[last] - offsets[first], grouped.sizes[2]};
+    ArrayIndex inner = grouped;
+    inner.digits[along] = indices_.Plus(grouped.digits[along], -offsets[first]);
+    inner.sizes[along] = offsets[last] - offsets[first];
     return {Emit(i.operand(first), inner)};
   }
   const int64_t middle = (first + last) / 2;
   return Choose(
-      InRange(grouped.digits[1], offsets[middle]), grouped.uniform(),
-      [&] { return ConcatenateRange(i, grouped, first, middle, offsets); },
-      [&] { return ConcatenateRange(i, grouped, middle, last, offsets); });
+      InRange(grouped.digits[along], offsets[middle]), grouped.uniform(),
+      [&] { return ConcatenateRange(i, grouped, along, first, middle, offsets); },
+      [&] { return ConcatenateRange(i, grouped, along, middle, last, offsets); });
 }
 
 namespace {

@@ -59,6 +59,7 @@ void CpuBackend::AddPasses(Phase phase, PassPipeline& pipeline) const {
   pipeline.Add(PassId::SmallConvolutions);
   pipeline.Add(PassId::ShortScans);
   pipeline.Add(PassId::ScatterToSelect);
+  pipeline.Add(PassId::UpdatesInPieces);
   pipeline.Add(PassId::ConstantFolding);
   pipeline.Add(PassId::Simplify);
   pipeline.Add(PassId::Cse);

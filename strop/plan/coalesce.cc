@@ -1,6 +1,7 @@
 // Which values share memory. Merging is greedy in the order of what it saves: donated inputs with outputs, loop carries
 // with what the body computes, branch results, then operands that a step may overwrite.
 #include <algorithm>
+#include <unordered_map>
 
 #include "strop/plan/values.h"
 
@@ -132,10 +133,29 @@ void MergeDonation(Graph& g, const Graph::Donation& d) {
   if (!g.Merge(d.parameter_value, d.output_value)) g.groups[g.values[d.parameter_value].group].base = Base::Parameter;
 }
 
+// A value that is made over another one, which is computed while the carry is still read, cannot be made in the carry's
+// memory without a copy in front of it. It stays where it is made, and changes places with the carry (loop_rings.cc).
+void KeepUpdatesWhereTheyAre(Graph& g) {
+  std::unordered_map<int32_t, int32_t> made_over;  // operands, by result
+  for (const Graph::MustShare& m : g.must_share)
+    made_over[g.steps[m.step].args[m.result_arg].first] = g.steps[m.step].args[m.operand_arg].first;
+  const auto keep = [&](int32_t next, int32_t carry) {
+    std::vector<int32_t> chain{next};
+    for (auto at = made_over.find(next); at != made_over.end(); at = made_over.find(at->second))
+      chain.push_back(at->second);
+    const int32_t first = chain.back();
+    const auto meets = [&](int32_t v) { return g.Interfere(g.values[first], first, g.values[v], v); };
+    if (first == next || std::ranges::none_of(g.groups[g.values[carry].group].values, meets)) return;
+    for (size_t k = chain.size() - 1; k > 0; --k) g.Merge(chain[k], chain[k - 1]);
+  };
+  for (const Graph::Wish& w : g.loop_wishes) keep(w.a, w.b), keep(w.b, w.a);
+}
+
 }  // namespace
 
 void Coalesce(Graph& g) {
   for (const Graph::Donation& d : g.donations) MergeDonation(g, d);
+  KeepUpdatesWhereTheyAre(g);
   for (const Graph::Wish& w : g.loop_wishes) g.Merge(w.a, w.b);
   for (const Graph::Wish& w : g.branch_wishes) g.Merge(w.a, w.b);
   for (const Graph::MustShare& m : g.must_share) {
