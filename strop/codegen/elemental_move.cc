@@ -154,7 +154,14 @@ Vals ElementalEmitter::Concatenate(const Instruction& i, const ArrayIndex& index
   std::vector<int64_t> offsets{0};
   for (int64_t k = 0; k < i.operand_count(); ++k)
     offsets.push_back(offsets.back() + i.operand(k)->shape().dim(dimension) * inner);
-  // In front of it and behind it the position's own digits: pieces may be made of pieces along these.
+  const bool of_pieces = std::ranges::any_of(i.operands(), [this](const Instruction* piece) {
+    return Resolve(piece)->op() == Op::Concatenate && !buffers_.contains(Resolve(piece));
+  });
+  if (!of_pieces) {
+    const ArrayIndex grouped = indices_.Refactor(index, Int64Vector{outer, offsets.back(), behind});
+    return ConcatenateRange(i, grouped, 1, 0, i.operand_count(), offsets);
+  }
+  // Pieces are made of pieces along other dimensions: in front of this one and behind it the position's own digits.
   Int64Vector sizes;
   const size_t first_behind = DigitsInFront(index, behind), along = DigitsInFront(index, offsets.back() * behind);
   if (HasCut(index, offsets.back() * behind))

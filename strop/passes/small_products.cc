@@ -26,13 +26,15 @@ constexpr int64_t kMostTermsOfFew = 16;  // where neither are more than kMostOfS
 constexpr int64_t kMostWideProducts = 16;  // terms times rows
 constexpr int64_t kFewestElements = 16;    // of the result
 
+constexpr int64_t kFewestComplex = 256;  // of complex ones
+
 bool IsFloatOrBrain(ElementType type) {
   return type == ElementType::F32 || type == ElementType::F64 || type == ElementType::BF16 || type == ElementType::F16;
 }
 
 // Are numbers of type `from` numbers of type `to` as well?
 bool Holds(ElementType to, ElementType from) {
-  return (IsFloatOrBrain(to) && IsFloatOrBrain(from) && Bits(from) <= Bits(to)) ||
+  return (IsComplex(to) && to == from) || (IsFloatOrBrain(to) && IsFloatOrBrain(from) && Bits(from) <= Bits(to)) ||
          (IsInteger(to) && IsInteger(from) && Bits(from) <= Bits(to));
 }
 
@@ -55,7 +57,7 @@ class Expander {
     const ElementType type = dot_->shape().type(), wide = SumType(type);
     Instruction* sides[2];
     for (int64_t k = 0; k < 2; ++k) sides[k] = b_.Convert(dot_->operand(k), wide);
-    const int64_t terms = dot_->operand(0)->shape().dim(attrs_.lhs_contracting[0]);
+    const int64_t terms = Terms();
     Instruction* sum = nullptr;
     for (int64_t t = 0; t < terms; ++t) {
       Instruction* product = b_.Make(Op::Multiply, {Term(sides[0], 0, t), Term(sides[1], 1, t)});
@@ -69,7 +71,12 @@ class Expander {
 
  private:
   const Dims& Batch(int64_t k) const { return k == 0 ? attrs_.lhs_batch : attrs_.rhs_batch; }
-  int64_t Contracting(int64_t k) const { return k == 0 ? attrs_.lhs_contracting[0] : attrs_.rhs_contracting[0]; }
+  const Dims& Contracting(int64_t k) const { return k == 0 ? attrs_.lhs_contracting : attrs_.rhs_contracting; }
+  int64_t Terms() const {
+    int64_t terms = 1;
+    for (int64_t d : attrs_.lhs_contracting) terms *= dot_->operand(0)->shape().dim(d);
+    return terms;
+  }
 
   bool MembersLieSideBySide() const {
     for (int64_t k = 0; k < 2; ++k)
@@ -80,20 +87,24 @@ class Expander {
   bool IsSmall() const {
     const Shape& shape = dot_->shape();
     if (dot_->operand_count() != 2 || !shape.IsStatic() || !attrs_.algorithm.empty()) return false;
-    if (!IsFloatOrBrain(shape.type()) && !(IsInteger(shape.type()) && Bits(shape.type()) >= 32)) return false;
-    if (dot_->HasControlEdges() || dot_->sharding()) return false;
-    if (attrs_.lhs_batch.empty() || attrs_.lhs_contracting.size() != 1) return false;
-    int64_t free[2] = {1, 1}, terms = 0;
+    const bool complex = IsComplex(shape.type());
+    if (!IsFloatOrBrain(shape.type()) && !(IsInteger(shape.type()) && Bits(shape.type()) >= 32) && !complex)
+      return false;
+    if (dot_->HasControlEdges() || dot_->sharding() || attrs_.lhs_contracting.empty()) return false;
+    if (!complex && (attrs_.lhs_batch.empty() || attrs_.lhs_contracting.size() != 1)) return false;
+    const int64_t terms = Terms();
+    int64_t free[2] = {1, 1};
     bool converted = false;
     for (int64_t k = 0; k < 2; ++k) {
       const Shape& side = dot_->operand(k)->shape();
       if (!Holds(SumType(shape.type()), side.type()) || !side.IsStatic() || side.num_elements() == 0) return false;
       converted |= side.type() != SumType(shape.type());
-      terms = side.dim(Contracting(k));
       for (int64_t d = 0; d < side.rank(); ++d)
-        if (d != Contracting(k) && !Contains(Batch(k), d)) free[k] *= side.dim(d);
+        if (!Contains(Contracting(k), d) && !Contains(Batch(k), d)) free[k] *= side.dim(d);
     }
     const auto [few, most] = std::minmax(free[0], free[1]);
+    // A gate that is applied to a state.
+    if (complex) return few <= kMostOfSide && terms <= kMostOfSide && shape.num_elements() >= kFewestComplex;
     if (few > kMostOfSide || most > kMostOfOtherSide) return false;
     if (most > kMostOfSide || terms > kMostOfSide) {
       // What SideBySide does better.
@@ -107,22 +118,26 @@ class Expander {
   // Of operand k, the elements of one term, spread over the result.
   Instruction* Term(Instruction* side, int64_t k, int64_t term) {
     const Shape& shape = side->shape();
-    const int64_t contracting = Contracting(k), rank = shape.rank();
+    const Dims& contracting = Contracting(k);
+    const int64_t rank = shape.rank();
     Dims start(static_cast<size_t>(rank), 0), limit, stride(static_cast<size_t>(rank), 1), to;
     Int64Vector dims;
     for (int64_t d = 0; d < rank; ++d) limit.push_back(shape.dim(d));
-    start[contracting] = term;
-    limit[contracting] = term + 1;
+    for (size_t n = contracting.size(); n-- > 0; term /= shape.dim(contracting[n])) {
+      start[contracting[n]] = term % shape.dim(contracting[n]);
+      limit[contracting[n]] = start[contracting[n]] + 1;
+    }
     // Free dimensions come behind the batch in the result, those of the left side first.
+    const auto sums = static_cast<int64_t>(contracting.size());
     int64_t free = static_cast<int64_t>(Batch(k).size());
-    if (k == 1) free = dot_->shape().rank() - (rank - free - 1);
+    if (k == 1) free = dot_->shape().rank() - (rank - free - sums);
     Dims order;  // of what is left of the operand, by its place in the result
     for (int64_t d : Batch(k)) order.push_back(d);
     for (int64_t d = 0; d < rank; ++d)
-      if (d != contracting && std::ranges::find(Batch(k), d) == Batch(k).end()) order.push_back(d);
+      if (!Contains(contracting, d) && !Contains(Batch(k), d)) order.push_back(d);
     // Its dimensions as they lie, each with its place.
     for (int64_t d = 0; d < rank; ++d) {
-      if (d == contracting) continue;
+      if (Contains(contracting, d)) continue;
       dims.push_back(shape.dim(d));
       const auto at = std::ranges::find(order, d) - order.begin();
       const auto batch = static_cast<int64_t>(Batch(k).size());
