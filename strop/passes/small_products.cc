@@ -115,35 +115,37 @@ class Expander {
     return shape.num_elements() >= kFewestElements;
   }
 
-  // Of operand k, the elements of one term, spread over the result.
+  // Of operand k, the elements of one term, spread over the result. They are taken from where they lie.
   Instruction* Term(Instruction* side, int64_t k, int64_t term) {
     const Shape& shape = side->shape();
     const Dims& contracting = Contracting(k);
     const int64_t rank = shape.rank();
-    Dims start(static_cast<size_t>(rank), 0), limit, stride(static_cast<size_t>(rank), 1), to;
-    Int64Vector dims;
-    for (int64_t d = 0; d < rank; ++d) limit.push_back(shape.dim(d));
-    for (size_t n = contracting.size(); n-- > 0; term /= shape.dim(contracting[n])) {
-      start[contracting[n]] = term % shape.dim(contracting[n]);
-      limit[contracting[n]] = start[contracting[n]] + 1;
-    }
+    Dims lies;  // which dimension of the operand each one of memory is
+    const bool turned = side->op() == Op::Transpose;
+    for (int64_t d = 0; d < rank; ++d) lies.push_back(d);
+    for (int64_t d = 0; turned && d < rank; ++d) lies[side->dimensions()[d]] = d;
+    Dims at(static_cast<size_t>(rank), -1);  // the index of what is summed
+    for (size_t n = contracting.size(); n-- > 0; term /= shape.dim(contracting[n]))
+      at[contracting[n]] = term % shape.dim(contracting[n]);
     // Free dimensions come behind the batch in the result, those of the left side first.
-    const auto sums = static_cast<int64_t>(contracting.size());
-    int64_t free = static_cast<int64_t>(Batch(k).size());
-    if (k == 1) free = dot_->shape().rank() - (rank - free - sums);
+    const auto sums = static_cast<int64_t>(contracting.size()), batch = static_cast<int64_t>(Batch(k).size());
+    const int64_t free = k == 1 ? dot_->shape().rank() - (rank - batch - sums) : batch;
     Dims order;  // of what is left of the operand, by its place in the result
     for (int64_t d : Batch(k)) order.push_back(d);
     for (int64_t d = 0; d < rank; ++d)
-      if (!Contains(contracting, d) && !Contains(Batch(k), d)) order.push_back(d);
-    // Its dimensions as they lie, each with its place.
-    for (int64_t d = 0; d < rank; ++d) {
-      if (Contains(contracting, d)) continue;
+      if (at[d] < 0 && !Contains(Batch(k), d)) order.push_back(d);
+    Dims start, limit, to;
+    Int64Vector dims;
+    for (int64_t d : lies) {
+      start.push_back(std::max<int64_t>(at[d], 0));
+      limit.push_back(at[d] < 0 ? shape.dim(d) : at[d] + 1);
+      if (at[d] >= 0) continue;
       dims.push_back(shape.dim(d));
-      const auto at = std::ranges::find(order, d) - order.begin();
-      const auto batch = static_cast<int64_t>(Batch(k).size());
-      to.push_back(at < batch ? at : free + (at - batch));
+      const auto place = std::ranges::find(order, d) - order.begin();
+      to.push_back(place < batch ? place : free + (place - batch));
     }
-    Instruction* taken = b_.Reshape(b_.Slice(side, start, limit, stride), dims);
+    const Dims stride(static_cast<size_t>(rank), 1);
+    Instruction* taken = b_.Reshape(b_.Slice(turned ? side->operand(0) : side, start, limit, stride), dims);
     if (!std::ranges::is_sorted(to)) {
       Dims permutation;
       for (int64_t n = 0; n < static_cast<int64_t>(to.size()); ++n) permutation.push_back(n);

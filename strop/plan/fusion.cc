@@ -404,7 +404,7 @@ class Fuser {
     if (Decision d = RepeatsLessThanItSaves(*i, node, cost); !d) return d;
     if (node.padded > kMaxPadding && cost != Cost::Free && !scalar)
       return Decision::No("padding would compute each element ", node.padded, " times");
-    if (node.repeat > 1 && cost == Cost::Expensive && !scalar)
+    if (node.repeat > 1 && !scalar && (cost == Cost::Expensive || IsSumOfExpensive(*i, cost)))
       return Decision::No("each element would be computed ", node.repeat, " times");
     return Decision::Yes();
   }
@@ -434,6 +434,16 @@ class Fuser {
       if (!OnlyCheapOperands(o, bytes, depth + 1)) return false;
     }
     return true;
+  }
+
+  // Of values that are expensive, which nobody else reads? They would be in memory instead.
+  bool IsSumOfExpensive(const Instruction& i, Cost cost, int depth = 0) const {
+    constexpr int kMostSums = 8;
+    if (cost != Cost::Cheap || i.operand_count() != 2 || depth == kMostSums) return false;
+    return std::ranges::all_of(i.operands(), [&](const Instruction* o) {
+      if (!IsInlinable(*o) || o->use_count() != 1 || o->shape().byte_size() < i.shape().byte_size()) return false;
+      return CostOf(*o) == Cost::Expensive || IsSumOfExpensive(*o, CostOf(*o), depth + 1);
+    });
   }
 
   // Does a little cheap arithmetic make it from arrays that are much smaller (a choice by an index of each row)? Then
