@@ -399,7 +399,7 @@ class Fuser {
     if (IsCutIntoOtherRows(*i, node)) return Decision::No("it is cut into other rows, which are reduced");
     if (!scalar)
       if (Decision d = FewPlaces(*i, node, cost); !d) return d;
-    if (node.kernels.size() > 1 && !OnlyCheapOperands(*i, i->shape().byte_size(), 0) && !IsMadeOfLittle(*i))
+    if (node.kernels.size() > 1 && (IsSumOfExpensive(*i, cost) || (!OnlyCheapOperands(*i, 0) && !IsMadeOfLittle(*i))))
       return Decision::No("several kernels would compute it");
     if (Decision d = RepeatsLessThanItSaves(*i, node, cost); !d) return d;
     if (node.padded > kMaxPadding && cost != Cost::Free && !scalar)
@@ -423,15 +423,14 @@ class Fuser {
     return Decision::No(kernels, " kernels would read what it is computed from");
   }
 
-  // What several kernels repeat must not pull in a long chain: its operands are leaves or nearly so. Nor is it made of
-  // what is expensive and no smaller (`bytes`), which would be in memory instead: two products instead of their sum.
-  bool OnlyCheapOperands(const Instruction& i, int64_t bytes, int depth) const {
+  // What several kernels repeat must not pull in a long chain: its operands are leaves or nearly so.
+  bool OnlyCheapOperands(const Instruction& i, int depth) const {
     if (CostOf(i) == Cost::Expensive || depth > 3) return false;
     for (int64_t k = 0; k < i.operand_count(); ++k) {
       const Instruction& o = *i.operand(k);
-      if (!IsInlinable(o) || o.use_count() > 1) continue;  // will be in memory, or is judged on its own
-      if (CostOf(o) == Cost::Expensive && o.shape().byte_size() < bytes) continue;
-      if (!OnlyCheapOperands(o, bytes, depth + 1)) return false;
+      if (!IsInlinable(o) || CostOf(o) == Cost::Expensive) continue;  // will be in memory
+      if (o.use_count() > 1) continue;                                // judged on its own
+      if (!OnlyCheapOperands(o, depth + 1)) return false;
     }
     return true;
   }
