@@ -14,12 +14,16 @@ namespace {
 
 constexpr int64_t kBlock = 128;                   // along k, whose products are summed in registers
 constexpr int64_t kFewRows = 36, kFewBlock = 64;  // of few rows, whose sums are read and written less often
-constexpr int64_t kMostProducts = 1 << 22;        // from here on panels are worth packing (gemm_panels.h)
-constexpr int64_t kHeldBytes = 1 << 19;           // of B
-constexpr int64_t kTaskBytes = 1 << 21;           // of the factors of a task's sums, where a product is cut
-constexpr int64_t kTasks = 16;                    // for which products are cut
-constexpr int64_t kRowsForPacking = 48;           // of a task that packs B
-constexpr int64_t kRowsBytes = 1 << 18;           // of A, a block along k: they are read again for the next columns
+constexpr int64_t kMostProducts = 1 << 24;        // from here on panels are worth packing (gemm_panels.h),
+constexpr int64_t kMostOfSquare = 1 << 26;        // or from here on, of no more than twice as many columns as rows
+constexpr int64_t kMostOfTurned = 3 << 24;        // (where columns of B are packed, from here on),
+constexpr int64_t kMostOfBatch = 1 << 22;         // or from here on, where many are multiplied or vectors are narrow
+constexpr int64_t kHeldBytes = 1 << 19;           // of B, and of one of a square
+constexpr int64_t kHeldOfSquare = 1 << 20;
+constexpr int64_t kTaskBytes = 1 << 21;  // of the factors of a task's sums, where a product is cut
+constexpr int64_t kTasks = 16;           // for which products are cut
+constexpr int64_t kRowsForPacking = 48;  // of a task that packs B
+constexpr int64_t kRowsBytes = 1 << 18;  // of A, a block along k: they are read again for the next columns
 
 enum class Reading : uint8_t { Packed, Rows, Columns };  // of A
 
@@ -28,9 +32,13 @@ class TilesGemm final : public Gemm {
  public:
   static bool Suits(const GemmProblem& p, const MicroTable<T>& micro) {
     const bool typed = p.a.type == ElementTypeOf<T>() && p.b.type == ElementTypeOf<T>();
-    const bool small = p.m * p.n * p.k < kMostProducts;
-    return typed && micro.indirect[0] && micro.runs[0][0] && micro.group == 1 && (small || IsTall(p, micro)) &&
-           p.k * p.n * static_cast<int64_t>(sizeof(T)) <= kHeldBytes;
+    const int64_t products = p.m * p.n * p.k, held = p.k * p.n * static_cast<int64_t>(sizeof(T));
+    const bool alone = p.batch == 1 && !HasNarrowVectors(micro);
+    const bool small = products < (alone ? kMostProducts : kMostOfBatch) || IsTall(p, micro);
+    const bool square = alone && products < (p.b.col_stride == 1 ? kMostOfSquare : kMostOfTurned) &&
+                        p.a.col_stride == 1 && p.n <= 2 * p.m && held <= kHeldOfSquare;
+    return typed && micro.indirect[0] && micro.runs[0][0] && micro.group == 1 &&
+           ((small && held <= kHeldBytes) || square);
   }
 
   TilesGemm(const GemmProblem& p, const MicroTable<T>& micro) : p_(p), micro_(micro) {
