@@ -71,8 +71,10 @@ void CpuBackend::AddPasses(Phase phase, PassPipeline& pipeline) const {
   pipeline.Add(PassId::ReductionSplitter);        // of what the algebra would put together again
   pipeline.Add(PassId::ReductionJoiner);          // of pieces of the same array
   pipeline.Add(PassId::ScatterSplitter);
+  pipeline.Add(PassId::UnwrittenStacks);
   pipeline.Add(PassId::LoopSplitter);
   pipeline.Add(PassId::WhileSimplifier);  // of state that no part reads
+  pipeline.Add(PassId::UnwrittenStacks);  // of what parts write
   pipeline.Add(PassId::Cse);              // of the constants that several began with
   pipeline.Add(PassId::PaddedCopies);     // the algebra would undo it
   pipeline.Add(PassId::LoopKernels);      // of loops that no pass knows once they are fused

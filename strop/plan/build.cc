@@ -8,6 +8,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "strop/ir/unwritten.h"
 #include "strop/plan/collective.h"
 #include "strop/plan/plan.h"
 #include "strop/plan/values.h"
@@ -277,7 +278,10 @@ class PlanBuilder {
 
   Result<Leaves> VisitStep(const Instruction& i, const Leaves& operands, int32_t program) {
     Leaves results;
-    if (i.shape().byte_size() == 0 && i.shape().IsStatic() && !i.HasSideEffect()) {  // nothing to compute
+    const bool unwritten = MayStayUnwritten(i);
+    if (unwritten) position_ += kStepDistance;
+    if (unwritten ||
+        (i.shape().byte_size() == 0 && i.shape().IsStatic() && !i.HasSideEffect())) {  // nothing to compute
       for (const Shape& leaf : i.shape().Leaves()) results.push_back(Fresh(leaf.byte_size(), &i));
       return results;
     }
