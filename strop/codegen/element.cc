@@ -1,7 +1,5 @@
 #include "strop/codegen/element.h"
 
-#include <llvm/IR/IntrinsicInst.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
@@ -71,47 +69,6 @@ V ElementBuilder::FromStorage(ElementType type, V stored) {
   if (IsFloat(type) && Bits(type) < 32 && !codes_) return DecodeFormat(type, stored);
   return stored;
 }
-
-namespace {
-
-// Of an f32, or of its bits: that the lower half is seen to be empty, by what made it.
-bool IsRoundedToBf16(const llvm::Value* value, int depth = 6) {
-  constexpr uint64_t kUpper = 0xffff0000;
-  if (const auto* constant = llvm::dyn_cast<llvm::Constant>(value)) {
-    if (constant->getType()->isVectorTy()) constant = constant->getSplatValue();
-    if (const auto* number = llvm::dyn_cast_or_null<llvm::ConstantFP>(constant))
-      return (number->getValueAPF().bitcastToAPInt().getZExtValue() & ~kUpper) == 0;
-    const auto* bits = llvm::dyn_cast_or_null<llvm::ConstantInt>(constant);
-    return bits && (bits->getZExtValue() & ~kUpper) == 0;
-  }
-  const auto* i = llvm::dyn_cast<llvm::Instruction>(value);
-  if (!i || depth == 0) return false;
-  const auto holds = [&](const llvm::Value* part) {
-    return llvm::isa<llvm::UndefValue>(part) || IsRoundedToBf16(part, depth - 1);
-  };
-  const auto all = [&] { return llvm::all_of(i->operand_values(), holds); };
-  switch (i->getOpcode()) {
-    case llvm::Instruction::Shl: return i->getOperand(1) == llvm::ConstantInt::get(i->getType(), 16);
-    case llvm::Instruction::And: return llvm::any_of(i->operand_values(), holds);
-    case llvm::Instruction::BitCast:
-    case llvm::Instruction::FNeg:
-    case llvm::Instruction::Or:
-    case llvm::Instruction::ShuffleVector:
-    case llvm::Instruction::Xor: return all();
-    case llvm::Instruction::InsertElement: return holds(i->getOperand(0)) && holds(i->getOperand(1));
-    case llvm::Instruction::Select: return holds(i->getOperand(1)) && holds(i->getOperand(2));
-    case llvm::Instruction::PHI: return i->getNumOperands() > 1 && all();  // of one, the loop is not closed yet
-    case llvm::Instruction::Call: {
-      const auto* intrinsic = llvm::dyn_cast<llvm::IntrinsicInst>(i);
-      if (!intrinsic) return false;
-      if (intrinsic->getIntrinsicID() == llvm::Intrinsic::fabs) return holds(i->getOperand(0));
-      return VectorBuilder::IsMajority(*intrinsic) && llvm::count_if(llvm::drop_end(intrinsic->args()), holds) >= 2;
-    }
-    default: return false;
-  }
-}
-
-}  // namespace
 
 V ElementBuilder::ToStorage(ElementType type, V value) {
   if (IsPred(type)) return b_.ZExtOrTrunc(value, 8);

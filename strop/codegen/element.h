@@ -95,6 +95,8 @@ class ElementBuilder {
   V RoundToFormat(ElementType type, V value, bool made_of_it = false);
   V DecodeFormat(ElementType type, V code);   // integer code -> float
   V EncodeFormat(ElementType type, V value);  // float -> integer code of Bytes(type); not of bf16, see ToStorage
+  // Of an f32, or of its bits: that the lower half is seen to be empty, by what made it.
+  static bool IsRoundedToBf16(const llvm::Value* value, int depth = 6);
   // double -> float such that a later rounding to fewer bits gives what rounding the double at once would.
   V RoundToOdd(V value);
 

@@ -5,6 +5,8 @@
 //   normal     add half a unit of the last kept place (ties to even), shift right by 23-m, subtract (127-B) << m
 //   subnormal  a + 2^(24-B-m) as floats: the sum's low bits are a in units of the format's smallest subnormal, rounded
 // Decoding: shift the code's exponent and mantissa into place, multiply by 2^(127-B); both exact, subnormals included.
+#include <llvm/IR/IntrinsicInst.h>
+
 #include <cmath>
 
 #include "strop/codegen/element.h"
@@ -179,6 +181,43 @@ V ElementBuilder::RoundToFormat(ElementType type, V value, bool made_of_it) {
     return b.AsFloat(b.And(kept, b.I(static_cast<int64_t>(0xffff0000), bits)));
   }
   return DecodeFormat(type, EncodeFormat(type, value));
+}
+
+// Of an f32, or of its bits: that the lower half is seen to be empty, by what made it.
+bool ElementBuilder::IsRoundedToBf16(const llvm::Value* value, int depth) {
+  constexpr uint64_t kUpper = 0xffff0000;
+  if (const auto* constant = llvm::dyn_cast<llvm::Constant>(value)) {
+    if (constant->getType()->isVectorTy()) constant = constant->getSplatValue();
+    if (const auto* number = llvm::dyn_cast_or_null<llvm::ConstantFP>(constant))
+      return (number->getValueAPF().bitcastToAPInt().getZExtValue() & ~kUpper) == 0;
+    const auto* bits = llvm::dyn_cast_or_null<llvm::ConstantInt>(constant);
+    return bits && (bits->getZExtValue() & ~kUpper) == 0;
+  }
+  const auto* i = llvm::dyn_cast<llvm::Instruction>(value);
+  if (!i || depth == 0) return false;
+  const auto holds = [&](const llvm::Value* part) {
+    return llvm::isa<llvm::UndefValue>(part) || IsRoundedToBf16(part, depth - 1);
+  };
+  const auto all = [&] { return llvm::all_of(i->operand_values(), holds); };
+  switch (i->getOpcode()) {
+    case llvm::Instruction::Shl: return i->getOperand(1) == llvm::ConstantInt::get(i->getType(), 16);
+    case llvm::Instruction::And: return llvm::any_of(i->operand_values(), holds);
+    case llvm::Instruction::BitCast:
+    case llvm::Instruction::FNeg:
+    case llvm::Instruction::Or:
+    case llvm::Instruction::ShuffleVector:
+    case llvm::Instruction::Xor: return all();
+    case llvm::Instruction::InsertElement: return holds(i->getOperand(0)) && holds(i->getOperand(1));
+    case llvm::Instruction::Select: return holds(i->getOperand(1)) && holds(i->getOperand(2));
+    case llvm::Instruction::PHI: return i->getNumOperands() > 1 && all();  // of one, the loop is not closed yet
+    case llvm::Instruction::Call: {
+      const auto* intrinsic = llvm::dyn_cast<llvm::IntrinsicInst>(i);
+      if (!intrinsic) return false;
+      if (intrinsic->getIntrinsicID() == llvm::Intrinsic::fabs) return holds(i->getOperand(0));
+      return VectorBuilder::IsMajority(*intrinsic) && llvm::count_if(llvm::drop_end(intrinsic->args()), holds) >= 2;
+    }
+    default: return false;
+  }
 }
 
 }  // namespace strop
