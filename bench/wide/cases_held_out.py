@@ -11,6 +11,7 @@ import loop_cases  # noqa: F401
 import model_cases  # noqa: F401
 import movement_cases  # noqa: F401
 import narrow_cases  # noqa: F401
+import neighbour_cases  # noqa: F401
 import op_cases  # noqa: F401
 import order_cases  # noqa: F401
 import part_cases  # noqa: F401

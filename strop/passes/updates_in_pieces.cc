@@ -3,6 +3,8 @@
 //   %s = f32[510] add(slice(%x), [0:510], slice(%x), [2:512])         %s = the same
 //   %y = dynamic-update-slice(%x, %s, 1)                       ->     %y = concatenate(%x[0:1], %s, %x[511:512])
 //
+// So does an update of most of an argument, which would be copied first.
+//
 // Where it lies it could not be updated before all of it is known, so that it was written twice, the second time from a
 // temporary array. So a step of a stencil (u.at[1:-1, 1:-1].add(...)) reads the state once and writes the next one
 // once, and a loop of them changes places between two arrays.
@@ -62,6 +64,14 @@ bool ReadsNeighbours(const Instruction& value, const Instruction& array, const I
   return found;
 }
 
+// An argument of the program that may not be written over: an update of it begins with a copy.
+bool IsKept(const Instruction& array) {
+  if (!array.IsParameter() || array.parent() != array.module()->entry()) return false;
+  const ModuleConfig& config = array.module()->config();
+  const auto is_it = [&](const auto& given) { return given.parameter == array.parameter_number(); };
+  return std::ranges::none_of(config.input_output_alias, is_it) && std::ranges::none_of(config.buffer_donors, is_it);
+}
+
 bool IsForPieces(const Instruction& i) {
   if (i.op() != Op::DynamicUpdateSlice || i.HasControlEdges() || !i.shape().IsStatic()) return false;
   if (i.shape().rank() == 0) return false;
@@ -69,9 +79,10 @@ bool IsForPieces(const Instruction& i) {
   const Shape& shape = i.shape();
   if (shape.byte_size() < kLeastBytes || shape.dims().back() * Bytes(shape.type()) < kLeastRow) return false;
   if (2 * value.shape().num_elements() < shape.num_elements()) return false;
-  if (!IsElementwise(value.op()) || value.use_count() != 1) return false;
   const std::optional<Int64Vector> starts = StartsOf(i);
-  return starts && ReadsNeighbours(value, *i.operand(0), *starts);
+  if (!starts) return false;
+  if (IsKept(*i.operand(0))) return true;
+  return IsElementwise(value.op()) && value.use_count() == 1 && ReadsNeighbours(value, *i.operand(0), *starts);
 }
 
 // The array within the update's window in dimensions in front of `d`, whole in the others.
