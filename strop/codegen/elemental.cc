@@ -400,7 +400,7 @@ Vals ElementalEmitter::Elementwise(const Instruction& i, const ArrayIndex& index
     operands.push_back(Emit(i.operand(k), scalar ? ArrayIndex{} : index));
   }
   const ScalarOp op{i.op(), i.shape().type(), &i.any_attrs(), MayStayUnrounded(i), DividesForBf16(i)};
-  return {MayStayUnrounded(i) ? scalars_.EmitUnrounded(op, operands) : scalars_.Emit(op, operands)};
+  return {scalars_.Emit(op, operands)};
 }
 
 Vals ElementalEmitter::PassThrough(const Instruction& i, const ArrayIndex& index) {

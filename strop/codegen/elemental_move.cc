@@ -155,7 +155,8 @@ Vals ElementalEmitter::Concatenate(const Instruction& i, const ArrayIndex& index
   for (int64_t k = 0; k < i.operand_count(); ++k)
     offsets.push_back(offsets.back() + i.operand(k)->shape().dim(dimension) * inner);
   const bool of_pieces = std::ranges::any_of(i.operands(), [this](const Instruction* piece) {
-    return Resolve(piece)->op() == Op::Concatenate && !buffers_.contains(Resolve(piece));
+    const Instruction* made = Resolve(piece);
+    return made->op() == Op::Concatenate && !buffers_.contains(made);
   });
   if (!of_pieces) {
     const ArrayIndex grouped = indices_.Refactor(index, Int64Vector{outer, offsets.back(), behind});

@@ -45,7 +45,7 @@ struct ScalarOp {
   Op op = Op::kEnd;
   ElementType result = ElementType::Invalid;
   const Attrs* attrs = nullptr;
-  bool for_bf16 = false;    // bf16 rounds what is made of it
+  bool unrounded = false;   // as f32 has it; of f32, as exact as bf16 needs (ir/unrounded.h)
   bool by_inverse = false;  // a quotient for bf16, of numbers by one divisor
   template <class A>
   const A& as() const {

@@ -13,22 +13,14 @@ using Pred = llvm::CmpInst::Predicate;
 static_assert(ScalarBuilder<ScalarEmitter>);
 
 Val ScalarEmitter::Emit(const ScalarOp& op, std::span<const Val> operands) {
-  if (op.by_inverse) return DivideByInverse(operands[0], operands[1]);
-  for_bf16_ = op.for_bf16 && op.result == ElementType::F32;
-  const Val result = EmitScalar(*this, op, operands);
-  for_bf16_ = false;
-  return result;
-}
-
-Val ScalarEmitter::EmitUnrounded(const ScalarOp& op, std::span<const Val> operands) {
-  rounds_bf16_ = false;
-  const Val result = Emit(op, operands);
-  rounds_bf16_ = true;
+  unrounded_ = op.unrounded;
+  const Val result = op.by_inverse ? DivideByInverse(operands[0], operands[1]) : EmitScalar(*this, op, operands);
+  unrounded_ = false;
   return result;
 }
 
 bool ScalarEmitter::Rounds(ElementType type) const {
-  return IsFloat(type) && Bits(type) < 32 && (type != ElementType::BF16 || rounds_bf16_);
+  return IsFloat(type) && Bits(type) < 32 && (type != ElementType::BF16 || !unrounded_);
 }
 
 Val ScalarEmitter::Rounded(V v, ElementType type) {
@@ -378,7 +370,7 @@ Val ScalarEmitter::Atan2(const Val& y, const Val& x) {
 
 Val ScalarEmitter::Math(MathFunction f, const Val& x) {
   if (x.im) return ComplexArithmetic(*this).Math(f, x);
-  return RoundedSum(Bits(x.type) < 32 || for_bf16_ ? EmitMathForNarrow(b_, f, x.re) : EmitMath(b_, f, x.re), x.type);
+  return RoundedSum(Bits(x.type) < 32 || unrounded_ ? EmitMathForNarrow(b_, f, x.re) : EmitMath(b_, f, x.re), x.type);
 }
 
 }  // namespace strop

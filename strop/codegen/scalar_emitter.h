@@ -15,8 +15,6 @@ class ScalarEmitter {
   explicit ScalarEmitter(ElementBuilder& e) : e_(e), b_(e.b()) {}
 
   Val Emit(const ScalarOp& op, std::span<const Val> operands);
-  // The same, but a result of bf16 is what f32 has of it (ir/unrounded.h).
-  Val EmitUnrounded(const ScalarOp& op, std::span<const Val> operands);
 
   // ---- arithmetic (scalar_emitter.cc, complex in complex_arithmetic.cc)
   Val Add(const Val& x, const Val& y);
@@ -74,7 +72,7 @@ class ScalarEmitter {
 
   ElementBuilder& e_;
   VectorBuilder& b_;
-  bool rounds_bf16_ = true, for_bf16_ = false;
+  bool unrounded_ = false;                           // what is being emitted (ScalarOp)
   std::unordered_map<V, std::pair<V, V>> inverses_;  // of divisors: what to multiply by, twice
 };
 

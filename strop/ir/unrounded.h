@@ -1,8 +1,7 @@
 // Unrounded values: a result of bf16 that only arithmetic reads need not be rounded before that reads it; and a result
 // of f32 that is only rounded to bf16 need not be the nearest f32.
 //
-//   %p = bf16[n] multiply(%x, %y); %s = bf16[n] exponential(%p)   ->   %s is the exponential of the product as f32 has
-//   it
+//   %p = bf16[n] multiply(%x, %y); %s = bf16[n] exponential(%p)   ->   %s is that of the product as f32 has it
 //
 // bf16 is computed in f32 and rounded; between two operations of one kernel the rounding takes several times as long as
 // the operations. The pass `unrounded-values` decides and leaves its mark at the value. The mark is a permission: what

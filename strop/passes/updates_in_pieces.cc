@@ -3,11 +3,11 @@
 //   %s = f32[510] add(slice(%x), [0:510], slice(%x), [2:512])         %s = the same
 //   %y = dynamic-update-slice(%x, %s, 1)                       ->     %y = concatenate(%x[0:1], %s, %x[511:512])
 //
-// So does an update of most of an argument, which would be copied first.
-//
 // Where it lies it could not be updated before all of it is known, so that it was written twice, the second time from a
 // temporary array. So a step of a stencil (u.at[1:-1, 1:-1].add(...)) reads the state once and writes the next one
 // once, and a loop of them changes places between two arrays.
+//
+// So does an update of most of an argument that is not given away, which would be copied first.
 #include <algorithm>
 #include <optional>
 #include <unordered_set>

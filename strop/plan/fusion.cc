@@ -399,12 +399,12 @@ class Fuser {
     if (IsCutIntoOtherRows(*i, node)) return Decision::No("it is cut into other rows, which are reduced");
     if (!scalar)
       if (Decision d = FewPlaces(*i, node, cost); !d) return d;
-    if (node.kernels.size() > 1 && (IsSumOfExpensive(*i, cost) || (!OnlyCheapOperands(*i, 0) && !IsMadeOfLittle(*i))))
+    if (node.kernels.size() > 1 && (IsSumOfExpensive(*i) || (!OnlyCheapOperands(*i, 0) && !IsMadeOfLittle(*i))))
       return Decision::No("several kernels would compute it");
     if (Decision d = RepeatsLessThanItSaves(*i, node, cost); !d) return d;
     if (node.padded > kMaxPadding && cost != Cost::Free && !scalar)
       return Decision::No("padding would compute each element ", node.padded, " times");
-    if (node.repeat > 1 && !scalar && (cost == Cost::Expensive || IsSumOfExpensive(*i, cost)))
+    if (node.repeat > 1 && !scalar && (cost == Cost::Expensive || IsSumOfExpensive(*i)))
       return Decision::No("each element would be computed ", node.repeat, " times");
     return Decision::Yes();
   }
@@ -436,12 +436,12 @@ class Fuser {
   }
 
   // Of values that are expensive, which nobody else reads? They would be in memory instead.
-  bool IsSumOfExpensive(const Instruction& i, Cost cost, int depth = 0) const {
+  static bool IsSumOfExpensive(const Instruction& i, int depth = 0) {
     constexpr int kMostSums = 8;
-    if (cost != Cost::Cheap || i.operand_count() != 2 || depth == kMostSums) return false;
+    if (CostOf(i) != Cost::Cheap || i.operand_count() != 2 || depth == kMostSums) return false;
     return std::ranges::all_of(i.operands(), [&](const Instruction* o) {
       if (!IsInlinable(*o) || o->use_count() != 1 || o->shape().byte_size() < i.shape().byte_size()) return false;
-      return CostOf(*o) == Cost::Expensive || IsSumOfExpensive(*o, CostOf(*o), depth + 1);
+      return CostOf(*o) == Cost::Expensive || IsSumOfExpensive(*o, depth + 1);
     });
   }
 

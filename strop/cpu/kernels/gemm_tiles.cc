@@ -1,6 +1,6 @@
-// Products of f32 and f64 of which packing would be much of the work: long sums with few rows and columns, batches of
-// middling size, while the caches hold them, and tall matrices by narrow ones of any size. Tiles of C are summed in
-// registers over blocks of k, each from operands where they lie:
+// Products of f32 and f64 of which packing would be much of the work: long sums with few rows and columns, products and
+// batches of middling size, while the caches hold them, and tall matrices by narrow ones of any size. Tiles of C are
+// summed in registers over blocks of k, each from operands where they lie:
 //   rows of A that are contiguous along k, or its columns, if A lies across;
 //   rows of B, but for the tile that its columns end in, or B packed tile by tile, if its columns lie along k.
 #include <algorithm>
@@ -18,12 +18,12 @@ constexpr int64_t kMostProducts = 1 << 24;        // from here on panels are wor
 constexpr int64_t kMostOfSquare = 1 << 26;        // or from here on, of no more than twice as many columns as rows
 constexpr int64_t kMostOfTurned = 3 << 24;        // (where columns of B are packed, from here on),
 constexpr int64_t kMostOfBatch = 1 << 22;         // or from here on, where many are multiplied or vectors are narrow
-constexpr int64_t kHeldBytes = 1 << 19;           // of B, and of one of a square
-constexpr int64_t kHeldOfSquare = 1 << 20;
-constexpr int64_t kTaskBytes = 1 << 21;  // of the factors of a task's sums, where a product is cut
-constexpr int64_t kTasks = 16;           // for which products are cut
-constexpr int64_t kRowsForPacking = 48;  // of a task that packs B
-constexpr int64_t kRowsBytes = 1 << 18;  // of A, a block along k: they are read again for the next columns
+constexpr int64_t kHeldBytes = 1 << 19;           // of B
+constexpr int64_t kHeldOfSquare = 1 << 20;        // of B, of no more than twice as many columns as rows
+constexpr int64_t kTaskBytes = 1 << 21;           // of the factors of a task's sums, where a product is cut
+constexpr int64_t kTasks = 16;                    // for which products are cut
+constexpr int64_t kRowsForPacking = 48;           // of a task that packs B
+constexpr int64_t kRowsBytes = 1 << 18;           // of A, a block along k: they are read again for the next columns
 
 enum class Reading : uint8_t { Packed, Rows, Columns };  // of A
 
