@@ -571,7 +571,8 @@ Vals ElementalEmitter::ReduceAt(const Instruction& i, std::span<const ArrayIndex
       for (const Val& v : init) accumulators.push_back(elements_.Splat(v, width));
     // Columns of a large operand: the processor sees no stream in a strip of each row, but the next strip is behind it.
     const int saved = fetch_ahead_, together = in_strips ? width * static_cast<int>(parts.size()) : width;
-    const bool far = together * Bytes(operand.type()) >= kWideStrip && operand.byte_size() >= kLargeOperand;
+    const bool far = together * Bytes(operand.type()) >= kWideStrip && operand.byte_size() >= kLargeOperand &&
+                     !b_.target().fast_last_cache;
     fetch_ahead_ = far && !mask_.value && !(in_strips && last_strips_) ? together : 0;
     accumulators = AccumulateLoops(a, 0, positions, accumulators);
     if (a.in_chains) accumulators = AcrossStrips(a.combiner, accumulators, 1, -1);

@@ -131,8 +131,8 @@ void KernelFrame::Bind(ElementalEmitter& e) const {
   for (size_t k = 0; k < inputs_.size(); ++k) e.BindBuffer(body_.inputs[k], inputs_[k]);
 }
 
-bool KernelFrame::PaysToStream(const KernelCost& cost, bool earlier) {
-  return cost.bytes >= (earlier ? kStreamedEarlier : kStreamedBytes);
+bool KernelFrame::PaysToStream(const VectorTarget& target, const KernelCost& cost, bool earlier) {
+  return cost.bytes >= (earlier && !target.fast_last_cache ? kStreamedEarlier : kStreamedBytes);
 }
 
 bool KernelFrame::WritesLargeResult(const Instruction& kernel) {
@@ -156,7 +156,7 @@ void KernelFrame::StreamResults(std::span<const int> in_place) {
 }
 
 void KernelFrame::FetchInputs(const KernelCost& cost) {
-  if (cost.bytes < kFetchedBytes) return;
+  if (cost.bytes < kFetchedBytes || b_.target().fast_last_cache) return;
   for (size_t k = 0; k < inputs_.size(); ++k)
     inputs_[k].far = body_.inputs[k]->shape().byte_size() >= kLeastStreamedResult;
 }
@@ -233,12 +233,13 @@ void KernelFrame::OneByOne(const char* name, V begin, V end, const ElementFn& bo
 void KernelFrame::AlongRow(int lanes, V begin, V end, bool whole, int64_t multiple, const ElementFn& body,
                            bool backwards) {
   IrBuilder& ir = b_.ir();
-  if (whole_ && !whole && lanes > 1 && b_.target().masked_memory) {
-    // A short row is one vector, masked.
+  const bool in_place = std::ranges::any_of(outputs_, [](const ElementBuilder::Memory& m) { return m.in_place; });
+  if ((whole_ || (!in_place && !interleaves_)) && !whole && lanes > 1 && b_.target().masked_memory) {
+    // A short row is one vector, masked; in memory, unless a vector and half of one make it, which cross fewer lines.
     const auto* first = llvm::dyn_cast<llvm::ConstantInt>(begin);
     const auto* last = llvm::dyn_cast<llvm::ConstantInt>(end);
     const int64_t length = first && last ? last->getSExtValue() - first->getSExtValue() : 0;
-    if (length > 0 && length < 2 * lanes) {
+    if (length > 0 && length < 2 * lanes && (whole_ || 2 * length % lanes != 0)) {
       lanes = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(length)));
       whole = length == lanes;
     }

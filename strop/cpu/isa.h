@@ -17,9 +17,9 @@ struct Isa {
   std::string triple, cpu, features;  // for LLVM's target machine
   int vector_bytes = 16;              // 64 with AVX-512 (also where LLVM's tuning would prefer 256 bits), 32 with AVX
   bool avx512 = false, vbmi = false, fma = false, f16c = false, fp16 = false;
-  bool fast_gather = false;  // as of VectorTarget
-  std::string key;           // equal keys: object code may be exchanged
-  std::string summary;       // "x86-64 avx512f avx512_bf16 ..." for people
+  bool fast_gather = false, fast_last_cache = false;  // as of VectorTarget
+  std::string key;                                    // equal keys: object code may be exchanged
+  std::string summary;                                // "x86-64 avx512f avx512_bf16 ..." for people
 
   static const Isa& OfHost();  // detected once
   // Of a processor as LLVM and GCC call it: "x86-64-v3", "skylake-avx512", "znver4". NotFound with the nearest name.

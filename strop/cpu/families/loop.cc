@@ -147,11 +147,13 @@ Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
   order = OrderRows(body, cost, space);
   // Rows that are computed before any of them is written (a softmax) leave the caches beside the next ones' work.
   const bool early = space.backwards || (!space.whole_rows && KernelFrame::WritesLargeResult(*spec.instruction));
-  if (KernelFrame::PaysToStream(cost, early) || !order.empty()) frame.StreamResults(spec.in_place);
+  const VectorTarget& target = frame.b().target();
+  if (KernelFrame::PaysToStream(target, cost, early) || (!order.empty() && !target.fast_last_cache))
+    frame.StreamResults(spec.in_place);
   if (ReadsInOrder(frame)) frame.FetchInputs(cost);
   if (order.empty()) {
     if (!frame.b().quick()) space.together = RowsAtATime(body, space);
-    const bool one_by_one = !frame.b().quick() && !frame.b().target().fast_gather;
+    const bool one_by_one = !frame.b().quick() && !target.fast_gather;
     space.picks = one_by_one && (space.together > 1 || space.interleaved > 1) && SharesIndices(body, space);
     // As many numbers as there are registers for, beside the places of the rows.
     if (space.picks) space.lanes = std::min(space.lanes, kPickedLanes);
