@@ -1,4 +1,5 @@
-// Many sums into a large result are cut into parts, each with a result of its own, so that threads can share them:
+// Many updates of a large result, sums or choices among them, are cut into parts, each with a result of its own, so
+// that threads can share them:
 //
 //   %s = f32[65536] scatter(%x, s32[1048576,1] %i, f32[1048576] %u), to_apply=%add
 //   ->
@@ -7,7 +8,9 @@
 //   %s = f32[65536] add(%x, f32[65536] reduce(%parts, -0), dimensions={0})
 //
 // The parts follow from the shapes alone, so that the order of a sum does. Within a part it is that of the updates.
+// What chooses (a maximum) may choose from the operand more than once: each part begins with it.
 #include <algorithm>
+#include <numeric>
 
 #include "strop/analysis/combiner.h"
 #include "strop/ir/builder.h"
@@ -16,11 +19,14 @@
 namespace strop {
 namespace {
 
-constexpr int64_t kParts[] = {4, 3, 5, 2};            // the first that divides the updates
-constexpr int64_t kLeastElements = int64_t{1} << 18;  // of the updates: what is less is not worth two more kernels
-constexpr int64_t kSumsAPlace = 4;        // of each part, on average: fewer, and the parts are most of the work
+constexpr int64_t kParts[] = {4, 2, 3, 5};            // the first that divides the updates
+constexpr int64_t kLeastElements = int64_t{1} << 16;  // of the updates: what is less is not worth two more kernels
+constexpr int64_t kSumsAPlace = 2;        // of each part, on average: fewer, and the parts are most of the work
 constexpr int64_t kLargestWindow = 32;    // elements; the columns of wider ones are shared out
 constexpr int64_t kLeastBytes = 1 << 10;  // of the result; into smaller ones, additions take turns in one kernel
+
+// Is it all the same how often and in which order it is applied to the same values?
+bool Chooses(Op op) { return op == Op::Maximum || op == Op::Minimum || op == Op::And || op == Op::Or; }
 
 // How many parts; 1 where splitting gains nothing, or is not known to be right.
 int64_t PartsOf(const Instruction& scatter) {
@@ -30,8 +36,9 @@ int64_t PartsOf(const Instruction& scatter) {
   const ScatterAttrs& a = scatter.attrs<ScatterAttrs>();
   const Shape &operand = scatter.operand(0)->shape(), &updates = scatter.operand(2)->shape();
   const ElementType type = operand.type();
-  const bool plain = type == ElementType::F32 || type == ElementType::F64 || (IsInteger(type) && Bits(type) >= 32);
-  if (!plain || RecognizeCombiner(*scatter.to_apply()).op != Op::Add) return 1;
+  const Op combines = RecognizeCombiner(*scatter.to_apply()).op;
+  const bool wide = type == ElementType::F32 || type == ElementType::F64 || (IsInteger(type) && Bits(type) >= 32);
+  if (!Chooses(combines) && !(combines == Op::Add && wide)) return 1;
   if (a.unique_indices || !a.input_batching_dims.empty() || a.index_vector_dim == 0) return 1;
   if (updates.rank() == 0 || Contains(a.update_window_dims, 0)) return 1;
   int64_t window = 1;
@@ -50,6 +57,14 @@ Instruction* Cut(Builder& b, Instruction* i, int64_t parts) {
   return b.Reshape(i, dims);
 }
 
+// The n-th of the first dimension.
+Instruction* Nth(Builder& b, Instruction* i, int64_t n) {
+  const size_t rank = static_cast<size_t>(i->shape().rank());
+  Dims start(rank, 0), limit(i->shape().dims().begin(), i->shape().dims().end());
+  start[0] = n, limit[0] = n + 1;
+  return b.Slice(i, start, limit, Dims(rank, 1));
+}
+
 void Split(Instruction& scatter, int64_t parts) {
   Builder b(scatter.parent());
   b.set_insert_before(&scatter);
@@ -63,13 +78,24 @@ void Split(Instruction& scatter, int64_t parts) {
   ++attrs.index_vector_dim;
   Int64Vector dims{parts};
   for (int64_t d : shape.dims()) dims.push_back(d);
+  const Op combines = RecognizeCombiner(*scatter.to_apply()).op;
   // What changes no sum, -0 neither; integers have one zero.
-  Instruction* nothing = b.Scalar(shape.type(), -0.0);
-  Instruction* into = b.Broadcast(nothing, dims, {});
+  Instruction* nothing = Chooses(combines) ? nullptr : b.Scalar(shape.type(), -0.0);
+  Dims behind(static_cast<size_t>(shape.rank()));
+  std::iota(behind.begin(), behind.end(), int64_t{1});
+  Instruction* into = nothing ? b.Broadcast(nothing, dims, {}) : b.Broadcast(operand, dims, behind);
   Instruction *indices = Cut(b, scatter.operand(1), parts), *updates = Cut(b, scatter.operand(2), parts);
-  Instruction* sums = b.Make(Op::Scatter, {into, indices, updates}, attrs, {scatter.to_apply()});
-  Instruction* sum = b.Make(Op::Add, {operand, b.Reduce(sums, nothing, {0}, scatter.to_apply())});
-  if (b.status().ok()) scatter.parent()->Replace(&scatter, sum);
+  Instruction* all = b.Make(Op::Scatter, {into, indices, updates}, attrs, {scatter.to_apply()});
+  Instruction* result = nullptr;
+  if (nothing) {
+    result = b.Make(Op::Add, {operand, b.Reduce(all, nothing, {0}, scatter.to_apply())});
+  } else {
+    for (int64_t k = 0; k < parts; ++k) {
+      Instruction* part = b.Reshape(Nth(b, all, k), Int64Vector(shape.dims().begin(), shape.dims().end()));
+      result = result ? b.Make(combines, {result, part}) : part;
+    }
+  }
+  if (b.status().ok()) scatter.parent()->Replace(&scatter, result);
 }
 
 struct ScatterSplitter final : Pass {

@@ -44,7 +44,8 @@ constexpr int64_t kLeastUpdates = 64;
 
 // Updates of so few elements are shorter than what a trip of a loop costs: some in one (1.9 cycles each, 3.4 alone).
 constexpr int64_t kUpdatesATrip = 4, kFewElements = 4;
-constexpr int64_t kFewRows = 8;  // of a window, without a loop
+constexpr int64_t kFewRows = 8;        // of a window, without a loop
+constexpr int64_t kLeastOfBatch = 16;  // updates that are worth a loop
 
 Decision Matches(const Instruction& kernel) {
   if (kernel.op() != Op::Scatter) return Decision::No(kOtherOp);
@@ -112,16 +113,16 @@ int64_t UpdatesOfBatch(const Instruction& scatter, const Geometry& g) {
   return outermost ? g.updates / g.batch_dims[0] : g.updates;
 }
 
-// Where the window of one index vector starts in the operand, and whether it fits.
+// Where the window of an update starts in the operand, and whether it fits. An update is a place in its batch
+// dimensions.
 struct Target {
   std::vector<LaneIndex> starts;
   ElementalEmitter::Condition fits;
 };
 
-Target EmitTarget(ElementalEmitter& e, const Instruction& scatter, const Geometry& g, const LaneIndex& update) {
+Target EmitTarget(ElementalEmitter& e, const Instruction& scatter, const Geometry& g, const ArrayIndex& update) {
   const ScatterAttrs& a = scatter.attrs<ScatterAttrs>();
   const Shape& operand = scatter.operand(0)->shape();
-  const ArrayIndex batch = e.indices().Refactor(ArrayIndex{{update}, {g.updates}}, g.batch_dims);
   Target target;
   target.starts.assign(g.operand_dims.size(), e.indices().Constant(0));
   size_t next_window = 0;
@@ -132,14 +133,14 @@ Target EmitTarget(ElementalEmitter& e, const Instruction& scatter, const Geometr
       const size_t k =
           std::find(a.input_batching_dims.begin(), a.input_batching_dims.end(), d) - a.input_batching_dims.begin();
       const int64_t dim = a.scatter_indices_batching_dims[k];
-      start = batch.digits[static_cast<size_t>(dim > a.index_vector_dim ? dim - 1 : dim)];
+      start = update.digits[static_cast<size_t>(dim > a.index_vector_dim ? dim - 1 : dim)];
     } else if (!Contains(a.inserted_window_dims, d)) {
       size = scatter.operand(g.inputs + 1)->shape().dim(a.update_window_dims[next_window++]);
     }
     const auto& map = a.scatter_dims_to_operand_dims;
     if (const auto mapped = std::find(map.begin(), map.end(), d); mapped != map.end()) {
       const LaneIndex index =
-          e.EmitIndexComponent(scatter.operand(g.inputs), a.index_vector_dim, batch, mapped - map.begin());
+          e.EmitIndexComponent(scatter.operand(g.inputs), a.index_vector_dim, update, mapped - map.begin());
       target.fits = e.Both(target.fits, e.InRange(index, std::max<int64_t>(operand.dim(d) - size + 1, 0)));
       // What joins the dimension before is whole: only 0 fits.
       if (d == 0 || g.joined[d - 1] != g.joined[d]) start = e.indices().Mul(index, g.unit[d]);
@@ -178,25 +179,23 @@ bool PaysToFetch(const Instruction& scatter, const Geometry& g) {
 }
 
 // The element `at` of the window of `update`, in the updates.
-ArrayIndex SourceOf(ElementalEmitter& e, const Geometry& g, const LaneIndex& update, const ArrayIndex& at) {
-  const ArrayIndex batch = e.indices().Refactor(ArrayIndex{{update}, {g.updates}}, g.batch_dims);
+ArrayIndex SourceOf(ElementalEmitter& e, const Geometry& g, const ArrayIndex& update, const ArrayIndex& at) {
   const ArrayIndex window = e.indices().Refactor(at, g.window_dims);
   ArrayIndex from{{}, g.updates_dims};
   size_t next_batch = 0;
   for (int64_t k : g.updates_window)
-    from.digits.push_back(k < 0 ? batch.digits[next_batch++] : window.digits[static_cast<size_t>(k)]);
+    from.digits.push_back(k < 0 ? update.digits[next_batch++] : window.digits[static_cast<size_t>(k)]);
   return from;
 }
 
 // Fetches the elements from `first` on, `count` of them, of windows that are combined some time later: where they go,
 // and, sooner needed as they come in order, what they are. `later(n)` is the update that comes n after this one.
 void FetchAhead(ElementalEmitter& e, const KernelFrame& frame, const Instruction& scatter, const Geometry& g, int level,
-                const std::function<llvm::Value*(int64_t)>& later, llvm::Value* first, int64_t count) {
+                const std::function<ArrayIndex(int64_t)>& later, llvm::Value* first, int64_t count) {
   const ArrayIndex at{{e.indices().Counter(first, level, 0, 1)}, {g.window}};
-  const auto update = [&](int64_t by) { return e.indices().Counter(later(by), level, 0, 1); };
-  const Target target = EmitTarget(e, scatter, g, update(kTargetsAhead));
+  const Target target = EmitTarget(e, scatter, g, later(kTargetsAhead));
   const LaneIndex to = e.indices().Linear(PlaceOf(e, g, target, at));
-  const LaneIndex from = e.indices().Linear(SourceOf(e, g, update(kUpdatesAhead), at));
+  const LaneIndex from = e.indices().Linear(SourceOf(e, g, later(kUpdatesAhead), at));
   for (int64_t k = 0; k < g.inputs; ++k) {
     const ElementType type = scatter.operand(k)->shape().type();
     const int some = static_cast<int>(std::min(count, kFetchedBytes / std::max(1, Bytes(type))));
@@ -209,7 +208,7 @@ using Memories = std::vector<ElementBuilder::Memory>;  // of the results, by num
 
 // Combines the elements `at` of the window of `update`.
 void EmitUpdate(ElementalEmitter& e, const Memories& results, const Instruction& scatter, const Geometry& g,
-                const Target& target, const LaneIndex& update, const ArrayIndex& at) {
+                const Target& target, const ArrayIndex& update, const ArrayIndex& at) {
   const ArrayIndex to = PlaceOf(e, g, target, at), from = SourceOf(e, g, update, at);
   Vals args;
   for (int64_t k = 0; k < g.inputs; ++k)
@@ -330,7 +329,7 @@ class ScatterEmitter {
 
  private:
   using V = llvm::Value*;
-  using LaterFn = std::function<V(int64_t)>;
+  using LaterFn = std::function<ArrayIndex(int64_t)>;
   // Of the window, rows if it has several, else elements.
   struct Part {
     V begin, end;
@@ -360,6 +359,7 @@ class ScatterEmitter {
     } else if (apart < g_.updates && g_.window < 1024) {
       share_ = Share::kUpdates;
       length_ = g_.updates, piece_ = apart;
+      if (apart >= kLeastOfBatch && !takes_turns_) of_batch_ = apart;
       wanted = std::min<int64_t>(wanted, 256);
     } else if (!g_.operand_window.empty() && g_.operand_window[0] < 0 && bytes >= least &&
                (bytes <= kShortWindow || !keep_apart_) && g_.updates >= kLeastUpdates && !takes_turns_) {
@@ -386,6 +386,8 @@ class ScatterEmitter {
       scopes_.Loop("elements", first, last, 1, [&](V at) { Updates(b_.I64(0), b_.I64(g_.updates), {at, at, false}); });
     else if (one_task() && takes_turns_)
       InTurns(window);
+    else if (of_batch_ > 0)
+      Batches(n, window);
     else if (share_ == Share::kUpdates)
       Updates(first, last, window);
     else if (share_ == Share::kPlaces && !one_task())
@@ -402,6 +404,26 @@ class ScatterEmitter {
     });
     for (int64_t t = 0; whole + t < g_.updates; ++t) Update(b_.I64(whole + t), turns.at(t), window);
     turns.AddUp();
+  }
+
+  // Batch by batch, so that nothing of an update's place is divided to find out which batch it is of.
+  void Batches(V n, const Part& window) {
+    const int64_t of_task = piece_ / of_batch_;
+    V first = one_task() ? b_.I64(0) : b_.ir().CreateMul(n, b_.I64(of_task)), end = b_.Add(first, b_.I64(of_task));
+    V last = one_task() ? b_.I64(batches()) : b_.Binary(llvm::Intrinsic::smin, end, b_.I64(batches()));
+    scopes_.Loop("batches", first, last, 1, [&](V batch) {
+      batch_ = uniform_.indices().Counter(batch, scopes_.current(), 0, 1);
+      Updates(b_.I64(0), b_.I64(of_batch_), window);
+    });
+  }
+  int64_t batches() const { return g_.updates / of_batch_; }
+
+  // Where among the updates the one is that is number u of all, or of the batch, if those are shared out.
+  ArrayIndex UpdateAt(V u) {
+    IndexBuilder& indices = uniform_.indices();
+    ArrayIndex number{{indices.Counter(u, scopes_.current(), 0, 1)}, {g_.updates}};
+    if (of_batch_ > 0) number = {{batch_, number.digits[0]}, {batches(), of_batch_}};
+    return indices.Refactor(number, g_.batch_dims);
   }
 
   void Updates(V begin, V end, const Part& window) {
@@ -431,7 +453,7 @@ class ScatterEmitter {
       V to = b_.Binary(llvm::Intrinsic::smin, b_.Add(from, b_.I64(kLookedThrough)), b_.I64(g_.updates));
       const V none = b_.I64(0);
       V count = scopes_.Loop("find", from, to, 1, std::span<const V>(&none, 1), [&](V u, std::span<const V> carried) {
-        const LaneIndex update = uniform_.indices().Counter(u, scopes_.current(), 0, 1);
+        const ArrayIndex update = UpdateAt(u);
         V start = uniform_.indices().Materialize(EmitTarget(uniform_, scatter_, g_, update).starts[0]);
         ir.CreateStore(u, slot(carried[0]));
         V inside = ir.CreateICmpULT(b_.Sub(start, first), size);
@@ -440,7 +462,7 @@ class ScatterEmitter {
       scopes_.Loop("found", none, count, 1, [&](V n) {
         const auto load = [&](V at) { return ir.CreateLoad(b_.Int(64), slot(at)); };
         Update(load(n), results_, window, [&](int64_t by) {
-          return load(b_.Binary(llvm::Intrinsic::umin, b_.Add(n, b_.I64(by)), b_.Sub(count, b_.I64(1))));
+          return UpdateAt(load(b_.Binary(llvm::Intrinsic::umin, b_.Add(n, b_.I64(by)), b_.Sub(count, b_.I64(1)))));
         });
       });
     });
@@ -448,9 +470,10 @@ class ScatterEmitter {
 
   // Combines a part of the window of update u, if all of the window fits.
   void Update(V u, const Memories& results, const Part& window, const LaterFn& later = nullptr) {
-    const LaneIndex update = uniform_.indices().Counter(u, scopes_.current(), 0, 1);
+    const ArrayIndex update = UpdateAt(u);
+    const int64_t last = (of_batch_ > 0 ? of_batch_ : g_.updates) - 1;
     const auto next = [&](int64_t by) {
-      return b_.Binary(llvm::Intrinsic::umin, b_.Add(u, b_.I64(by)), b_.I64(g_.updates - 1));
+      return UpdateAt(b_.Binary(llvm::Intrinsic::umin, b_.Add(u, b_.I64(by)), b_.I64(last)));
     };
     if (fetches_ || (later && FetchesRows(scatter_, g_)))
       FetchAhead(uniform_, frame_, scatter_, g_, scopes_.current(), later ? later : LaterFn(next), window.begin,
@@ -485,7 +508,7 @@ class ScatterEmitter {
   struct Place {
     const Memories& results;
     const Target& target;
-    const LaneIndex& update;
+    const ArrayIndex& update;
   };
 
   // One row of the window; without `of_row`, the part of the only one.
@@ -528,6 +551,8 @@ class ScatterEmitter {
   Memories results_;
   Share share_ = Share::kWindow;
   int64_t length_ = 0, piece_ = 0, num_tasks_ = 1;  // of what tasks share: all, and of a task
+  int64_t of_batch_ = 0;                            // updates, if those are shared by batch
+  LaneIndex batch_;                                 // that updates are of
 };
 
 Result<EmittedKernel> Emit(const KernelSpec& spec, KernelFrame& frame) {
