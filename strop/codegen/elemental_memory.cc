@@ -55,13 +55,24 @@ Val ElementalEmitter::GatherFromRow(const ElementBuilder::Memory& memory, Elemen
   // Where no lane is on, the place in common may be anywhere.
   if (at.pattern || llvm::isa<llvm::Constant>(at.lanes) || !small || (mask_.value && !mask_.tail))
     return elements_.Gather(memory, type, indices_.Materialize(at), mask_.value, elements);
-  ArrayIndex row = index, lanes = index;
+  // What a digit was made of may have more in common than the digit has.
+  ArrayIndex whole;
+  for (size_t d = 0; d < index.digits.size(); ++d) {
+    const ArrayIndex* digits = index.digits[d].uniform() ? nullptr : indices_.DigitsOf(index.digits[d]);
+    const ArrayIndex as_it_is{{index.digits[d]}, {index.sizes[d]}};
+    const ArrayIndex& made = digits && digits->num_elements() == index.sizes[d] ? *digits : as_it_is;
+    for (size_t k = 0; k < made.digits.size(); ++k) {
+      whole.digits.push_back(made.digits[k]);
+      whole.sizes.push_back(made.sizes[k]);
+    }
+  }
+  ArrayIndex row = whole, lanes = whole;
   int64_t within = 1;  // elements from there on, if all that is in common is in front; else it is not known how many
   bool leading = true;
-  for (size_t d = 0; d < index.digits.size(); ++d) {
-    const bool uniform = index.digits[d].uniform();
+  for (size_t d = 0; d < whole.digits.size(); ++d) {
+    const bool uniform = whole.digits[d].uniform();
     leading &= uniform;
-    if (!leading) within *= uniform ? 0 : index.sizes[d];
+    if (!leading) within *= uniform ? 0 : whole.sizes[d];
     (uniform ? lanes : row).digits[d] = indices_.Constant(0);
   }
   const LaneIndex first = indices_.Linear(row), apart = indices_.Linear(lanes);

@@ -287,6 +287,18 @@ V VectorBuilder::MantissaOf(V a) {
   });
 }
 
+V VectorBuilder::NearReciprocal(V a) {
+  using namespace llvm::Intrinsic;
+  return ByRegisters({a}, [&](llvm::ArrayRef<V> v, int width) -> V {
+    const ID id = width == 512   ? x86_avx512_rcp14_ps_512
+                  : width == 256 ? x86_avx512_rcp14_ps_256
+                                 : x86_avx512_rcp14_ps_128;
+    const int lanes = std::max(Lanes(v[0]), 8);
+    return ir_.CreateIntrinsic(id, {},
+                               {v[0], v[0], ir_.getIntN(static_cast<unsigned>(lanes), ~uint64_t{0} >> (64 - lanes))});
+  });
+}
+
 V VectorBuilder::FixUp(V result, V argument, uint32_t answers) {
   using namespace llvm::Intrinsic;
   static constexpr ByWidth kIds = {

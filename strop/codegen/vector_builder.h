@@ -137,6 +137,9 @@ class VectorBuilder {
   V RoundToInt(V a);
   // Are exponents and mantissas, of subnormal numbers too, single instructions, for as many lanes as `a` has?
   bool HasFloatParts(V a) const;
+  // 1 / a to 2^-14 of its value, as processors have it in a table: of floats of 32 bits.
+  bool HasNearReciprocal(V a) const { return ScalarBits(a) == 32 && HasFloatParts(a); }
+  V NearReciprocal(V a);
   V ExponentOf(V a);  // as a float; minus infinity of zero
   V MantissaOf(V a);  // in [1, 2), with a's sign; of zero and of infinity 1
   // What x86's vfixupimm answers for kinds of `argument`, four bits each, from the lowest on: of quiet and signalling

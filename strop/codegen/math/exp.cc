@@ -72,22 +72,24 @@ V Clamp(VectorBuilder& b, V x, double low, double high) {
   return AtMost(b, b.Select(b.FLt(x, b.F(low, x)), b.F(low, x), x), high);
 }
 
-// Within what ScaleBySum can do, from where e^x rounds to zero up to `high`; NaN stays.
-V Limit(VectorBuilder& b, V x, double high) {
-  const bool wide = IsDouble(x);
-  if (b.target().scale) return Clamp(b, x, wide ? -745.5 : -104, high);
-  return Clamp(b, x, wide ? -750 : -110, high);
+// Within what ScaleBySum can do, from where e^x rounds to zero on; NaN stays.
+V FromZero(VectorBuilder& b, V x) {
+  const double low = b.target().scale ? (IsDouble(x) ? -745.5 : -104) : (IsDouble(x) ? -750 : -110);
+  return b.Select(b.FLt(x, b.F(low, x)), b.F(low, x), x);
 }
+// The same up to `high`.
+V Limit(VectorBuilder& b, V x, double high) { return AtMost(b, FromZero(b, x), high); }
 
 }  // namespace
 
-V Exp(VectorBuilder& b, V x) {
-  const bool wide = IsDouble(x);
-  x = Limit(b, x, wide ? 711 : 90);
+// Of what Limit() has let through.
+static V ExpOfLimited(VectorBuilder& b, V x) {
   const Reduced e = Reduce(b, x);
   // One ULP either way; floats go without the last bits, which are three operations.
-  return ScaleBySum(b, b.FAdd(wide ? e.expm1 : e.rounded, b.F(1, x)), e.whole_n, e.shifted);
+  return ScaleBySum(b, b.FAdd(IsDouble(x) ? e.expm1 : e.rounded, b.F(1, x)), e.whole_n, e.shifted);
 }
+
+V Exp(VectorBuilder& b, V x) { return ExpOfLimited(b, Limit(b, x, IsDouble(x) ? 711 : 90)); }
 
 ScaledExp ExpInParts(VectorBuilder& b, V x) {
   const Reduced e = Reduce(b, IsDouble(x) ? Clamp(b, x, -2300, 2300) : Clamp(b, x, -300, 300));
@@ -109,11 +111,12 @@ V Expm1(VectorBuilder& b, V x) {
 // 1 / (1 + e^-x) = e^x / (1 + e^x): whichever has the exponential that does not overflow. The quotient is corrected for
 // what the sum lost, and for its own rounding.
 V Logistic(VectorBuilder& b, V x) {
-  V e = Exp(b, b.FNeg(b.FAbs(x)));
+  V e = ExpOfLimited(b, FromZero(b, b.FNeg(b.FAbs(x))));
   V one = b.F(1, x);
   V sum = b.FAdd(one, e), lost = b.FSub(e, b.FSub(sum, one));
   V numerator = b.Select(b.FLt(x, b.Zero(x)), e, one);
-  V reciprocal = b.FDiv(one, sum);
+  // (What the quotient is corrected by need not be more exact than its error is small.)
+  V reciprocal = b.HasNearReciprocal(x) ? b.NearReciprocal(sum) : b.FDiv(one, sum);
   V q = b.FMul(numerator, reciprocal), minus_q = b.FNeg(q);
   V rest = b.Fma(minus_q, lost, b.Fma(minus_q, sum, numerator));
   return b.Fma(rest, reciprocal, q);
@@ -150,7 +153,7 @@ static V ExpOfNarrow(VectorBuilder& b, V x) {
 V ExpForNarrow(VectorBuilder& b, V x) { return ExpOfNarrow(b, Limit(b, x, 90)); }
 
 V LogisticForNarrow(VectorBuilder& b, V x) {
-  V e = ExpOfNarrow(b, Limit(b, b.FNeg(b.FAbs(x)), 0));
+  V e = ExpOfNarrow(b, FromZero(b, b.FNeg(b.FAbs(x))));
   V numerator = b.Select(b.FLt(x, b.Zero(x)), e, b.F(1, x));
   return b.FDiv(numerator, b.FAdd(e, b.F(1, x)));
 }
