@@ -301,6 +301,29 @@ TEST(Gemm, DotsOfMoreRows) {
   EXPECT_EQ(dots->tiles().starts_with("dot products"), !narrow) << dots->tiles();
 }
 
+// Equal columns have equal products, also those that are left when registers have their rows: what is multiplied once
+// for several lanes could be rounded before it is added.
+TEST(Gemm, ShortDotsAreAlike) {
+  std::mt19937 rng(11);
+  std::normal_distribution<float> normal;
+  for (int64_t k : {16, 40, 48, 64, 128})
+    for (int64_t n : {5, 24, 27, 57}) {
+      std::vector<float> x(k), b(n * k), c(n);
+      for (float& v : x) v = normal(rng);
+      for (int64_t i = 0; i < k; ++i) b[i] = normal(rng);
+      for (int64_t j = 1; j < n; ++j) std::copy_n(b.begin(), k, b.begin() + j * k);
+      const ElementType f32 = ElementType::F32;
+      for (const GemmIsa* isa : AllIsas()) {
+        // Others add up a column that is left in another order.
+        if (!std::string_view(isa->name).starts_with("avx") || k > 8 * isa->f32.lanes) continue;
+        const auto gemm = *Gemm::Create({1, 1, n, k, {f32, k, 1}, {f32, 1, k}, {f32, n, 1}}, *isa);
+        std::vector<uint8_t> scratch(gemm->scratch_bytes()), shared(gemm->shared_bytes());
+        gemm->RunAll(x.data(), b.data(), c.data(), shared.data(), scratch.data());
+        for (int64_t j = 1; j < n; ++j) EXPECT_EQ(c[j], c[0]) << isa->name << " " << n << "x" << k << " at " << j;
+      }
+    }
+}
+
 // The heads of attention: two batch dimensions in each way of multiplying.
 TEST(Gemm, TwoBatchDimensions) {
   using enum ElementType;
