@@ -168,6 +168,8 @@ class RealGemm final : public Gemm {
     block_.mb = p_.m;
     block_.nb = std::min(RoundUp(std::max<int64_t>(1, (int64_t{1} << 19) / BytesOfColumn()), 4), p_.n);
     fetches_b_ = BytesOfColumn() <= kFetchedColumnBytes && p_.b.col_stride >= 2 * p_.k;
+    // Four at a time are none either; those that the last cache holds come sooner without being asked for.
+    fetches_b_ |= BytesOfColumn() <= kShortColumnBytes && p_.n * BytesOfColumn() >= kFromAfar;
     scratch_bytes_ = p_.m * ((p_.k + kDotColumns) * static_cast<int64_t>(sizeof(T)) + kCarverSlack) + 2 * kCarverSlack;
   }
 
@@ -202,6 +204,7 @@ class RealGemm final : public Gemm {
   static constexpr int64_t kDotColumns = 64;  // whose sums are stored at a time
   // Short columns that lie apart are no stream that a processor knows: they are asked for so many before their turn.
   static constexpr int64_t kFetchedColumnBytes = 1024, kColumnsAhead = 12;
+  static constexpr int64_t kShortColumnBytes = 2048, kFromAfar = int64_t{16} << 20;
 
   DotKernel<T> DotOf() const {
     const PackSource source = PackSourceOf(p_.b.type);
