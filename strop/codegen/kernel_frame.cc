@@ -131,8 +131,8 @@ void KernelFrame::Bind(ElementalEmitter& e) const {
   for (size_t k = 0; k < inputs_.size(); ++k) e.BindBuffer(body_.inputs[k], inputs_[k]);
 }
 
-bool KernelFrame::PaysToStream(const VectorTarget& target, const KernelCost& cost, bool earlier) {
-  return cost.bytes >= (earlier && !target.fast_last_cache ? kStreamedEarlier : kStreamedBytes);
+bool KernelFrame::PaysToStream(const KernelCost& cost, bool earlier) {
+  return cost.bytes >= (earlier ? kStreamedEarlier : kStreamedBytes);
 }
 
 bool KernelFrame::WritesLargeResult(const Instruction& kernel) {

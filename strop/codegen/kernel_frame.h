@@ -49,7 +49,7 @@ class KernelFrame {
   void FetchInputs(const KernelCost& cost);
   // Does so little of what the kernel reads and writes stay in the caches that it pays? Earlier where nothing in the
   // program reads what it writes, and where lines are written from their ends, which are fetched late.
-  static bool PaysToStream(const VectorTarget& target, const KernelCost& cost, bool earlier = false);
+  static bool PaysToStream(const KernelCost& cost, bool earlier = false);
   // Is what `kernel` writes a result of the program, of a size for which that matters?
   static bool WritesLargeResult(const Instruction& kernel);
 

@@ -274,7 +274,7 @@ StagedSpace ChooseStagedSpace(const KernelBody& body, std::span<const int> in_pl
   }
   const bool lines = tiles.sizes[tiles.along] * space.run * bytes % kLine == 0;
   const bool large = space.staged.empty()
-                         ? KernelFrame::PaysToStream(target, cost, KernelFrame::WritesLargeResult(*body.kernel))
+                         ? KernelFrame::PaysToStream(cost, KernelFrame::WritesLargeResult(*body.kernel))
                          : cost.bytes >= kStreamedBytes;
   // A line that is written in part is fetched, and by whom writes the rest of it again.
   space.streams = large && (lines || (space.flat && !space.staged.empty() && space.contiguous));

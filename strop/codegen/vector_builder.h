@@ -26,8 +26,8 @@ struct VectorTarget {
   bool fma = false;
   bool scale = false;        // x 2^n, subnormal and overflowing results too, is as good as one instruction
   bool fast_gather = false;  // lanes anywhere in memory are read sooner by one instruction than one by one
-  // The last cache hands over what is read in order as fast as it is wanted, and takes what is written: nothing is
-  // asked for ahead, and what fits in stays in.
+  // The last cache hands over what is read in order as fast as it is wanted, and takes rows that are written in any
+  // order: nothing is asked for ahead, and such rows stay in.
   bool fast_last_cache = false;
   bool ternary_logic = false;   // vpternlog: any function of the same bit of three vectors is a single instruction
   bool whole_operands = false;  // arithmetic has whole vectors in memory as operands, but no number for all lanes

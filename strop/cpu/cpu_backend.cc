@@ -18,8 +18,7 @@ namespace strop::cpu {
 
 CpuBackend::CpuBackend() : CpuBackend(Isa::OfHost()) {}
 
-CpuBackend::CpuBackend(const Isa& isa)
-    : isa_(std::make_unique<const Isa>(isa)), compiler_(std::make_unique<KernelCompiler>(isa)) {
+CpuBackend::CpuBackend(const Isa& isa) : code_key_(isa.key), compiler_(std::make_unique<KernelCompiler>(isa)) {
   target_.name = "cpu";
   target_.description = isa.summary;
   target_.vector_bytes = isa.vector_bytes;
@@ -38,8 +37,6 @@ CpuBackend::CpuBackend(const Isa& isa)
 }
 
 CpuBackend::~CpuBackend() = default;
-
-std::string CpuBackend::CodeKey() const { return isa_->key; }
 
 Decision CpuBackend::Supports(const Instruction& instruction) const {
   if (LibrarySupports(instruction) || BandOf(instruction, target_.vector_bytes)) return Decision::Yes();
@@ -101,7 +98,7 @@ Result<CompiledKernels> CpuBackend::Compile(std::span<const KernelSpec> specs,
     if (job.maker == Maker::kEvaluator) job.band = BandOf(*spec.instruction, target_.vector_bytes);
     if (job.band) {
       job.maker = Maker::kBand;
-      for (KernelSpec& part : GeneratedOf(spec, *job.band, *isa_)) generated.push_back(std::move(part));
+      for (KernelSpec& part : GeneratedOf(spec, *job.band)) generated.push_back(std::move(part));
     } else if (job.maker == Maker::kEvaluator && KernelCompiler::Supports(*spec.instruction)) {
       job.maker = Maker::kCompiler;
     }
@@ -139,7 +136,7 @@ Result<std::unique_ptr<Backend>> CpuBackend::ForMachine(std::string_view name) c
 
 // Code for a processor that has less than this one is as good.
 Decision CpuBackend::RunsCode(std::string_view key) const {
-  if (key == isa_->key) return Decision::Yes();
+  if (key == code_key_) return Decision::Yes();
   const std::string_view features = FeaturesOf(key);
   if (features.empty()) return Decision::No("it does not say what it needs");
   const std::string missing = MissingFeatures(features);

@@ -6,12 +6,11 @@
 namespace strop::cpu {
 
 class KernelCompiler;
-struct Isa;
 
 class CpuBackend final : public Backend {
  public:
   CpuBackend();
-  explicit CpuBackend(const Isa& isa);
+  explicit CpuBackend(const struct Isa& isa);
   ~CpuBackend() override;
   std::string_view name() const override { return "cpu"; }
   const TargetInfo& target() const override { return target_; }
@@ -20,7 +19,7 @@ class CpuBackend final : public Backend {
   Result<CompiledKernels> Compile(std::span<const KernelSpec> specs,
                                   const KernelCompileOptions& options) const override;
   Result<std::unique_ptr<Backend>> ForMachine(std::string_view name) const override;
-  std::string CodeKey() const override;
+  std::string CodeKey() const override { return code_key_; }
   Decision RunsCode(std::string_view key) const override;
   Result<std::unique_ptr<StepMaker>> OpenCode(std::span<const std::string_view> objects) const override;
   Result<std::unique_ptr<DeviceSet>> OpenDevices(int count, ThreadPool& pool, Allocator::Options memory) const override;
@@ -30,7 +29,7 @@ class CpuBackend final : public Backend {
 
  private:
   TargetInfo target_;
-  const std::unique_ptr<const Isa> isa_;
+  std::string code_key_;
   std::unique_ptr<KernelCompiler> compiler_;  // keeps compiled kernels; thread-safe
 };
 

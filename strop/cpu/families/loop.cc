@@ -148,7 +148,7 @@ Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
   // Rows that are computed before any of them is written (a softmax) leave the caches beside the next ones' work.
   const bool early = space.backwards || (!space.whole_rows && KernelFrame::WritesLargeResult(*spec.instruction));
   const VectorTarget& target = frame.b().target();
-  if (KernelFrame::PaysToStream(target, cost, early) || (!order.empty() && !target.fast_last_cache))
+  if (KernelFrame::PaysToStream(cost, early) || (!order.empty() && !target.fast_last_cache))
     frame.StreamResults(spec.in_place);
   if (ReadsInOrder(frame)) frame.FetchInputs(cost);
   if (order.empty()) {

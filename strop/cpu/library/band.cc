@@ -6,7 +6,6 @@
 #include "strop/analysis/cost.h"
 #include "strop/analysis/diagonal_window.h"
 #include "strop/codegen/kernel_frame.h"
-#include "strop/cpu/isa.h"
 #include "strop/cpu/kernel_family.h"
 #include "strop/cpu/kernels/rounding.h"
 #include "strop/cpu/library/library.h"
@@ -76,7 +75,7 @@ std::optional<Band> BandOf(const Instruction& fusion, int vector_bytes) {
   return join ? band : std::nullopt;
 }
 
-std::vector<KernelSpec> GeneratedOf(const KernelSpec& whole, const Band& band, const Isa& isa) {
+std::vector<KernelSpec> GeneratedOf(const KernelSpec& whole, const Band& band) {
   const Instruction& fusion = *whole.instruction;
   const bool loops = band.is_of_loops();
   const KernelCost cost{.bytes = BytesAccessed(fusion)};
@@ -91,8 +90,7 @@ std::vector<KernelSpec> GeneratedOf(const KernelSpec& whole, const Band& band, c
         if (Band::Source(m->operand(k)) == place) spec.in_place[0] = static_cast<int>(k);
     }
     if (loops) {
-      spec.streams = IsOnlyAResult(*m) &&
-                     KernelFrame::PaysToStream(isa.vector_target(), cost, IsResultOfProgram(fusion, band.ResultOf(m)));
+      spec.streams = IsOnlyAResult(*m) && KernelFrame::PaysToStream(cost, IsResultOfProgram(fusion, band.ResultOf(m)));
       for (int64_t k = 0; k < m->operand_count(); ++k) {
         const Instruction* source = Band::Source(m->operand(k));
         spec.fetches |= source->IsParameter() && read.insert(source).second;

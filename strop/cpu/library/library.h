@@ -12,7 +12,6 @@
 namespace strop::cpu {
 
 struct GemmProblem;
-struct Isa;
 
 // The recipe that the library's makers state, with the step made from it.
 Result<CompiledKernel> FromRecipe(std::string recipe, const LoadContext& context = {{}, AllRecipeKinds()});
@@ -29,7 +28,7 @@ Decision JoinsBand(const Instruction& kernel, int64_t elements, int vector_bytes
 // program.
 std::optional<Band> BandOf(const Instruction& fusion, int vector_bytes);
 // The kernels of a band for which code is generated, and the band's own of them once they are compiled.
-std::vector<KernelSpec> GeneratedOf(const KernelSpec& whole, const Band& band, const Isa& isa);
+std::vector<KernelSpec> GeneratedOf(const KernelSpec& whole, const Band& band);
 Result<CompiledKernel> MakeBand(const KernelSpec& spec, const Band& band, std::span<const CompiledKernel> generated,
                                 const LoadContext& context);
 
