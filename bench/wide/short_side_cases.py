@@ -17,6 +17,26 @@ def dot_of_each_pair_3500x18(x, y):
     return jnp.einsum("bi,bi->b", x, y)
 
 
+@case("matmul", lambda g: (g.normal(64, 64), g.normal(64, 2048, 64)))
+def queries_by_cache_64x2048x64(q, k):
+    return jnp.einsum("bd,bkd->bk", q, k)
+
+
+@case("matmul", lambda g: (g.normal(100_000, 64), g.normal(64)))
+def rows_by_vector_100000x64(x, y):
+    return x @ y
+
+
+@case("matmul", lambda g: (g.normal(65_536, 256), g.normal(256)))
+def rows_by_vector_65536x256(x, y):
+    return x @ y
+
+
+@case("matmul", lambda g: (g.normal(200_000, 100), g.normal(100, 4)))
+def rows_by_four_columns_200000x100(x, y):
+    return x @ y
+
+
 @case("matmul", lambda g: (g.normal(700, 90), g.normal(700, 90, 3)))
 def weighted_points_700x90x3(w, points):
     return jnp.einsum("bi,bik->bk", w, points)

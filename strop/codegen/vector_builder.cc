@@ -242,12 +242,17 @@ struct ByWidth {
     return (VectorBuilder::ScalarBits(v) == 64 ? f64 : f32)[width == 512 ? 2 : width == 256];
   }
 };
+
+// The mask of all lanes that an intrinsic of so many takes.
+V AllLanes(IrBuilder& ir, V v) {
+  const int lanes = std::max(VectorBuilder::Lanes(v), 8);
+  return ir.getIntN(static_cast<unsigned>(lanes), ~uint64_t{0} >> (64 - lanes));
+}
 }  // namespace
 
 // `operands`, then the mask of all lanes and, of whole registers, the rounding as ever.
 V VectorBuilder::Masked(llvm::Intrinsic::ID id, llvm::SmallVector<V, 6> operands, int width) {
-  const int lanes = std::max(Lanes(operands[0]), 8);
-  operands.push_back(ir_.getIntN(static_cast<unsigned>(lanes), ~uint64_t{0} >> (64 - lanes)));
+  operands.push_back(AllLanes(ir_, operands[0]));
   if (width == 512) operands.push_back(ir_.getInt32(4));
   return ir_.CreateIntrinsic(id, {}, operands);
 }
@@ -293,9 +298,7 @@ V VectorBuilder::NearReciprocal(V a) {
     const ID id = width == 512   ? x86_avx512_rcp14_ps_512
                   : width == 256 ? x86_avx512_rcp14_ps_256
                                  : x86_avx512_rcp14_ps_128;
-    const int lanes = std::max(Lanes(v[0]), 8);
-    return ir_.CreateIntrinsic(id, {},
-                               {v[0], v[0], ir_.getIntN(static_cast<unsigned>(lanes), ~uint64_t{0} >> (64 - lanes))});
+    return ir_.CreateIntrinsic(id, {}, {v[0], v[0], AllLanes(ir_, v[0])});
   });
 }
 
