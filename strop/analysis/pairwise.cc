@@ -92,23 +92,27 @@ static bool IsKnownByPlace(const Instruction& i, std::unordered_map<const Instru
   return known[&i] = all;
 }
 
+// Can groups of so many elements be dealt out to lanes, a group a lane, by few shuffles each?
+static bool IsDealtOut(int64_t size, ElementType type) {
+  constexpr int64_t kMost = 32, kMostOfHalves = 16, kMostOddOfHalves = 5, kMostShuffles = 80;
+  const int bits = IsFloat(type) ? std::max(32, Bits(type)) : Bits(type);  // as they are in registers
+  if (size < 2 || size > (bits < 32 ? kMostOfHalves : kMost)) return false;
+  if (bits >= 32) return true;
+  // By halves, and what is odd each to each. Of fewer bits, elements of several vectors are put together in more steps.
+  int64_t odd = size, halvings = 0;
+  for (; odd % 2 == 0; odd /= 2) ++halvings;
+  return odd <= (bits < 16 ? 1 : kMostOddOfHalves) && size * (halvings + odd - 1) <= kMostShuffles;
+}
+
 bool ReducesNeighbours(const Instruction& i) {
-  constexpr int64_t kMost = 16, kMostCode = 192, kMostShuffles = 80, kCodeOfGather = 4;  // elements; instructions
-  constexpr int64_t kMostOddOfHalves = 5;
+  constexpr int64_t kMostCode = 320, kCodeOfGather = 4;  // instructions
   if (i.op() != Op::Reduce || i.operand_count() > 4 || i.dimensions().size() != 1) return false;
   const Shape& operand = i.operand(0)->shape();
   const int64_t size = operand.rank() > 0 ? operand.dim(operand.rank() - 1) : 0;
-  if (i.dimensions()[0] != operand.rank() - 1 || size < 2 || size > kMost) return false;
-  // They are dealt out by halves, and what is odd each to each.
-  int64_t odd = size, halvings = 0;
-  for (; odd % 2 == 0; odd /= 2) ++halvings;
-  if (size * (halvings + odd - 1) > kMostShuffles) return false;
-  // Of fewer bits, elements of several vectors are put together in more steps.
-  const int bits = Bits(operand.type());
-  if (odd > (bits < 16 ? 1 : bits < 32 ? kMostOddOfHalves : size)) return false;
+  if (i.dimensions()[0] != operand.rank() - 1 || !IsDealtOut(size, operand.type())) return false;
   // What is computed for each element, but for what its place says alone; what is read in another order gains nothing.
   // What is gathered is at any place, but its indices are read in order.
-  int64_t code = i.called(0)->instruction_count();
+  int64_t code = i.called(0)->instruction_count() - i.operand_count();
   std::unordered_map<const Instruction*, bool> places;
   std::unordered_set<const Instruction*> seen;
   std::vector<const Instruction*> stack;

@@ -104,19 +104,6 @@ bool StaysInRegisters(const ElementBuilder::Memory& memory, V offset) {
   return !memory.invariant && llvm::isa<llvm::Constant>(offset);
 }
 
-// Lane l is lane from[l] of `part`, which may be shorter; where that is negative, it stays that of `into` (null: as
-// yet nothing).
-V TakeLanes(VectorBuilder& b, V into, V part, std::span<const int> from) {
-  const int lanes = static_cast<int>(from.size()), length = VectorBuilder::Lanes(part);
-  if (!into) return b.ir().CreateShuffleVector(part, llvm::ArrayRef<int>(from.data(), from.size()));
-  llvm::SmallVector<int, 64> widened, taken;
-  for (int l = 0; l < lanes; ++l) {
-    widened.push_back(l < length ? l : -1);
-    taken.push_back(from[static_cast<size_t>(l)] < 0 ? l : lanes + from[static_cast<size_t>(l)]);
-  }
-  return b.ir().CreateShuffleVector(into, length == lanes ? part : b.ir().CreateShuffleVector(part, widened), taken);
-}
-
 // How many of its first lanes a constant mask leaves on; 0 if it is another mask.
 int FirstLanes(V mask) {
   const auto* constant = llvm::dyn_cast_or_null<llvm::Constant>(mask);
@@ -167,6 +154,12 @@ llvm::Align AccessAlign(int base, int64_t multiple, int64_t bytes) {
 }
 
 }  // namespace
+
+V ElementBuilder::ReadVector(const Memory& memory, llvm::Type* type, V offset, int lanes) {
+  const llvm::Align align = AccessAlign(memory.alignment, 1, type->getScalarSizeInBits() / 8);
+  V place = ElementPointer(memory, type, offset);
+  return Annotate(b_.ir().CreateAlignedLoad(VectorBuilder::WithLanes(type, lanes), place, align), memory, true);
+}
 
 V ElementBuilder::LoadPart(const Memory& memory, llvm::Type* type, V offset, int64_t stride, int lanes, V mask,
                            int64_t multiple, int64_t phase) {
@@ -223,40 +216,6 @@ V ElementBuilder::LoadPart(const Memory& memory, llvm::Type* type, V offset, int
   return GatherPart(memory, type, offsets, mask, 0);
 }
 
-// The vectors hold groups of as many elements as they are: of each group the first elements, the second ones, and so
-// on. By pairs while their number is even, each place for itself where it is not.
-static std::vector<V> DealOut(VectorBuilder& b, const std::vector<V>& vectors) {
-  const int n = static_cast<int>(vectors.size()), lanes = VectorBuilder::Lanes(vectors[0]);
-  if (n == 1) return vectors;
-  std::vector<V> out(vectors.size());
-  if (n % 2 == 0) {
-    llvm::SmallVector<int, 64> from[2];
-    for (int l = 0; l < lanes; ++l)
-      for (int odd : {0, 1}) from[odd].push_back(2 * l + odd);
-    for (int odd : {0, 1}) {
-      std::vector<V> half;
-      for (size_t k = 0; k < vectors.size(); k += 2)
-        half.push_back(b.ir().CreateShuffleVector(vectors[k], vectors[k + 1], from[odd]));
-      half = DealOut(b, half);
-      for (size_t k = 0; k < half.size(); ++k) out[2 * k + static_cast<size_t>(odd)] = half[k];
-    }
-    return out;
-  }
-  for (int place = 0; place < n; ++place) {
-    V picked = nullptr;
-    for (int k = 0; k < n; ++k) {
-      llvm::SmallVector<int, 64> from;
-      for (int l = 0; l < lanes; ++l) {
-        const int at = l * n + place - k * lanes;
-        from.push_back(at < lanes ? at : -1);
-      }
-      picked = TakeLanes(b, picked, vectors[static_cast<size_t>(k)], from);
-    }
-    out[static_cast<size_t>(place)] = picked;
-  }
-  return out;
-}
-
 // Quick code reads lanes at known distances by one instruction, where the processor has it, though that takes longer
 // than the vectors that they lie in and many shuffles. Null: by those.
 V ElementBuilder::QuickGather(const Memory& memory, llvm::Type* type, V offset, std::span<const int64_t> distances) {
@@ -275,38 +234,6 @@ V ElementBuilder::QuickGather(const Memory& memory, llvm::Type* type, V offset, 
   return Annotate(ir.CreateMaskedGather(vector, pointers, AccessAlign(memory.alignment, 1, bytes),
                                         llvm::ConstantVector::get(on), llvm::Constant::getNullValue(vector)),
                   memory, true);
-}
-
-// As DealOut. Bytes that are few enough to fill no register are dealt as words: LLVM would take byte by byte.
-std::vector<V> ElementBuilder::DealShort(std::vector<V> vectors) {
-  llvm::Type* const type = vectors[0]->getType();
-  const int lanes = VectorBuilder::Lanes(vectors[0]);
-  if (type->getScalarSizeInBits() != 8 || lanes < 4 || lanes * 4 > b_.target().vector_bytes)
-    return DealOut(b_, vectors);
-  llvm::Type* const words = VectorBuilder::WithLanes(b_.ir().getInt32Ty(), lanes);
-  for (V& v : vectors) v = b_.ir().CreateZExt(v, words);
-  vectors = DealOut(b_, vectors);
-  for (V& v : vectors) v = b_.ir().CreateTrunc(v, type);
-  return vectors;
-}
-
-// Groups of `stride` neighbours, a group a lane, that nobody writes meanwhile: read once for all places in a group.
-V ElementBuilder::GroupedPart(const Memory& memory, llvm::Type* type, V offset, int64_t stride, int lanes,
-                              int64_t phase) {
-  IrBuilder& ir = b_.ir();
-  Groups key{ir.GetInsertBlock(), memory.pointer, offset, type, stride, lanes};
-  const auto [at, fresh] = groups_.try_emplace(std::move(key));
-  if (fresh) {
-    std::vector<V> vectors;
-    for (int64_t k = 0; k < stride; ++k)
-      vectors.push_back(
-          Annotate(ir.CreateAlignedLoad(VectorBuilder::WithLanes(type, lanes),
-                                        ElementPointer(memory, type, b_.Add(offset, b_.I64(k * lanes))),
-                                        AccessAlign(memory.alignment, 1, type->getScalarSizeInBits() / 8)),
-                   memory, true));
-    at->second = DealShort(vectors);
-  }
-  return at->second[static_cast<size_t>(phase)];
 }
 
 // The first `count` lanes of `into`, every stride-th element: processors take longer to gather them.
@@ -335,8 +262,6 @@ V ElementBuilder::StridedPart(const Memory& memory, llvm::Type* type, V offset, 
   }
   if (phase >= 0 && memory.invariant && stride <= kLargestGroup)
     return GroupedPart(memory, type, offset, stride, lanes, phase);
-  IrBuilder& ir = b_.ir();
-  const int64_t bytes = type->getScalarSizeInBits() / 8;
   llvm::Type* vector = VectorBuilder::WithLanes(type, lanes);
   const int64_t last = phase < 0 ? (lanes - 1) * stride + 1 - lanes : (stride - 1) * lanes;
   const int64_t chosen = std::max<int64_t>(phase, 0);
@@ -345,15 +270,13 @@ V ElementBuilder::StridedPart(const Memory& memory, llvm::Type* type, V offset, 
     return LaneByLane(memory, llvm::PoisonValue::get(vector), b_.Add(offset, b_.I64(chosen)), stride, lanes);
   for (int64_t k = 0; k < stride; ++k) {
     const int64_t first = std::min(k * lanes, last);
-    V part = Annotate(ir.CreateAlignedLoad(vector, ElementPointer(memory, type, b_.Add(offset, b_.I64(first))),
-                                           AccessAlign(memory.alignment, 1, bytes)),
-                      memory, true);
+    V part = ReadVector(memory, type, b_.Add(offset, b_.I64(first)), lanes);
     llvm::SmallVector<int, 64> from;
     for (int64_t l = 0; l < lanes; ++l) {
       const int64_t at = l * stride + chosen - first;
       from.push_back(at >= 0 && at < lanes ? static_cast<int>(at) : -1);
     }
-    picked = TakeLanes(b_, picked, part, from);
+    picked = b_.TakeLanes(picked, part, from);
   }
   return picked;
 }
@@ -380,7 +303,7 @@ V ElementBuilder::PickedPart(const Memory& memory, llvm::Type* type, V offsets, 
       const int64_t place = (*places)[static_cast<size_t>(l)];
       from.push_back(place >= 0 && place / length == v ? static_cast<int>(place % length) : -1);
     }
-    picked = TakeLanes(b_, picked, part, from);
+    picked = b_.TakeLanes(picked, part, from);
   }
   return picked ? picked : llvm::Constant::getNullValue(VectorBuilder::WithLanes(type, lanes));
 }
@@ -567,6 +490,8 @@ Val ElementBuilder::Load(const Memory& memory, ElementType type, V offset, int64
                          int64_t multiple, int64_t phase) {
   llvm::Type* storage = StorageType(type);
   if (stride == 0) lanes = 1;
+  if (type == ElementType::F16 && phase >= 0 && lanes >= 4 && !mask)
+    if (V turned = GroupedHalves(memory, offset, stride, lanes, phase)) return Val{turned, nullptr, type};
   if (!IsComplex(type)) {
     V stored = LoadPart(memory, storage, offset, stride, lanes, mask, multiple, phase);
     return Val{FromStorage(type, stored), nullptr, type};
@@ -609,7 +534,6 @@ void ElementBuilder::Fetch(const Memory& memory, ElementType type, V offset, int
 // Distances of lanes, kOff of those that are off. Vectors of as many lanes are read, or shorter ones, each where the
 // first lane that no other one holds is; the last one ends with the last element.
 V ElementBuilder::PickPart(const Memory& memory, llvm::Type* type, V offset, std::span<const int64_t> distances) {
-  IrBuilder& ir = b_.ir();
   const int lanes = static_cast<int>(distances.size());
   std::set<int64_t> places;
   for (int64_t d : distances)
@@ -623,19 +547,16 @@ V ElementBuilder::PickPart(const Memory& memory, llvm::Type* type, V offset, std
   if (vectors.size() > kMostPickedVectors) return nullptr;
   if (vectors.size() > 1)
     if (V gathered = QuickGather(memory, type, offset, distances)) return gathered;
-  llvm::Type* vector = VectorBuilder::WithLanes(type, static_cast<int>(length));
   V picked = nullptr;
   for (int64_t first : vectors) {
-    V part = Annotate(ir.CreateAlignedLoad(vector, ElementPointer(memory, type, b_.Add(offset, b_.I64(first))),
-                                           AccessAlign(memory.alignment, 1, type->getScalarSizeInBits() / 8)),
-                      memory, true);
+    V part = ReadVector(memory, type, b_.Add(offset, b_.I64(first)), static_cast<int>(length));
     if (length == 1) return b_.Splat(part, lanes);
     llvm::SmallVector<int, 64> from;
     for (int64_t distance : distances) {
       const bool here = distance != kOff && distance >= first && distance < first + length;
       from.push_back(here ? static_cast<int>(distance - first) : -1);
     }
-    picked = TakeLanes(b_, picked, part, from);
+    picked = b_.TakeLanes(picked, part, from);
   }
   return picked;
 }

@@ -107,6 +107,12 @@ class ElementBuilder {
   V StridedPart(const Memory& memory, llvm::Type* type, V offset, int64_t stride, int lanes, int64_t phase);
   V GroupedPart(const Memory& memory, llvm::Type* type, V offset, int64_t stride, int lanes, int64_t phase);
   std::vector<V> DealShort(std::vector<V> vectors);
+  bool RowsAreTurned(llvm::Type* type, int64_t stride, int lanes) const;
+  std::vector<V> TurnRows(const Memory& memory, llvm::Type* type, V offset, int64_t stride, int lanes,
+                          bool halves = false);
+  V GroupedHalves(const Memory& memory, V offset, int64_t stride, int lanes, int64_t phase);
+  // So many elements from `offset` on, wherever that is.
+  V ReadVector(const Memory& memory, llvm::Type* type, V offset, int lanes);
   V QuickGather(const Memory& memory, llvm::Type* type, V offset, std::span<const int64_t> distances);
   V LaneByLane(const Memory& memory, V into, V offset, int64_t stride, int count);
   V GatherFromWords(const Memory& memory, llvm::Type* type, V offsets, V mask);

@@ -239,6 +239,7 @@ class ElementalEmitter {
   std::optional<Val> Identity(const LaneCombiner& combiner, ElementType type);
   Vals AccumulateTail(const Accumulation& a, size_t group, int64_t first, int64_t size, std::vector<ArrayIndex>& parts,
                       Vals accumulators);
+  bool DealsOut(const Instruction& reduce) const;
   bool DividesForBf16(const Instruction& i) const;
   bool IsLittleCode(const Instruction& operand) const;
   bool IsLongChain(const Instruction& reduce, const LaneCombiner& combiner, ElementType type, int width) const;

@@ -280,6 +280,7 @@ const Instruction* ElementalEmitter::ComparisonOfPositions(const Instruction& i,
 
 constexpr int kChains = 4;
 constexpr int64_t kLeastInChains = 16;
+constexpr int64_t kLeastInHalves = 8;  // elements of a row that is chosen from
 
 // A step of a reduction of it is mostly waiting for the step before.
 bool ElementalEmitter::IsLittleCode(const Instruction& operand) const {
@@ -388,6 +389,11 @@ Vals ElementalEmitter::CombineAll(const Accumulation& a, const Vals& accumulator
   return next;
 }
 
+// Are the elements of a row read together, and emitted one by one? Quick code gathers them in a loop.
+bool ElementalEmitter::DealsOut(const Instruction& reduce) const {
+  return lanes() > 1 && ReducesNeighbours(reduce) && !(b_.quick() && b_.target().masked_memory);
+}
+
 Vals ElementalEmitter::AccumulateLoops(const Accumulation& a, size_t loop, std::vector<ArrayIndex>& parts,
                                        Vals accumulators) {
   if (loop == a.loops.size()) return CombineParts(a, parts, accumulators, nullptr);
@@ -407,15 +413,25 @@ Vals ElementalEmitter::AccumulateLoops(const Accumulation& a, size_t loop, std::
       if (chains && p > 0) at = indices_.Shift(digit, number);
     }
   };
-  const bool neighbours = !vector && lanes() > 1 && group + 1 == parts[0].sizes.size() && ReducesNeighbours(*a.reduce);
-  const bool short_code = b_.quick() && b_.target().masked_memory;  // gathers, in a loop
-  if ((neighbours && !short_code) || (!vector && size * inside <= kMaxUnrolledReduce)) {
-    for (int64_t k = 0; k < size; ++k) {
+  const bool dealt = !vector && group + 1 == parts[0].sizes.size() && DealsOut(*a.reduce);
+  const auto one_by_one = [&](int64_t first, int64_t last, Vals carried) {
+    for (int64_t k = first; k < last; ++k) {
       go_to(indices_.Constant(k));
-      accumulators = AccumulateLoops(a, loop + 1, parts, accumulators);
+      carried = AccumulateLoops(a, loop + 1, parts, carried);
     }
-    return accumulators;
+    return carried;
+  };
+  if (dealt && a.known && a.combiner.reorderable && parts.size() == 1 && size >= kLeastInHalves) {
+    // Choices wait for each other: so those of the second half do not wait for the first one.
+    const int64_t half = size / 2;
+    accumulators = one_by_one(0, half, accumulators);
+    go_to(indices_.Constant(half));
+    Vals others;
+    for (int64_t k = 0; k < a.inputs; ++k)
+      others.push_back(elements_.Splat(Emit(a.reduce->operand(k), parts[0]), accumulators[0].lanes()));
+    return CombineAll(a, accumulators, one_by_one(half + 1, size, others), nullptr, /*elements=*/true);
   }
+  if (dealt || (!vector && size * inside <= kMaxUnrolledReduce)) return one_by_one(0, size, accumulators);
   const auto body = [&](V i, const Vals& carried) {
     go_to(indices_.Counter(i, scopes_.current(), vector ? 1 : 0, step));
     if (a.partials.empty() || inside < kSumBlock / 4) return AccumulateLoops(a, loop + 1, parts, carried);
@@ -563,7 +579,8 @@ Vals ElementalEmitter::ReduceAt(const Instruction& i, std::span<const ArrayIndex
       if (!v.im) v.re = b_.Lane(v.re, 0);
   } else {
     const int width = uniform ? 1 : lanes();
-    if (!in_strips && parts.size() == 1 && innermost >= kLeastInChains && IsLongChain(i, a.combiner, type, width)) {
+    if (!in_strips && parts.size() == 1 && innermost >= kLeastInChains && !DealsOut(i) &&
+        IsLongChain(i, a.combiner, type, width)) {
       a.in_chains = true;
       positions.resize(kChains, positions[0]);
     }

@@ -180,10 +180,10 @@ bool FoldsFloats(const KernelBody& body) {
 // rows that leave much of their last vector empty others as well. Longer sums are added in an order of their own, which
 // must not change. More than a few bytes are combined sooner than dealt out, if they are not chosen from.
 bool LanesAreRows(const KernelBody& body, int64_t lanes, int64_t row_size) {
-  constexpr int64_t kMostOfChoice = 64, kFewestVectors = 4, kMostBytes = 6;
+  constexpr int64_t kMostOfChoice = 64, kFewestVectors = 4, kMostBytes = 6, kMostBytesOfMany = 12;
   if (lanes <= 1) return false;  // (a GPU's code has none)
-  if (row_size < lanes && 3 * row_size > 2 * lanes && row_size % 4 != 0 && FoldsFloats(body)) return false;
-  if (row_size < lanes) return row_size <= kMostBytes || !ReducesBytes(body);
+  const int64_t most_bytes = lanes >= 64 ? kMostBytesOfMany : kMostBytes;
+  if (row_size < lanes) return row_size <= most_bytes || !ReducesBytes(body);
   int64_t most = kMostOfChoice;
   for (const Instruction* root : body.roots) {
     if (root->op() != Op::Reduce) continue;
@@ -193,6 +193,7 @@ bool LanesAreRows(const KernelBody& body, int64_t lanes, int64_t row_size) {
     if (!combiner.reorderable || (sums && IsFloat(type)) || IsComplex(type) || ReducesBytes(body)) return false;
     if (root->operand(0)->shape().num_elements() < kFewestVectors * lanes * row_size) return false;
     if (root->operand_count() > 2) continue;
+    if (row_size % lanes != 0 && ReducesNeighbours(*root)) continue;
     if (row_size % lanes == 0 || FoldsFloats(body)) return false;
     most = std::min(most, 3 * lanes / 2 - 1);
   }

@@ -80,6 +80,17 @@ V VectorBuilder::Concat(V low, V high) {
   return ir_.CreateShuffleVector(low, high, Mask(2 * Lanes(low), 0, 1));
 }
 
+V VectorBuilder::TakeLanes(V into, V part, std::span<const int> from) {
+  const int lanes = static_cast<int>(from.size()), length = Lanes(part);
+  if (!into) return ir_.CreateShuffleVector(part, llvm::ArrayRef<int>(from.data(), from.size()));
+  llvm::SmallVector<int, 64> widened, taken;
+  for (int l = 0; l < lanes; ++l) {
+    widened.push_back(l < length ? l : -1);
+    taken.push_back(from[static_cast<size_t>(l)] < 0 ? l : lanes + from[static_cast<size_t>(l)]);
+  }
+  return ir_.CreateShuffleVector(into, length == lanes ? part : ir_.CreateShuffleVector(part, widened), taken);
+}
+
 V VectorBuilder::Reverse(V v) {
   const int n = Lanes(v);
   return n == 1 ? v : ir_.CreateShuffleVector(v, Mask(n, n - 1, -1));
@@ -349,12 +360,58 @@ V VectorBuilder::PolynomialByHalves(V x, std::initializer_list<double> coefficie
 
 V VectorBuilder::AsFloat(V i) { return ir_.CreateBitCast(i, Like(ScalarBits(i) == 64 ? F64() : F32(), i)); }
 
+namespace {
+
+// A condition as a disjunction: comparisons of floats, those of equal operands as one, and others.
+struct Disjunction {
+  llvm::SmallVector<std::tuple<unsigned, V, V>, 4> comparisons;
+  llvm::SmallVector<V, 4> others;
+
+  explicit Disjunction(V condition) { Add(condition); }
+  void Add(V condition) {
+    auto* either = llvm::dyn_cast<llvm::BinaryOperator>(condition);
+    if (either && either->getOpcode() == llvm::Instruction::Or) {
+      Add(either->getOperand(0));
+      Add(either->getOperand(1));
+    } else if (auto* comparison = llvm::dyn_cast<llvm::FCmpInst>(condition)) {
+      // Predicates are sets: equal, greater, less, unordered.
+      const unsigned when = comparison->getPredicate();
+      V a = comparison->getOperand(0), b = comparison->getOperand(1);
+      for (auto& [already, x, y] : comparisons)
+        if (x == a && y == b) {
+          already |= when;
+          return;
+        }
+      comparisons.emplace_back(when, a, b);
+    } else {
+      others.push_back(condition);
+    }
+  }
+};
+
+}  // namespace
+
+// Where masks are registers, a comparison can leave out the lanes of a mask, which makes a conjunction of comparisons
+// one instruction each; a disjunction is the negation of one. Null: it is no disjunction of two of them.
+V VectorBuilder::NegatedConjunction(V condition) {
+  if (!target_.masked_memory || Lanes(condition) == 1 || !llvm::isa<llvm::BinaryOperator>(condition)) return nullptr;
+  const Disjunction either(condition);
+  if (either.comparisons.size() < 2) return nullptr;
+  V all = nullptr;
+  const auto and_not = [&](V not_so) { all = all ? ir_.CreateAnd(all, not_so) : not_so; };
+  for (const auto& [when, a, b] : either.comparisons)
+    and_not(ir_.CreateFCmp(llvm::CmpInst::getInversePredicate(static_cast<llvm::CmpInst::Predicate>(when)), a, b));
+  for (V other : either.others) and_not(ir_.CreateNot(other));
+  return all;
+}
+
 V VectorBuilder::Select(V condition, V a, V b) {
   Match(a, b);
   if (Lanes(condition) > 1 && Lanes(a) == 1) {
     a = Splat(a, Lanes(condition));
     b = Splat(b, Lanes(condition));
   }
+  if (V neither = NegatedConjunction(condition)) return ir_.CreateSelect(neither, b, a);
   return ir_.CreateSelect(condition, a, b);
 }
 

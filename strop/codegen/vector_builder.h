@@ -95,6 +95,9 @@ class VectorBuilder {
   V LookUp(V first, V second, V numbers);
   bool LooksUp(int lanes, int bits) const;
   V Concat(V low, V high);
+  // Lane l is lane from[l] of `part`, which may be shorter; where that is negative, it stays that of `into` (null: as
+  // yet nothing).
+  V TakeLanes(V into, V part, std::span<const int> from);
   V Reverse(V v);
   V Interleave(V even, V odd);      // 2n lanes
   V Zip(V even, V odd, bool high);  // the lower or higher n of them
@@ -199,6 +202,8 @@ class VectorBuilder {
   }
   V And(V a, V b) {
     Match(a, b);
+    if (IsAllOnes(a)) return b;
+    if (IsAllOnes(b)) return a;
     return ir_.CreateAnd(a, b);
   }
   V Or(V a, V b) {
@@ -255,6 +260,8 @@ class VectorBuilder {
   void ContinueAt(llvm::BasicBlock* block);
 
  private:
+  V NegatedConjunction(V condition);
+  static bool IsAllOnes(V v) { return llvm::isa<llvm::Constant>(v) && llvm::cast<llvm::Constant>(v)->isAllOnesValue(); }
   static bool AreBytes(V a) { return ScalarBits(a) == 8 && Lanes(a->getType()) % 2 == 0; }
   static bool IsSplatOf(V a, int64_t value);
   // Of vectors of bytes. LLVM 22 selects sums of bytes by themselves, and shifts, for each other without end where the

@@ -114,6 +114,38 @@ TEST(Reduction, Variadic) {
   }
 }
 
+// Rows of every short length are dealt out to lanes by halves, or turned by quarters of registers; more rows than fill
+// vectors, and some that are left.
+TEST(Reduction, ShortRowsOfEveryLength) {
+  for (int64_t size = 2; size <= 34; ++size) {
+    for (ElementType type : {ElementType::F32, ElementType::F64, ElementType::F16, ElementType::BF16, ElementType::S32,
+                             ElementType::S16, ElementType::U8, ElementType::Pred}) {
+      Module m("m");
+      Differential d(m);
+      Builder b(d.body());
+      const Int64Vector dims{type == ElementType::U8 || type == ElementType::Pred ? 3 * 64 + 5 : 5 * 16 + 3, size};
+      Instruction* x = b.Parameter(0, Shape::Array(type, dims));
+      std::vector<Instruction*> results;
+      if (IsPred(type)) {
+        results.push_back(b.Reduce(x, b.Scalar(type, 0), Dims{1}, BinaryCombiner(m, Op::Or, type)));
+      } else {
+        const double lowest = IsFloat(type) ? -INFINITY : type == ElementType::U8 ? 0 : -32768;
+        Instruction* init = b.Scalar(type, lowest);
+        results.push_back(b.Reduce(x, init, Dims{1}, BinaryCombiner(m, Op::Maximum, type)));
+        Instruction* place = b.Iota(Shape::Array(ElementType::S32, dims), 1);
+        const std::vector<Instruction*> operands{x, place, init, b.Scalar(ElementType::S32, 0)};
+        const std::vector<Computation*> called{ArgMax(m, type)};
+        Instruction* both = b.Make(Op::Reduce, operands, DimensionsAttrs{Dims{1}}, called, nullptr);
+        results.push_back(b.GetTupleElement(both, 0));
+        results.push_back(b.GetTupleElement(both, 1));
+      }
+      b.Tuple(results);
+      ASSERT_TRUE(b.Finish().ok()) << b.status().ToString();
+      EXPECT_EQ(d.Check(), "") << d.body()->ToString();
+    }
+  }
+}
+
 TEST(Reduction, InsideAnElementwiseKernel) {
   // softmax without its exponential: x - max(row), the maximum hoisted to the row loop.
   for (Int64Vector dims : {Int64Vector{9, 100}, Int64Vector{9, 5}, Int64Vector{2, 3, 64}}) {
