@@ -551,8 +551,10 @@ Vals ElementalEmitter::ReduceAt(const Instruction& i, std::span<const ArrayIndex
   if (position_input >= 0) a.known = ComparisonOfPositions(i, a.inputs, position_input);
   a.contracted = ContractedOperand(i) == 0;
   // In a row that is not the kernel's only work, too, so that the steps need not wait for each other.
-  const bool waits =
-      row_strips_ == 1 && single && IsFloat(type) && innermost >= lanes() * kChains && IsLittleCode(*i.operand(0));
+  // (More lanes than a register has are several chains.)
+  const bool waits = row_strips_ == 1 && single && IsFloat(type) &&
+                     lanes() * ElementBuilder::RegisterBits(type) <= 8 * b_.target().vector_bytes &&
+                     innermost >= lanes() * kChains && IsLittleCode(*i.operand(0));
   const int strips = waits ? kChains : row_strips_;
   a.across_lanes = parts.size() == 1 && uniform && lanes() > 1 && a.combiner.reorderable && !a.loops.empty() &&
                    a.loops.back() + 1 == sizes.size() && innermost >= lanes() * strips &&
