@@ -35,17 +35,22 @@ struct KeysSeen {
 // key(i) for all i in [0, n), once for each, and before it that of i - 1 if there is one.
 template <class K, class Key>
 KeysSeen LookAtKeys(int64_t n, ThreadPool* pool, const Key& key) {
-  constexpr int64_t kPiece = 1 << 14;
+  constexpr int64_t kPiece = 1 << 14, kBlock = 256;
   std::vector<KeysSeen> pieces(CeilDiv(n, kPiece));
   ForEachPiece(pool, n, kPiece, [&](int64_t begin, int64_t end) {
-    WithVectors([=, &pieces, own = key] {
+    WithVectors([=, &pieces, &key] {
+      const Key own = key;
       K least = static_cast<K>(~K{0}), most = 0, descents = 0;
-      K before = begin == 0 ? K{0} : own.Peek(begin - 1);
-      for (int64_t i = begin; i < end; ++i) {
-        const K next = own(i);
-        least = std::min(least, next), most = std::max(most, next);
-        descents |= static_cast<K>(next < before);
-        before = next;
+      K keys[kBlock + 1];  // and the one before them
+      keys[0] = begin == 0 ? K{0} : own.Peek(begin - 1);
+      for (int64_t i = begin; i < end; i += kBlock) {
+        const int64_t count = std::min(kBlock, end - i);
+        for (int64_t j = 0; j < count; ++j) keys[j + 1] = own(i + j);
+        for (int64_t j = 0; j < count; ++j) {
+          least = std::min(least, keys[j + 1]), most = std::max(most, keys[j + 1]);
+          descents |= static_cast<K>(keys[j + 1] < keys[j]);
+        }
+        keys[0] = keys[count];
       }
       pieces[begin / kPiece] = {{least, most}, descents == 0};
     });
@@ -89,7 +94,10 @@ class PartitionSort {
       const int64_t begin = deal.begin(g), size = deal.begin(g + 1) - begin;
       if (deal.IsInOrder(g))
         HandOver(spare + begin, size, first + begin, put);
-      else if (size <= kSmallGroup)
+      else if (size <= kHomeGroup) {
+        Item home[kHomeGroup];
+        SortGroup<8>(spare + begin, home, size, deal.RangeOf(g), first + begin, put);
+      } else if (size <= kSmallGroup)
         SortGroup<8>(spare + begin, items + begin, size, deal.RangeOf(g), first + begin, put);
       else if (size <= kLargeGroup)
         SortGroup<11>(spare + begin, items + begin, size, deal.RangeOf(g), first + begin, put);
@@ -103,7 +111,7 @@ class PartitionSort {
 
   static constexpr int kDealtBits = 11;
   static constexpr int64_t kGroup = (int64_t{1} << 14) / static_cast<int64_t>(sizeof(Item)), kMostGroups = 256,
-                           kSmallGroup = int64_t{1} << 13, kLargeGroup = int64_t{1} << 16;
+                           kHomeGroup = 2 * kGroup, kSmallGroup = int64_t{1} << 13, kLargeGroup = int64_t{1} << 16;
   static constexpr int64_t kLeastPart = int64_t{1} << 13, kPiece = int64_t{1} << 14;
   static constexpr int64_t kFew = 24;
 
@@ -210,8 +218,10 @@ class PartitionSort {
 
   template <class Put>
   static void HandOver(const Item* items, int64_t n, int64_t first, const Put& put) {
-    const Put own = put;  // known not to change as elements are written
-    for (int64_t i = 0; i < n; ++i) own(first + i, items[i]);
+    WithVectors([=, &put] {
+      const Put own = put;  // known not to change as elements are written
+      for (int64_t i = 0; i < n; ++i) own(first + i, items[i]);
+    });
   }
 
   template <int kGroupBits, class Put>
