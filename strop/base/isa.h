@@ -1,8 +1,9 @@
 // WithVectors(f): runs f() compiled for AVX2 where the processor has it, else for the baseline.
 //
 // f and everything it calls is compiled twice (the `flatten` attribute inlines the whole call tree), so f should be the
-// inner loops of a kernel and call only inline functions. The bits are the same: -ffp-contract=off keeps a*b+c in two
-// roundings on every instruction set.
+// inner loops of a kernel and call only inline functions. It is copied: what it holds is then known not to change as
+// elements are written, which otherwise would keep loops from becoming vectors. The bits are the same:
+// -ffp-contract=off keeps a*b+c in two roundings on every instruction set.
 #pragma once
 
 namespace strop {
@@ -13,11 +14,11 @@ inline bool HasAvx2() {
   return has;
 }
 template <class F>
-__attribute__((target("avx2,bmi,bmi2"), flatten, noinline)) void RunAvx2(F& f) {
+__attribute__((target("avx2,bmi,bmi2"), flatten, noinline)) void RunAvx2(F f) {
   f();
 }
 template <class F>
-__attribute__((flatten, noinline)) void RunBaseline(F& f) {
+__attribute__((flatten, noinline)) void RunBaseline(F f) {
   f();
 }
 template <class F>
