@@ -28,6 +28,7 @@ constexpr int64_t kTaskPositions = 96;     // several times what packing the ker
 constexpr int64_t kTasks = 32;             // for which the rows are cut
 constexpr int64_t kCachedBytes = 1 << 20;  // of the output, that may still lie in the second-level cache
 constexpr int64_t kMostRows = 16;          // of a tile
+constexpr int64_t kMostAlternating = 64;   // rows of a window that are copied together
 
 bool IsF32OrHalf(ElementType type) {
   return type == ElementType::F32 || type == ElementType::BF16 || type == ElementType::F16;
@@ -83,6 +84,7 @@ class LinesConv final : public Conv {
       together_ = std::clamp<int64_t>(std::min(CeilDiv(kTogether, width_), most / width_), 1, neighbours_);
     pieces_ = CeilDiv(neighbours_, together_);
     groups_ = rows / neighbours_ * pieces_ * across_;
+    if (p.input_type == ElementType::F32) zeros_.resize(row_.input * row_.input_stride + kMostOfNarrow);
     const int64_t positions = rows * row_.output;
     const int64_t worth = std::min(positions * k_ * columns_ / kTaskProducts, positions / kTaskPositions);
     per_task_ = CeilDiv(groups_, std::clamp<int64_t>(worth, 1, std::min(kTasks, groups_)));
@@ -171,47 +173,65 @@ class LinesConv final : public Conv {
     std::memset(line, 0, begin * step_ * sizeof(float));
     std::memset(line + end * step_, 0, (reach - end) * step_ * sizeof(float));
     if (count == 0) return;
-    const bool own = p_.input_type == ElementType::F32;
+    float* const to = line + begin * step_;
+    if (p_.input_type == ElementType::F32 && alternating_ <= kMostAlternating) {
+      const float* rows[kMostAlternating];
+      for (int64_t n = 0; n < alternating_; ++n) {
+        const int64_t from = RowOffset(base, at, start + begin, n);
+        rows[n] = from < 0 ? zeros_.data() : static_cast<const float*>(call.input) + from;
+      }
+      CopyPixels(rows, count, to);
+      return;
+    }
     for (int64_t n = 0; n < alternating_; ++n) {
-      int64_t rest = n, from = base + (start + begin) * row_.input_stride;
-      for (int d = outer_rank_; d-- > 0; rest /= p_.spatial[d].kernel)
-        from += offsets_[d].At(at[d], rest % p_.spatial[d].kernel);
-      float* const to = line + begin * step_ + n * p_.in_features;
+      const int64_t from = RowOffset(base, at, start + begin, n);
       if (from < 0) {
-        CopyRow(nullptr, count, to);
-      } else if (own) {
-        CopyRow(static_cast<const float*>(call.input) + from, count, to);
+        CopyRow(nullptr, count, to + n * p_.in_features);
+      } else if (p_.input_type == ElementType::F32) {
+        CopyRow(static_cast<const float*>(call.input) + from, count, to + n * p_.in_features);
       } else {
         const int64_t elements = count * p_.in_features;
         PackStrided<float>(micro_, p_.input_type, static_cast<const uint8_t*>(call.input), from, 1, 1, elements, 1,
                            elements, widened);
-        CopyRow(widened, count, to);
+        CopyRow(widened, count, to + n * p_.in_features);
       }
     }
   }
+  // Where element x of the `n`-th row of the windows at `at` is read; negative: it is padding.
+  int64_t RowOffset(int64_t base, const At& at, int64_t x, int64_t n) const {
+    int64_t from = base + x * row_.input_stride;
+    for (int d = outer_rank_; d-- > 0; n /= p_.spatial[d].kernel)
+      from += offsets_[d].At(at[d], n % p_.spatial[d].kernel);
+    return from;
+  }
+
+  // `count` elements of all rows of the windows, side by side: in whole registers, of which what is too much is written
+  // over by the next one. The last element is copied as it is.
+  void CopyPixels(const float* const* rows, int64_t count, float* to) const {
+    const int64_t features = p_.in_features;
+    if (features == 1) return CopyPixels<1>(rows, count, to);
+    if (features == 2) return CopyPixels<2>(rows, count, to);
+    if (features <= 4) return CopyPixels<4>(rows, count, to);
+    if (features <= 8) return CopyPixels<8>(rows, count, to);
+    if (features <= 16) return CopyPixels<16>(rows, count, to);
+    for (int64_t n = 0; n < alternating_; ++n) CopyRow(rows[n], count, to + n * features);
+  }
+  template <int kWidth>
+  void CopyPixels(const float* const* rows, int64_t count, float* to) const {
+    const int64_t stride = row_.input_stride, features = p_.in_features, alternating = alternating_;
+    int64_t from = 0;
+    for (int64_t x = 1; x < count; ++x, from += stride)
+      for (int64_t n = 0; n < alternating; ++n, to += features) std::memcpy(to, rows[n] + from, kWidth * sizeof(float));
+    for (int64_t n = 0; n < alternating; ++n, to += features) std::memcpy(to, rows[n] + from, features * sizeof(float));
+  }
   // `count` elements of a row of the image, or zeros for them.
   void CopyRow(const float* from, int64_t count, float* to) const {
-    switch (p_.in_features) {
-      case 1: return CopyRow<1>(from, count, to);
-      case 2: return CopyRow<2>(from, count, to);
-      case 3: return CopyRow<3>(from, count, to);
-      case 4: return CopyRow<4>(from, count, to);
-      default: break;
-    }
     const size_t bytes = p_.in_features * sizeof(float);
     for (int64_t x = 0; x < count; ++x, to += step_)
       if (from)
         std::memcpy(to, from + x * row_.input_stride, bytes);
       else
         std::memset(to, 0, bytes);
-  }
-  template <int kFeatures>
-  void CopyRow(const float* from, int64_t count, float* to) const {
-    const int64_t step = step_, stride = row_.input_stride;
-    if (!from)
-      for (int64_t x = 0; x < count; ++x, to += step) std::memset(to, 0, kFeatures * sizeof(float));
-    else
-      for (int64_t x = 0; x < count; ++x, to += step, from += stride) std::memcpy(to, from, kFeatures * sizeof(float));
   }
 
   // `count` lines, of `width` positions each.
@@ -266,6 +286,7 @@ class LinesConv final : public Conv {
   int64_t neighbours_ = 1, together_ = 1, pieces_ = 1;  // rows in order; of a group; groups for them
   int64_t groups_ = 1, per_task_ = 1;
   bool direct_ = true, fetches_ = false;  // sums go to the output; its lines are asked for
+  std::vector<float> zeros_;              // a row of padding
 };
 
 }  // namespace
