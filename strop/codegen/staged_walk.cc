@@ -30,11 +30,15 @@ std::vector<StagedPlace> PlacesOf(const StagedSpace& space) {
   int64_t offset = 0;
   for (const Instruction* t : space.staged) {
     const int64_t bytes = Bytes(t->shape().type());
-    StagedPlace s{.offset = offset, .in_front = space.contiguous ? 0 : kLine / bytes};
+    // A row's last run writes as much too much as its vector is longer (CopyRuns).
+    const auto run = static_cast<uint64_t>(space.run);
+    const int64_t surplus = static_cast<int64_t>(std::bit_ceil(run) - run) * bytes;
+    const int64_t room = std::max(kLine, RoundUp(surplus, kLine));
+    StagedPlace s{.offset = offset, .in_front = space.contiguous ? 0 : room / bytes};
     s.pitch = s.in_front + RoundUp(space.tiles.tile_along * space.run * bytes, kLine) / bytes;
     if (space.contiguous) s.pitch = space.tiles.sizes[space.tiles.along] * space.run;
     if (space.way == Way::kBlocks) s.rows_in_front = space.block_lanes;
-    s.end = offset + RoundUp((s.rows_in_front + space.tiles.tile_across) * s.pitch * bytes, kLine) + kLine;
+    s.end = offset + RoundUp((s.rows_in_front + space.tiles.tile_across) * s.pitch * bytes, kLine) + room;
     offset = s.end;
     places.push_back(s);
   }

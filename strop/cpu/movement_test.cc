@@ -200,6 +200,14 @@ TEST(Movement, RunsOfTransposes) {
       t.Check();
     }
   }
+  // The vector of a run is longer than it by more than a line.
+  const std::pair<ElementType, int64_t> long_runs[] = {
+      {kF32, 33}, {ElementType::BF16, 66}, {ElementType::BF16, 72}, {ElementType::U8, 130}};
+  for (const auto& [type, run] : long_runs) {
+    Case t;
+    t.b.Transpose(t.Input(type, {8, 1030, 8, run}), {0, 2, 1, 3});
+    t.Check();
+  }
   {  // several tasks, stored past the caches
     Case t;
     t.b.Transpose(t.Input({640, 1100, 8}), {1, 0, 2});
