@@ -5,6 +5,9 @@
 // elements are written, which otherwise would keep loops from becoming vectors. The bits are the same:
 // -ffp-contract=off keeps a*b+c in two roundings on every instruction set.
 #pragma once
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 namespace strop {
 
@@ -34,5 +37,22 @@ void WithVectors(F&& f) {
   f();
 }
 #endif
+
+// Does the last cache hand out lines about as fast as the second one (AMD's Zen 3 and since)? What is asked for ahead
+// of time, or kept from it, is lost work there.
+inline bool HasFastLastCache() {
+#if defined(__x86_64__)
+  static const bool has = [] {
+    unsigned int eax = 0, ebx = 0, ecx = 0, edx = 0;
+    if (!__get_cpuid(0, &eax, &ebx, &ecx, &edx) || ecx != signature_AMD_ecx) return false;
+    __get_cpuid(1, &eax, &ebx, &ecx, &edx);
+    const unsigned int family = (eax >> 8 & 0xf) + (eax >> 20 & 0xff);
+    return family >= 0x19;
+  }();
+  return has;
+#else
+  return false;
+#endif
+}
 
 }  // namespace strop

@@ -54,7 +54,7 @@ constexpr int64_t kStreamedBytes = 1 << 11;  // of a row of B
 bool StreamsRows(const GemmProblem& p) {
   const bool typed = p.a.type == p.b.type && (p.a.type == ElementType::F32 || p.a.type == ElementType::F64);
   return typed && p.m > kFewRows && p.m <= kStreamedRows && p.b.col_stride == 1 &&
-         p.n * Bytes(p.b.type) >= kStreamedBytes && p.k * p.n * Bytes(p.b.type) > kLeastStreamedBytes;
+         p.n * Bytes(p.b.type) >= kStreamedBytes;
 }
 
 // The parts of C added in order, into the first; each has `size` numbers.
