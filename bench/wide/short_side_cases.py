@@ -37,6 +37,16 @@ def rows_by_four_columns_200000x100(x, y):
     return x @ y
 
 
+@case("matmul", lambda g: (g.normal(8, 1024), g.normal(1024, 1024)))
+def few_rows_8x1024x1024(x, y):
+    return x @ y
+
+
+@case("matmul", lambda g: (g.normal(24, 700), g.normal(700, 2500)))
+def few_rows_24x700x2500(x, y):
+    return x @ y
+
+
 @case("matmul", lambda g: (g.normal(700, 90), g.normal(700, 90, 3)))
 def weighted_points_700x90x3(w, points):
     return jnp.einsum("bi,bik->bk", w, points)
@@ -50,6 +60,26 @@ def weighted_states_10x9000x8(w, states):
 @case("matmul", lambda g: (g.normal(2500, 4, 22, dtype="f64"), g.normal(2500, 22, dtype="f64")), x64=True)
 def four_rows_by_vectors_f64_2500x4x22(a, x):
     return jnp.einsum("bij,bj->bi", a, x)
+
+
+@case("elementwise", lambda g: (g.normal(8, 512, 12, 16),))
+def heads_of_16_moved_8x512x12(x):
+    return x.transpose(0, 2, 1, 3)
+
+
+@case("elementwise", lambda g: (g.normal(8, 512, 16, 72, dtype="bf16"),))
+def heads_of_72_moved_8x512x16_bf16(x):
+    return x.transpose(0, 2, 1, 3)
+
+
+@case("reduction", lambda g: (g.normal(50_000, 15),))
+def argmax_of_rows_of_15(x):
+    return x.argmax(-1)
+
+
+@case("reduction", lambda g: (g.normal(57_000, 7),))
+def any_of_rows_of_7(x):
+    return (x > 2).any(-1)
 
 
 @case("reduction", lambda g: (g.normal(900, 60, 5),))
