@@ -4,6 +4,8 @@
 //   3 lanes, groups of 4:  memory a0 a1 a2 a3 b0 b1 b2 b3 c0 c1 c2 c3   ->   a0 b0 c0, a1 b1 c1, a2 b2 c2, a3 b3 c3
 #include <algorithm>
 #include <functional>
+#include <optional>
+#include <utility>
 
 #include "strop/codegen/element.h"
 
@@ -64,6 +66,108 @@ std::vector<V> DealOut(VectorBuilder& b, const std::vector<V>& vectors) {
   return out;
 }
 
+// Rows side by side in memory, a row a lane: quarters of registers are put together of as many rows, and transposed
+// within.
+//
+//   16 lanes, row r = r0 r1 r2 ..:  00 01 02 03 40 41 42 43 80 81 82 83 c0 c1 c2 c3     pairs of two rows
+//                                   10 11 12 13 50 51 52 53 90 91 92 93 d0 d1 d2 d3  -> 00 01 10 11 40 41 50 51 ..
+//   and singles of two of these: 00 10 20 30 40 50 60 70 80 90 a0 b0 c0 d0 e0 f0
+class RowTurner {
+ public:
+  // So many elements from one of those of all rows on.
+  using Read = std::function<V(int64_t first, int length)>;
+
+  // `size` elements of `bits` bits (32 or 64) are a row.
+  RowTurner(VectorBuilder& b, int bits, int64_t size, int lanes, Read read)
+      : b_(b),
+        read_(std::move(read)),
+        size_(size),
+        lanes_(lanes),
+        quarter_(kQuarterBits / bits),
+        quarters_(lanes / quarter_),
+        length_(std::max(1, quarters_ / 2) * quarter_),
+        pairs_(static_cast<size_t>(2 * quarter_)) {}
+
+  std::vector<V> Columns() {
+    std::vector<V> columns;
+    for (int64_t column = 0; column < size_; column += quarter_) {
+      const std::vector<V> rows = QuartersOfRows(column);
+      if (quarter_ == 2) {
+        for (const int place : {0, 1}) columns.push_back(Within(rows[0], rows[1], {place}));
+        continue;
+      }
+      for (const int first : {0, 2}) {
+        V low = Within(rows[0], rows[1], {first, first + 1}), high = Within(rows[2], rows[3], {first, first + 1});
+        columns.push_back(Within(low, high, {0, 2}));
+        columns.push_back(Within(low, high, {1, 3}));
+      }
+    }
+    columns.resize(static_cast<size_t>(size_));
+    return columns;
+  }
+
+ private:
+  // A part of a row, whose first element is the lane `first` of what was read, which ends with the last row.
+  struct Part {
+    V elements;
+    int first;
+  };
+  Part PartOf(int row, int64_t column) {
+    const int64_t wanted = row * size_ + column, first = std::min(wanted, lanes_ * size_ - length_);
+    return {read_(first, length_), static_cast<int>(wanted - first)};
+  }
+
+  // Quarters of the rows r, r + quarter_, ..., for each r below quarter_: elements from a column on.
+  std::vector<V> QuartersOfRows(int64_t column) {
+    std::vector<V> rows;
+    for (int r = 0; r < quarter_; ++r) {
+      if (quarters_ < 4) {
+        const Part low = PartOf(r, column);
+        rows.push_back(quarters_ == 1 ? Together(low, std::nullopt) : Together(low, PartOf(r + quarter_, column)));
+        continue;
+      }
+      const int odd = column / quarter_ % 2;
+      V& low = pairs_[static_cast<size_t>(r)];
+      V& high = pairs_[static_cast<size_t>(quarter_ + r)];
+      if (odd == 0) {  // of two quarters' columns at once
+        low = Together(PartOf(r, column), PartOf(r + quarter_, column));
+        high = Together(PartOf(r + 2 * quarter_, column), PartOf(r + 3 * quarter_, column));
+      }
+      llvm::SmallVector<int, 64> from;
+      for (const int base : {0, lanes_})
+        for (const int part : {odd, 2 + odd})
+          for (int l = 0; l < quarter_; ++l) from.push_back(base + part * quarter_ + l);
+      rows.push_back(b_.ir().CreateShuffleVector(low, high, from));
+    }
+    return rows;
+  }
+
+  V Together(const Part& low, const std::optional<Part>& high) {
+    llvm::SmallVector<int, 64> from;
+    const auto add = [&](int base, int first) {
+      for (int l = first; l < first + length_; ++l) from.push_back(l < length_ ? base + l : -1);
+    };
+    add(0, low.first);
+    if (high) add(length_, high->first);
+    return b_.ir().CreateShuffleVector(low.elements, high ? high->elements : low.elements, from);
+  }
+
+  // Of each quarter some lanes of the first vector, then the same of the second one.
+  V Within(V first, V second, std::initializer_list<int> some) {
+    llvm::SmallVector<int, 64> from;
+    for (int q = 0; q < quarters_; ++q)
+      for (const int base : {0, lanes_})
+        for (const int l : some) from.push_back(base + q * quarter_ + l);
+    return b_.ir().CreateShuffleVector(first, second, from);
+  }
+
+  VectorBuilder& b_;
+  const Read read_;
+  const int64_t size_;
+  const int lanes_, quarter_, quarters_, length_;
+  std::vector<V> pairs_;  // of two rows each, for two quarters
+};
+
 }  // namespace
 
 // As DealOut. Bytes that are few enough to fill no register are dealt as words: LLVM would take byte by byte.
@@ -90,88 +194,20 @@ bool ElementBuilder::RowsAreTurned(llvm::Type* type, int64_t stride, int lanes) 
   return ShufflesByRows(stride, quarter, quarters) <= each * ShufflesByHalves(stride);
 }
 
-// As DealOut, of rows of any length: quarters of registers are put together of as many rows, and transposed within.
-// Elements of less than 32 bits are turned as words; `halves`: they are f16, and turned as what they are in registers.
-//
-//   16 lanes, row r = r0 r1 r2 ..:  00 01 02 03 40 41 42 43 80 81 82 83 c0 c1 c2 c3     pairs of two rows
-//                                   10 11 12 13 50 51 52 53 90 91 92 93 d0 d1 d2 d3  -> 00 01 10 11 40 41 50 51 ..
-//   and singles of two of these: 00 10 20 30 40 50 60 70 80 90 a0 b0 c0 d0 e0 f0
+// As DealOut, of rows of any length. Elements of less than 32 bits are turned as words; `halves`: they are f16, and
+// turned as what they are in registers.
 std::vector<V> ElementBuilder::TurnRows(const Memory& memory, llvm::Type* type, V offset, int64_t stride, int lanes,
                                         bool halves) {
-  IrBuilder& ir = b_.ir();
-  const int bits = std::max(32, static_cast<int>(type->getScalarSizeInBits()));
-  const int quarter = kQuarterBits / bits, quarters = lanes / quarter, length = std::max(1, quarters / 2) * quarter;
-  // `length` elements of a row from a column on, those behind its end as anything: the first of them is the lane that
-  // is told of what is read, which ends with the last row.
-  const auto read = [&](int row, int64_t column) -> std::pair<V, int> {
-    const int64_t wanted = row * stride + column, first = std::min(wanted, lanes * stride - length);
+  const bool words = type->getScalarSizeInBits() < 32;
+  const int bits = words ? 32 : static_cast<int>(type->getScalarSizeInBits());
+  const auto read = [&](int64_t first, int length) {
     V part = ReadVector(memory, type, b_.Add(offset, b_.I64(first)), length);
-    if (halves)
-      part = DecodeFormat(ElementType::F16, part);
-    else if (type->getScalarSizeInBits() < 32)
-      part = ir.CreateZExt(part, VectorBuilder::WithLanes(b_.Int(32), length));
-    return {part, static_cast<int>(wanted - first)};
+    if (halves) return DecodeFormat(ElementType::F16, part);
+    return words ? b_.ir().CreateZExt(part, VectorBuilder::WithLanes(b_.Int(32), length)) : part;
   };
-  const auto both = [&](std::pair<V, int> low, std::pair<V, int> high) {
-    llvm::SmallVector<int, 64> from;
-    for (const int base : {0, length})
-      for (int l = 0; l < length; ++l) {
-        const int at = l + (base ? high : low).second;
-        from.push_back(at < length ? base + at : -1);
-      }
-    return ir.CreateShuffleVector(low.first, high.first, from);
-  };
-  // Of each quarter lanes of the first vector, then of the second one.
-  const auto within = [&](V first, V second, std::initializer_list<int> of_first) {
-    llvm::SmallVector<int, 64> from;
-    for (int q = 0; q < quarters; ++q)
-      for (const int base : {0, lanes})
-        for (const int l : of_first) from.push_back(base + q * quarter + l);
-    return ir.CreateShuffleVector(first, second, from);
-  };
-  std::vector<V> columns;
-  std::vector<V> pairs(static_cast<size_t>(2 * quarter));  // of 256 bits of two rows each, for two quarters
-  for (int64_t column = 0; column < stride; column += quarter) {
-    std::vector<V> rows;  // a quarter of so many rows, each
-    for (int r = 0; r < quarter; ++r) {
-      if (quarters == 1) {
-        const auto [part, at] = read(r, column);
-        llvm::SmallVector<int, 64> from;
-        for (int l = 0; l < length; ++l) from.push_back(l + at < length ? l + at : -1);
-        rows.push_back(at == 0 ? part : ir.CreateShuffleVector(part, from));
-        continue;
-      }
-      if (quarters == 2) {
-        rows.push_back(both(read(r, column), read(r + quarter, column)));
-        continue;
-      }
-      const bool odd = column / quarter % 2 != 0;
-      V& low = pairs[static_cast<size_t>(r)];
-      V& high = pairs[static_cast<size_t>(quarter + r)];
-      if (!odd) {
-        low = both(read(r, column), read(r + quarter, column));
-        high = both(read(r + 2 * quarter, column), read(r + 3 * quarter, column));
-      }
-      llvm::SmallVector<int, 64> from;
-      for (const int base : {0, lanes})
-        for (const int part : {0, 2})
-          for (int l = 0; l < quarter; ++l) from.push_back(base + (part + odd) * quarter + l);
-      rows.push_back(ir.CreateShuffleVector(low, high, from));
-    }
-    if (quarter == 2) {
-      columns.push_back(within(rows[0], rows[1], {0}));
-      columns.push_back(within(rows[0], rows[1], {1}));
-      continue;
-    }
-    for (const std::initializer_list<int>& pair : {std::initializer_list<int>{0, 1}, {2, 3}}) {
-      V low = within(rows[0], rows[1], pair), high = within(rows[2], rows[3], pair);
-      columns.push_back(within(low, high, {0, 2}));
-      columns.push_back(within(low, high, {1, 3}));
-    }
-  }
-  columns.resize(static_cast<size_t>(stride));
-  if (type->getScalarSizeInBits() < 32 && !halves)
-    for (V& column : columns) column = ir.CreateTrunc(column, VectorBuilder::WithLanes(type, lanes));
+  std::vector<V> columns = RowTurner(b_, bits, stride, lanes, read).Columns();
+  if (words && !halves)
+    for (V& column : columns) column = b_.ir().CreateTrunc(column, VectorBuilder::WithLanes(type, lanes));
   return columns;
 }
 
