@@ -175,10 +175,10 @@ bool FoldsFloats(const KernelBody& body) {
 }
 
 // Of rows that are reduced, is a lane a row, read at distances, rather than an element of it? Where they fill no
-// vector, unless they nearly do and no few shuffles deal them out; where lanes that are combined at the end of each are
-// more work than reads one by one: choices of one element, which compare and select values and places at each step, of
-// rows that leave much of their last vector empty others as well. Longer sums are added in an order of their own, which
-// must not change. More than a few bytes are combined sooner than dealt out, if they are not chosen from.
+// vector; where lanes that are combined at the end of each are more work than rows that are dealt out, or read one by
+// one: choices of one element, which compare and select values and places at each step, of rows that leave much of
+// their last vector empty others as well. Longer sums are added in an order of their own, which must not change. More
+// than a few bytes are combined sooner than dealt out, if they are not chosen from.
 bool LanesAreRows(const KernelBody& body, int64_t lanes, int64_t row_size) {
   constexpr int64_t kMostOfChoice = 64, kFewestVectors = 4, kMostBytes = 6, kMostBytesOfMany = 12;
   if (lanes <= 1) return false;  // (a GPU's code has none)

@@ -28,7 +28,8 @@ constexpr int64_t kTaskPositions = 96;     // several times what packing the ker
 constexpr int64_t kTasks = 32;             // for which the rows are cut
 constexpr int64_t kCachedBytes = 1 << 20;  // of the output, that may still lie in the second-level cache
 constexpr int64_t kMostRows = 16;          // of a tile
-constexpr int64_t kMostAlternating = 64;   // rows of a window that are copied together
+constexpr int64_t kMostAlternating = 64;   // rows of a window that are copied together,
+constexpr int64_t kMostApart = 64;         // if so many elements, at most, are between neighbours of a row
 
 bool IsF32OrHalf(ElementType type) {
   return type == ElementType::F32 || type == ElementType::BF16 || type == ElementType::F16;
@@ -84,7 +85,8 @@ class LinesConv final : public Conv {
       together_ = std::clamp<int64_t>(std::min(CeilDiv(kTogether, width_), most / width_), 1, neighbours_);
     pieces_ = CeilDiv(neighbours_, together_);
     groups_ = rows / neighbours_ * pieces_ * across_;
-    if (p.input_type == ElementType::F32) zeros_.resize(row_.input * row_.input_stride + kMostOfNarrow);
+    if (p.input_type == ElementType::F32 && alternating_ <= kMostAlternating && row_.input_stride <= kMostApart)
+      zeros_.resize(row_.input * row_.input_stride + kMostOfNarrow);
     const int64_t positions = rows * row_.output;
     const int64_t worth = std::min(positions * k_ * columns_ / kTaskProducts, positions / kTaskPositions);
     per_task_ = CeilDiv(groups_, std::clamp<int64_t>(worth, 1, std::min(kTasks, groups_)));
@@ -174,7 +176,7 @@ class LinesConv final : public Conv {
     std::memset(line + end * step_, 0, (reach - end) * step_ * sizeof(float));
     if (count == 0) return;
     float* const to = line + begin * step_;
-    if (p_.input_type == ElementType::F32 && alternating_ <= kMostAlternating) {
+    if (!zeros_.empty()) {
       const float* rows[kMostAlternating];
       for (int64_t n = 0; n < alternating_; ++n) {
         const int64_t from = RowOffset(base, at, start + begin, n);
@@ -286,7 +288,7 @@ class LinesConv final : public Conv {
   int64_t neighbours_ = 1, together_ = 1, pieces_ = 1;  // rows in order; of a group; groups for them
   int64_t groups_ = 1, per_task_ = 1;
   bool direct_ = true, fetches_ = false;  // sums go to the output; its lines are asked for
-  std::vector<float> zeros_;              // a row of padding
+  std::vector<float> zeros_;              // a row of padding; empty: rows are copied one by one
 };
 
 }  // namespace

@@ -50,7 +50,8 @@ bool IsLong(const GemmProblem& p) {
 constexpr int64_t kStreamedRows = 12;        // of A
 constexpr int64_t kStreamedBytes = 1 << 11;  // of a row of B
 
-// More rows of A by long rows of B: several of them at a time are streams, whose sums are in levels already.
+// More rows of A by long rows of B: blocks of columns are tasks enough, and several rows of B at a time, where they are
+// streams, have their sums in levels already. (8 rows by 1024x1024: 96 us, in parts 172.)
 bool StreamsRows(const GemmProblem& p) {
   const bool typed = p.a.type == p.b.type && (p.a.type == ElementType::F32 || p.a.type == ElementType::F64);
   return typed && p.m > kFewRows && p.m <= kStreamedRows && p.b.col_stride == 1 &&
