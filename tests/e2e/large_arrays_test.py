@@ -6,6 +6,7 @@ import os
 import sys
 
 os.environ["JAX_PLATFORMS"] = "strop"
+os.environ.setdefault("STROP_TIER", "optimizing")  # whose kernels choose by size
 
 try:
     import jax
@@ -44,7 +45,7 @@ def operation(rng, shape, dtype):
     """In words, as a function of NumPy or jax.numpy and an array, and whether it rounds."""
     rank, axis = len(shape), int(rng.integers(0, len(shape)))
     axes = tuple(d for d in range(rank) if rng.random() < 0.5) or (axis,)
-    ordered = np.dtype(dtype).kind in "if" or dtype is np.float16
+    ordered = np.dtype(dtype).kind in "if"
     kinds = ["transpose", "pad", "slice", "flip", "concatenate", "take", "roll", "tile", "where", "update"]
     kinds += ["max", "argmax"] * ordered + ["sum", "cumsum"] * (np.dtype(dtype).itemsize >= 4)
     kind = str(rng.choice(kinds))
@@ -104,7 +105,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
-    wrong = 0
+    wrong = run = 0
     for number in range(options.programs):
         rng = np.random.default_rng([options.seed, number])
         dtype = TYPES[rng.integers(0, len(TYPES))]
@@ -112,15 +113,19 @@ def main():
         shape = shape_of(rng, bytes_wanted / np.dtype(dtype).itemsize)
         if np.prod(shape) * np.dtype(dtype).itemsize > 2 * MOST_BYTES:
             continue
-        words, function, rounds = operation(rng, shape, dtype)
+        if number % 4 == 0:  # heads of attention, whose rows are of any length
+            shape = (8, int(MOST_BYTES / 2 / np.dtype(dtype).itemsize / 8 / 12 / 70), 12, int(rng.integers(16, 140)))
+            words, function, rounds = "heads", lambda n, x: n.transpose(x, (0, 2, 1, 3)), False
+        else:
+            words, function, rounds = operation(rng, shape, dtype)
+        run += 1
         x = array(rng, shape, dtype)
         want, program = function(np, x), jax.jit(lambda x, function=function: function(jnp, x))
-        # Twice: the first call may be the baseline tier's.
-        if not all(equal(np.asarray(program(x)), want, rounds) for _ in range(2)):
+        if not equal(np.asarray(program(x)), want, rounds):
             wrong += 1
             print(f"wrong: program {number} of seed {options.seed}: {words} of {np.dtype(dtype)} {shape}")
         jax.clear_caches()
-    print(f"{options.programs} programs, {wrong} wrong")
+    print(f"{run} programs, {wrong} wrong")
     return 1 if wrong else 0
 
 
