@@ -16,17 +16,23 @@ constexpr int64_t kChunk = 512;     // neighbouring lines of one task
 constexpr int64_t kSegment = 4096;  // shortest segment worth a second pass
 constexpr int64_t kTaskElements = 1 << 15;
 constexpr int64_t kTogether = 64;  // lines shorter than a vector, side by side
+// Vectors, or neighbouring lines, whose floats are summed from zero before what came before is added: the error of a
+// sum grows with the additions that lead to it, here by the block, not by the line.
+constexpr int64_t kBlock = 128;
 
-// Elements as they lie in memory (T) and as they are combined (Sum).
-template <class T>
+// Elements as they lie in memory (T) and as they are combined (Sum). Complex numbers are added part by part: two
+// elements for each of theirs.
+template <class T, int kPartsOfOne = 1>
 struct Native {
   using Sum = T;
+  static constexpr int kParts = kPartsOfOne;
   static T Load(const void* data, int64_t i) { return static_cast<const T*>(data)[i]; }
   static void Store(void* data, int64_t i, T v) { static_cast<T*>(data)[i] = v; }
 };
 template <ElementType kType>
 struct Small {
   using Sum = float;
+  static constexpr int kParts = 1;
   static float Load(const void* data, int64_t i) {
     const uint16_t code = static_cast<const uint16_t*>(data)[i];
     return kType == ElementType::F16 ? HalfToFloat(code) : Bf16ToFloat(code);
@@ -60,23 +66,25 @@ __attribute__((noinline)) void Turn(T* lines, int64_t n, int64_t count, T (*turn
   });
 }
 
-// A scan cut into segments; positions along a line count in the direction of the scan.
+// A scan cut into segments; positions along a line count in the direction of the scan, what lies side by side counts
+// part by part.
 struct Cut {
-  explicit Cut(const ScanProblem& p) : p(p) {
-    chunks = p.inner == 1 ? 1 : (p.inner + kChunk - 1) / kChunk;
+  explicit Cut(const ScanProblem& p) : p(p), inner(p.inner * (IsComplex(p.type) ? 2 : 1)), alone(p.inner == 1) {
+    chunks = alone ? 1 : (inner + kChunk - 1) / kChunk;
     const int64_t lines = std::max<int64_t>(p.outer * chunks, 1);
-    const int64_t shortest = p.inner == 1 ? kSegment : kSegment / 16;
+    const int64_t shortest = alone ? kSegment : kSegment / 16;
     const int64_t wanted = std::clamp<int64_t>(p.n / shortest, 1, std::max<int64_t>(32 / lines, 1));
     length = (p.n + wanted - 1) / wanted;
     segments = (p.n + length - 1) / length;
   }
-  // Element offset of position i of line (o, 0).
-  int64_t At(int64_t o, int64_t i) const { return (o * p.n + (p.reverse ? p.n - 1 - i : i)) * p.inner; }
-  int64_t step() const { return p.reverse ? -p.inner : p.inner; }
+  // Offset of the first part at position i of line (o, 0).
+  int64_t At(int64_t o, int64_t i) const { return (o * p.n + (p.reverse ? p.n - 1 - i : i)) * inner; }
   int64_t begin(int64_t segment) const { return segment * length; }
   int64_t end(int64_t segment) const { return std::min(p.n, (segment + 1) * length); }
 
   const ScanProblem& p;
+  int64_t inner;  // in parts
+  bool alone;     // no line lies beside another
   int64_t chunks = 1, segments = 1, length = 0;
 };
 
@@ -84,11 +92,14 @@ template <CombineKind kKind, class E>
 class Scan {
  public:
   using Sum = typename E::Sum;
-  Scan(const Cut& cut, const void* in, const void* initial, void* out)
-      : cut_(cut), in_(in), out_(out), initial_(E::Load(initial, 0)) {}
+  static constexpr int kParts = E::kParts;
+  static constexpr bool kInBlocks = kKind == CombineKind::kAdd && std::is_floating_point_v<Sum>;
+  Scan(const Cut& cut, const void* in, const void* initial, void* out) : cut_(cut), in_(in), out_(out) {
+    for (int part = 0; part < kParts; ++part) initial_[part] = E::Load(initial, part);
+  }
 
   void Run(ThreadPool* pool) const {
-    if (cut_.p.inner == 1)
+    if (cut_.alone)
       ScanRows(pool);
     else
       ScanColumns(pool);
@@ -100,10 +111,10 @@ class Scan {
   }
 
  private:
-  // ---- inner == 1: segments of lines, a vector at a time
+  // ---- lines alone: segments of them, a vector at a time
 
   using Held = Native<Sum>;
-  static constexpr int64_t kLanes = ScanVector<kKind, Sum, false>::kLanes;
+  static constexpr int64_t kLanes = ScanVector<kKind, Sum, false, kParts>::kLanes;
   static constexpr int64_t kHeld = kLanes * kTogether;
   static constexpr bool kWidened = !std::is_same_v<E, Held>;
   // One operation an element is as fast one element after another, unless turning is a few shuffles.
@@ -119,8 +130,15 @@ class Scan {
 
   template <bool kReverse>
   void ScanPiece(int64_t begin, int64_t end) const {
-    const bool turned = cut_.p.n < kLanes && (kLongStep || cut_.p.n <= kFewShuffles);
-    if (turned || (kWidened && cut_.p.n <= kHeld)) return ScanShortLines<kReverse>(begin, end);
+    if constexpr (kParts == 1) {
+      const bool turned = cut_.p.n < kLanes && (kLongStep || cut_.p.n <= kFewShuffles);
+      if (turned || (kWidened && cut_.p.n <= kHeld)) return ScanShortLines<kReverse>(begin, end);
+    }
+    if (cut_.p.n < kLanes) {
+      for (int64_t line = begin; line < end; ++line)
+        ScanOneByOne<E, kReverse>(in_, out_, cut_.At(line, 0), cut_.p.n * kParts, initial_);
+      return;
+    }
     for (int64_t line = begin; line < end; ++line) {
       const int64_t segment = line % cut_.segments;
       ScanSegment<E, kReverse>(in_, out_, cut_.At(line / cut_.segments, cut_.begin(segment)),
@@ -128,28 +146,55 @@ class Scan {
     }
   }
 
-  // What came before is one addition a vector; the sums inside the vector do not wait for it.
+  // What came before is one addition a vector; the sums inside the vector do not wait for it. `first` is where the
+  // parts of the first element begin.
   template <class From, bool kReverse>
   void ScanSegment(const void* in, void* out, int64_t first, int64_t length) const {
-    using Vectors = ScanVector<kKind, Sum, kReverse>;
-    typename Vectors::Vec before, v, sums;
-    Vectors::Fill(initial_, before);
-    int64_t i = 0;
-    for (; i + kLanes <= length; i += kLanes) {
-      const int64_t at = kReverse ? first - i - (kLanes - 1) : first + i;
-      for (int64_t l = 0; l < kLanes; ++l) v[l] = From::Load(in, at + l);
-      Vectors::Inside(v);
-      Vectors::Combined(before, v, sums);
-      Vectors::Last(v, v);
-      Vectors::Combined(before, v, before);
-      for (int64_t l = 0; l < kLanes; ++l) From::Store(out, at + l, sums[l]);
-    }
-    Sum sum = static_cast<Sum>(before[0]);
-    for (; i < length; ++i) {
+    const int64_t parts = length * kParts, whole = parts - parts % kLanes;
+    Sum last[kParts];
+    ScanVectors<From, kReverse>(in, out, first, whole, last);
+    ScanOneByOne<From, kReverse>(in, out, kReverse ? first - whole : first + whole, parts - whole, last);
+  }
+
+  template <class From, bool kReverse>
+  void ScanOneByOne(const void* in, void* out, int64_t first, int64_t parts, const Sum (&before)[kParts]) const {
+    Sum sums[kParts];
+    for (int part = 0; part < kParts; ++part) sums[part] = before[part];
+    for (int64_t i = 0; i < parts; i += kParts) {
       const int64_t at = kReverse ? first - i : first + i;
-      sum = Combine<kKind>(sum, From::Load(in, at));
-      From::Store(out, at, sum);
+      for (int part = 0; part < kParts; ++part) {
+        sums[part] = Combine<kKind>(sums[part], From::Load(in, at + part));
+        From::Store(out, at + part, sums[part]);
+      }
     }
+  }
+
+  // The parts [0, whole) of a segment, which are whole vectors; `last` receives the sums at its end.
+  template <class From, bool kReverse>
+  void ScanVectors(const void* in, void* out, int64_t first, int64_t whole, Sum (&last)[kParts]) const {
+    using Vectors = ScanVector<kKind, Sum, kReverse, kParts>;
+    typename Vectors::Vec came_before, before, v, sums;
+    Vectors::FillParts(initial_, came_before);
+    int64_t i = 0;
+    while (i < whole) {
+      const int64_t end = kInBlocks ? std::min(whole, i + kBlock * kLanes) : whole;
+      Vectors::FillParts(initial_, before);
+      for (; i < end; i += kLanes) {
+        const int64_t at = kReverse ? first - i - (kLanes - kParts) : first + i;
+        for (int64_t l = 0; l < kLanes; ++l) v[l] = From::Load(in, at + l);
+        Vectors::Inside(v);
+        Vectors::Combined(before, v, sums);
+        if constexpr (kInBlocks) Vectors::Combined(came_before, sums, sums);
+        Vectors::Last(v, v);
+        Vectors::Combined(before, v, before);
+        for (int64_t l = 0; l < kLanes; ++l) From::Store(out, at + l, sums[l]);
+      }
+      if constexpr (kInBlocks)
+        Vectors::Combined(came_before, before, came_before);
+      else
+        came_before = before;
+    }
+    for (int part = 0; part < kParts; ++part) last[part] = static_cast<Sum>(came_before[part]);
   }
 
   // Several lines at a time, widened together if they are.
@@ -177,7 +222,7 @@ class Scan {
     Turn<false>(lines, n, count, turned);
     for (int64_t l = 0; l < count; l += kLanes) {
       typename Vectors::Vec sums, v;
-      Vectors::Fill(initial_, sums);
+      Vectors::Fill(initial_[0], sums);
       for (int64_t i = 0; i < n; ++i) {
         Sum* const at = &turned[kReverse ? n - 1 - i : i][l];
         std::memcpy(&v, at, sizeof(v));
@@ -188,7 +233,7 @@ class Scan {
     Turn<true>(lines, n, count, turned);
   }
 
-  // ---- inner > 1: neighbouring lines together
+  // ---- neighbouring lines together
 
   void ScanColumns(ThreadPool* pool) const {
     ForEachTask(pool, cut_.p.outer * cut_.segments * cut_.chunks, [&](int64_t task) {
@@ -198,13 +243,26 @@ class Scan {
   }
 
   void ScanChunk(int64_t o, int64_t segment, int64_t first) const {
-    const int64_t width = std::min(kChunk, cut_.p.inner - first);
-    Sum sums[kChunk];
-    std::fill(sums, sums + width, initial_);
-    for (int64_t i = cut_.begin(segment); i < cut_.end(segment); ++i) {
+    const int64_t width = std::min(kChunk, cut_.inner - first);
+    Sum sums[kChunk], came_before[kChunk];
+    for (int64_t v = 0; v < width; ++v) sums[v] = initial_[v % kParts];
+    const int64_t begin = cut_.begin(segment), end = cut_.end(segment);
+    const int64_t of_first_block = kInBlocks ? std::min(end, begin + kBlock) : end;
+    for (int64_t i = begin; i < of_first_block; ++i) {
       const int64_t at = cut_.At(o, i) + first;
       for (int64_t v = 0; v < width; ++v) sums[v] = Combine<kKind>(sums[v], E::Load(in_, at + v));
       for (int64_t v = 0; v < width; ++v) E::Store(out_, at + v, sums[v]);
+    }
+    for (int64_t block = of_first_block; block < end; block += kBlock) {
+      for (int64_t v = 0; v < width; ++v) {
+        came_before[v] = block == of_first_block ? sums[v] : Combine<kKind>(came_before[v], sums[v]);
+        sums[v] = initial_[v % kParts];
+      }
+      for (int64_t i = block; i < std::min(end, block + kBlock); ++i) {
+        const int64_t at = cut_.At(o, i) + first;
+        for (int64_t v = 0; v < width; ++v) sums[v] = Combine<kKind>(sums[v], E::Load(in_, at + v));
+        for (int64_t v = 0; v < width; ++v) E::Store(out_, at + v, Combine<kKind>(came_before[v], sums[v]));
+      }
     }
   }
 
@@ -213,7 +271,7 @@ class Scan {
   void JoinEnds(int64_t o) const {
     for (int64_t s = 1; s < cut_.segments; ++s) {
       const int64_t before = cut_.At(o, cut_.end(s - 1) - 1), last = cut_.At(o, cut_.end(s) - 1);
-      for (int64_t v = 0; v < cut_.p.inner; ++v)
+      for (int64_t v = 0; v < cut_.inner; ++v)
         E::Store(out_, last + v, Combine<kKind>(E::Load(out_, before + v), E::Load(out_, last + v)));
     }
   }
@@ -221,15 +279,17 @@ class Scan {
   void AddWhatCameBefore(int64_t o, int64_t segment) const {
     const int64_t before = cut_.At(o, cut_.end(segment - 1) - 1);
     const int64_t begin = cut_.begin(segment), end = cut_.end(segment) - 1;  // the last has it
-    if (cut_.p.inner == 1) {
-      const Sum carry = E::Load(out_, before);
+    if (cut_.alone) {
       const int64_t from = std::min(cut_.At(o, begin), cut_.At(o, std::max(begin, end - 1)));
-      for (int64_t i = 0; i < end - begin; ++i)
-        E::Store(out_, from + i, Combine<kKind>(carry, E::Load(out_, from + i)));
+      Sum carry[kParts];
+      for (int part = 0; part < kParts; ++part) carry[part] = E::Load(out_, before + part);
+      for (int64_t i = from; i < from + (end - begin) * kParts; i += kParts)
+        for (int part = 0; part < kParts; ++part)
+          E::Store(out_, i + part, Combine<kKind>(carry[part], E::Load(out_, i + part)));
       return;
     }
-    for (int64_t first = 0; first < cut_.p.inner; first += kChunk) {
-      const int64_t width = std::min(kChunk, cut_.p.inner - first);
+    for (int64_t first = 0; first < cut_.inner; first += kChunk) {
+      const int64_t width = std::min(kChunk, cut_.inner - first);
       Sum carry[kChunk];  // a copy: what is stored below is known not to change it
       for (int64_t v = 0; v < width; ++v) carry[v] = E::Load(out_, before + first + v);
       for (int64_t i = begin; i < end; ++i) {
@@ -242,7 +302,7 @@ class Scan {
   const Cut& cut_;
   const void* in_;
   void* out_;
-  Sum initial_;
+  Sum initial_[kParts];
 };
 
 using RunFn = void (*)(const Cut&, const void* in, const void* initial, void* out, ThreadPool*);
@@ -267,6 +327,10 @@ RunFn Find(ElementType type) {
     case ElementType::U32: return &RunAs<kKind, Native<uint32_t>>;
     case ElementType::U64: return &RunAs<kKind, Native<uint64_t>>;
     default: break;
+  }
+  if constexpr (kKind == CombineKind::kAdd) {
+    if (type == ElementType::C64) return &RunAs<kKind, Native<float, 2>>;
+    if (type == ElementType::C128) return &RunAs<kKind, Native<double, 2>>;
   }
   if constexpr (!kBits) {
     switch (type) {

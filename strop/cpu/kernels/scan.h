@@ -24,8 +24,8 @@ struct ScanProblem {
   int64_t outer = 1, n = 0, inner = 1;
 };
 
-// Unimplemented for a combination of type and combiner that has no meaning. Floats of 16 bits are summed in f32 and
-// rounded once an element.
+// Unimplemented for a combination of type and combiner that has no meaning, and for products of complex numbers. Floats
+// of 16 bits are summed in f32 and rounded once an element.
 Status CheckScan(const ScanProblem& problem);
 // `initial`, one element, is combined in front of every line; it must not change what it is combined with twice.
 void RunScan(const ScanProblem& problem, const void* input, const void* initial, void* output, ThreadPool* pool);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <complex>
 #include <random>
 #include <vector>
 
@@ -47,6 +48,55 @@ TEST(ScanTest, Sums) {
       Check<float>({ElementType::F32, CombineKind::kAdd, reverse, s.outer, s.n, s.inner}, 0);  // small integers: exact
       Check<int32_t>({ElementType::S32, CombineKind::kAdd, reverse, s.outer, s.n, s.inner}, 0);
     }
+}
+
+TEST(ScanTest, SumsOfComplexNumbers) {
+  std::mt19937 random(5);
+  for (const Shape3& s : kShapes)
+    for (bool reverse : {false, true}) {
+      const int64_t size = s.outer * s.n * s.inner;
+      std::vector<std::complex<float>> in(size), out(size), alone(size);
+      for (std::complex<float>& v : in) v = {random() % 5 - 2.0f, random() % 9 - 4.0f};
+      const std::complex<float> none = 0;
+      const ScanProblem problem = {ElementType::C64, CombineKind::kAdd, reverse, s.outer, s.n, s.inner};
+      ThreadPool pool(3);
+      RunScan(problem, in.data(), &none, out.data(), &pool);
+      RunScan(problem, in.data(), &none, alone.data(), nullptr);
+      EXPECT_EQ(out, alone);
+      for (int64_t o = 0; o < s.outer; ++o)
+        for (int64_t v = 0; v < s.inner; ++v) {
+          std::complex<float> sum = 0;
+          for (int64_t i = 0; i < s.n; ++i) {
+            const int64_t at = (o * s.n + (reverse ? s.n - 1 - i : i)) * s.inner + v;
+            ASSERT_EQ(out[at], sum += in[at]) << o << " " << i << " " << v;
+          }
+        }
+    }
+}
+
+// Errors of long sums grow with the length of blocks, not of lines: one after the other these would be off by 2e-6 of
+// the greatest and more.
+TEST(ScanTest, LongSumsAreAddedByBlocks) {
+  std::mt19937 random(9);
+  std::normal_distribution<float> normal;
+  for (const Shape3& s : {Shape3{1, 1 << 20, 1}, Shape3{40, 60000, 1}, Shape3{1, 60000, 700}}) {
+    const int64_t size = s.outer * s.n * s.inner;
+    std::vector<float> in(size), out(size);
+    for (float& v : in) v = normal(random);
+    const float none = 0;
+    ThreadPool pool(2);
+    RunScan({ElementType::F32, CombineKind::kAdd, false, s.outer, s.n, s.inner}, in.data(), &none, out.data(), &pool);
+    for (int64_t line = 0; line < std::min<int64_t>(s.outer * s.inner, 5); ++line) {
+      const int64_t first = line / s.inner * s.n * s.inner + line % s.inner;
+      double sum = 0, greatest = 0, error = 0;
+      for (int64_t i = 0; i < s.n; ++i) {
+        sum += in[first + i * s.inner];
+        greatest = std::max(greatest, std::abs(sum));
+        error = std::max(error, std::abs(out[first + i * s.inner] - sum));
+      }
+      EXPECT_LE(error, 8e-7 * greatest) << "line " << line << " of " << s.outer << "x" << s.n << "x" << s.inner;
+    }
+  }
 }
 
 TEST(ScanTest, Maxima) {

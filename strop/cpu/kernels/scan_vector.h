@@ -3,6 +3,8 @@
 //
 //   a b c d -> a ab bc cd -> a ab abc abcd
 //
+// An element of kParts lanes, a complex number, is combined part by part: the lanes before it are then 2, 4, ... away.
+//
 // A vector has 32 bytes on every processor (the compiler splits it where registers are shorter): the order in which
 // elements are combined, and so the bits, do not depend on the instruction set.
 #pragma once
@@ -17,7 +19,7 @@ namespace strop::cpu {
 
 // Vectors are passed by reference: by value they would need AVX in functions that are compiled for the baseline as
 // well.
-template <CombineKind kKind, class T, bool kReverse>
+template <CombineKind kKind, class T, bool kReverse, int kParts = 1>
 struct ScanVector {
   static constexpr bool kFloat = std::is_floating_point_v<T>;
   static constexpr int kLanes = 32 / sizeof(T);
@@ -31,6 +33,10 @@ struct ScanVector {
 
   static inline void Fill(T value, Vec& out) {
     for (int l = 0; l < kLanes; ++l) out[l] = static_cast<Lane>(value);
+  }
+  // The element whose parts these are in all lanes.
+  static inline void FillParts(const T (&parts)[kParts], Vec& out) {
+    for (int l = 0; l < kLanes; ++l) out[l] = static_cast<Lane>(parts[l % kParts]);
   }
 
   static inline void Combined(const Vec& a, const Vec& b, Vec& out) {
@@ -63,13 +69,13 @@ struct ScanVector {
 
   // Every lane combined with those before it.
   static inline void Inside(Vec& v) { Steps(v, std::make_integer_sequence<int, kLanes>()); }
-  // The last lane in all lanes.
+  // The last element in all of them.
   static inline void Last(const Vec& v, Vec& out) { Spread(v, out, std::make_integer_sequence<int, kLanes>()); }
 
  private:
   template <int... kLane>
   static inline void Spread(const Vec& v, Vec& out, std::integer_sequence<int, kLane...>) {
-    out = __builtin_shufflevector(v, v, (kLane * 0 + (kReverse ? 0 : kLanes - 1))...);
+    out = __builtin_shufflevector(v, v, ((kReverse ? 0 : kLanes - kParts) + kLane % kParts)...);
   }
 
   static constexpr int From(int lane, int by) {
@@ -88,8 +94,8 @@ struct ScanVector {
     const auto neutral = [&]() -> const Vec& {
       return kKind == CombineKind::kAdd || kKind == CombineKind::kMultiply ? beyond : v;
     };
-    Step<1>(v, neutral(), lanes);
-    Step<2>(v, neutral(), lanes);
+    if constexpr (kParts == 1) Step<1>(v, neutral(), lanes);
+    if constexpr (kLanes > 2) Step<2>(v, neutral(), lanes);
     if constexpr (kLanes > 4) Step<4>(v, neutral(), lanes);
     if constexpr (kLanes > 8) Step<8>(v, neutral(), lanes);
     if constexpr (kLanes > 16) Step<16>(v, neutral(), lanes);

@@ -28,9 +28,10 @@ Result<CombineKind> CombineOf(const Computation& c) {
 
 bool InitialCountsOnce(const Instruction& initial, CombineKind combine) {
   if (combine != CombineKind::kAdd && combine != CombineKind::kMultiply) return true;
-  if (initial.op() != Op::Constant || IsComplex(initial.shape().type())) return false;
+  if (initial.op() != Op::Constant) return false;
   const double identity = combine == CombineKind::kAdd ? 0 : 1;
   const Literal& value = initial.literal();
+  if (IsComplex(value.type())) return value.GetComplex(0) == identity;
   return IsFloat(value.type()) ? value.GetDouble(0) == identity : value.GetInt(0) == static_cast<int64_t>(identity);
 }
 
