@@ -225,6 +225,11 @@ class ElementalEmitter {
   // Pieces of reductions (elemental_reduce.cc).
   struct Accumulation;
   Vals ReduceAt(const Instruction& i, std::span<const ArrayIndex> parts, bool in_strips);
+  std::vector<ArrayIndex> PositionsOfReduction(const Instruction& i, std::span<const ArrayIndex> parts,
+                                               std::vector<size_t>& loops);
+  Vals AccumulateAcrossLanes(Accumulation& a, std::vector<ArrayIndex>& strips, const Vals& init,
+                             const std::optional<Val>& identity);
+  Vals AccumulateInLanes(const Accumulation& a, std::vector<ArrayIndex>& parts, const Vals& init, int width);
   Vals AccumulateLoops(const Accumulation& a, size_t group, std::vector<ArrayIndex>& parts, Vals accumulators);
   Vals CombineParts(const Accumulation& a, const std::vector<ArrayIndex>& parts, const Vals& accumulators, V mask);
   Vals CombineAll(const Accumulation& a, const Vals& accumulators, const Vals& values, V mask, bool elements = false);

@@ -1,4 +1,4 @@
-// Reductions as values: reduce, reduce-window, map, and scalar computations inlined.
+// Reductions as values.
 //
 // Order of evaluation. A result element starts from the init value and takes the operand's elements in index order,
 // unless the combiner is known to be associative and commutative (RecognizeCombiner) and the position is uniform: then
@@ -21,139 +21,6 @@ namespace strop {
 
 using V = llvm::Value*;
 
-Decision CanInline(const Computation& computation) {
-  for (const Instruction* i : computation.instructions()) {
-    switch (i->op()) {
-      case Op::Parameter:
-      case Op::Constant:
-      case Op::Tuple:
-      case Op::GetTupleElement:
-      case Op::Call:
-      case Op::Conditional:
-      case Op::Fusion:
-      case Op::Map:
-      case Op::Reshape:
-      case Op::Bitcast:
-      case Op::BitcastConvert:
-      case Op::Broadcast:
-      case Op::Copy:
-      case Op::OptimizationBarrier: break;
-      default:
-        if (!IsElementwise(i->op()))
-          return Decision::No("%", i->name(), " in %", computation.name(), " is no scalar operation");
-    }
-    for (const Shape& leaf : i->shape().Leaves())
-      if (!leaf.IsArray() || leaf.num_elements() != 1)
-        return Decision::No("%", i->name(), " in %", computation.name(), " is no scalar");
-    for (const Computation* callee : i->called()) {
-      Decision d = CanInline(*callee);
-      if (!d) return d;
-    }
-  }
-  return Decision::Yes();
-}
-
-Vals ElementalEmitter::Inline(const Computation& computation, const Vals& arguments, const Instruction* known) {
-  std::unordered_map<const Instruction*, Vals> values;
-  size_t next = 0;
-  for (const Instruction* parameter : computation.parameters()) {
-    Vals& leaves = values[parameter];
-    for (int64_t k = 0; k < parameter->shape().num_leaves(); ++k) leaves.push_back(arguments[next++]);
-  }
-  for (const Instruction* i : computation.instructions()) {
-    if (i->op() == Op::Parameter) continue;
-    if (i == known) {
-      values[i] = {Val{b_.True(), nullptr, ElementType::Pred}};
-      continue;
-    }
-    Vals operands;
-    for (int64_t k = 0; k < i->operand_count(); ++k) {
-      const Vals& v = values[i->operand(k)];
-      operands.insert(operands.end(), v.begin(), v.end());
-    }
-    Vals& out = values[i];
-    switch (i->op()) {
-      case Op::Constant: out = {elements_.Constant(i->shape().type(), i->literal().bytes().data())}; break;
-      case Op::Tuple:
-      case Op::Reshape:
-      case Op::Broadcast:
-      case Op::Copy:
-      case Op::OptimizationBarrier: out = operands; break;
-      case Op::Bitcast:
-      case Op::BitcastConvert: out = {scalars_.Bitcast(operands[0], i->shape().type())}; break;
-      case Op::GetTupleElement: {
-        int64_t first = 0;
-        for (int64_t k = 0; k < i->tuple_index(); ++k) first += i->operand(0)->shape().element(k).num_leaves();
-        out.assign(operands.begin() + first, operands.begin() + first + i->shape().num_leaves());
-        break;
-      }
-      case Op::Call:
-      case Op::Fusion:
-      case Op::Map: out = Inline(*i->called(0), operands); break;
-      case Op::Conditional: out = InlineConditional(*i, operands); break;
-      default: out = {scalars_.Emit(ScalarOp{i->op(), i->shape().type(), &i->any_attrs()}, operands)};
-    }
-  }
-  return values[computation.root()];
-}
-
-// All branches are computed, one is chosen: they are scalar code without effects. `operands`: the predicate (branch 0
-// if true) or the index (the last branch if out of range), then the leaves of each branch's argument.
-Vals ElementalEmitter::InlineConditional(const Instruction& i, const Vals& operands) {
-  const int64_t branches = static_cast<int64_t>(i.called().size());
-  const Val& selector = operands[0];
-  size_t next = 1;
-  std::vector<Vals> results;
-  for (int64_t k = 0; k < branches; ++k) {
-    const size_t leaves = static_cast<size_t>(i.operand(k + 1)->shape().num_leaves());
-    results.push_back(Inline(*i.called(k), Vals(operands.begin() + next, operands.begin() + next + leaves)));
-    next += leaves;
-  }
-  Vals chosen = results.back();
-  for (int64_t k = branches - 1; k-- > 0;) {
-    V here = IsPred(selector.type) ? selector.re : b_.ir().CreateICmpEQ(selector.re, b_.I(k, selector.re));
-    for (size_t leaf = 0; leaf < chosen.size(); ++leaf) {
-      const Val& value = results[static_cast<size_t>(k)][leaf];
-      const int lanes = std::max({VectorBuilder::Lanes(here), value.lanes(), chosen[leaf].lanes()});
-      chosen[leaf] =
-          elements_.Select(b_.Splat(here, lanes), elements_.Splat(value, lanes), elements_.Splat(chosen[leaf], lanes));
-    }
-  }
-  return chosen;
-}
-
-// A loop whose carried values are HLO values.
-Vals ElementalEmitter::LoopOver(const char* name, V begin, V end, int64_t step, const Vals& init,
-                                const std::function<Vals(V i, const Vals& carried)>& body, bool pinned) {
-  const auto flatten = [](const Vals& vals) {
-    std::vector<V> flat;
-    for (const Val& v : vals) {
-      flat.push_back(v.re);
-      if (v.im) flat.push_back(v.im);
-    }
-    return flat;
-  };
-  const auto unflatten = [&](std::span<const V> flat) {
-    Vals vals;
-    size_t k = 0;
-    for (const Val& v : init) {
-      Val out{flat[k++], nullptr, v.type};
-      if (v.im) out.im = flat[k++];
-      vals.push_back(out);
-    }
-    return vals;
-  };
-  const std::vector<V> results = scopes_.Loop(
-      name, begin, end, step, flatten(init),
-      [&](V i, std::span<const V> carried) {
-        Vals next = body(i, unflatten(carried));
-        for (size_t k = 0; k < next.size(); ++k) next[k] = elements_.Splat(next[k], init[k].lanes());
-        return flatten(next);
-      },
-      pinned);
-  return unflatten(results);
-}
-
 struct ElementalEmitter::Accumulation {
   const Instruction* reduce = nullptr;
   LaneCombiner combiner;
@@ -163,8 +30,9 @@ struct ElementalEmitter::Accumulation {
   bool in_strips = false;           // parts are strips, with the masks of these
   bool in_chains = false;           // parts are neighbours along the last loop, whose steps would wait for each other
   bool first_vector_taken = false;  // the accumulators start as the first elements of the last (and only) loop
-  Vals partials;            // sums are cut into partial ones, which start as these, by input; empty: they are not
-  bool contracted = false;  // a sum of products that are not rounded (ir/contraction.h)
+  Vals partials;                // sums are cut into partial ones, which start as these, by input; empty: they are not
+  int64_t position_input = -1;  // counts along the reduced dimension, or -1
+  bool contracted = false;      // a sum of products that are not rounded (ir/contraction.h)
   const Instruction* known = nullptr;  // a comparison of the combiner that holds for all elements in their order
 };
 
@@ -196,28 +64,6 @@ Vals ElementalEmitter::CombineInto(const LaneCombiner& combiner, const Vals& acc
   if (mask)
     for (size_t k = 0; k < next.size(); ++k) next[k] = elements_.Select(mask, next[k], accumulators[k]);
   return next;
-}
-
-// Conditions on more lanes than a register has are kept as one mask, which is put together from those of the registers
-// and taken apart again for each choice; so what chooses (argmax) is computed register by register.
-Vals ElementalEmitter::InlineByRegisters(const Computation& computation, const Vals& args, const Instruction* known) {
-  int lanes = 1, bits = 8;
-  for (const Val& v : args) {
-    lanes = std::max(lanes, v.lanes());
-    bits = std::max(bits, VectorBuilder::ScalarBits(v.re));
-    if (v.im) return Inline(computation, args, known);
-  }
-  if (lanes * bits <= b_.target().vector_bytes * 8 || lanes % 2) return Inline(computation, args, known);
-  const auto half = [&](int first) {
-    Vals part;
-    for (const Val& v : args)
-      part.push_back(v.lanes() == 1 ? v : Val{b_.Slice(v.re, first, lanes / 2), nullptr, v.type});
-    return InlineByRegisters(computation, part, known);
-  };
-  Vals low = half(0), high = half(lanes / 2);
-  for (size_t k = 0; k < low.size(); ++k)
-    low[k].re = b_.Concat(b_.Splat(low[k].re, lanes / 2), b_.Splat(high[k].re, lanes / 2));
-  return low;
 }
 
 // The dimension of `from` that `dimension` of `to`, the same elements in other dimensions, is a part of; or -1.
@@ -505,22 +351,70 @@ Vals ElementalEmitter::PartialStarts(std::span<const Op> ops, const Vals& init) 
 
 Vals ElementalEmitter::ReduceAt(const Instruction& i, std::span<const ArrayIndex> parts, bool in_strips) {
   Accumulation a{&i, RecognizeCombiner(*i.called(0)), i.operand_count() / 2, {}, false, in_strips};
+  std::vector<ArrayIndex> positions = PositionsOfReduction(i, parts, a.loops);
+
+  Vals init;
+  for (int64_t k = 0; k < a.inputs; ++k) init.push_back(EmitScalarOperand(i.operand(a.inputs + k)));
+  const ElementType type = init[0].type;
+  const bool single = a.combiner.op != Op::kEnd && a.inputs == 1;
+  // Sums and products of small floats accumulate in f32 and are rounded once.
+  const bool widen =
+      single && (a.combiner.op == Op::Add || a.combiner.op == Op::Multiply) && IsFloat(type) && Bits(type) < 32;
+  if (widen) init[0].type = ElementType::F32;
+  const bool uniform = parts[0].uniform();
+  const Int64Vector& sizes = positions[0].sizes;
+  const int64_t innermost = a.loops.empty() ? 0 : sizes[a.loops.back()];
+  const std::optional<Val> identity = Identity(a.combiner, init[0].type);
+  a.partials =
+      single ? PartialStarts(std::span(&a.combiner.op, 1), init) : PartialStarts(OpsOfResults(*i.called(0)), init);
+  a.position_input = identity ? -1 : PositionInput(i, a.inputs);
+  if (a.position_input >= 0) a.known = ComparisonOfPositions(i, a.inputs, a.position_input);
+  a.contracted = ContractedOperand(i) == 0;
+  // In a row that is not the kernel's only work, too, so that the steps need not wait for each other.
+  // (More lanes than a register has are several chains.)
+  const bool waits = row_strips_ == 1 && single && IsFloat(type) &&
+                     lanes() * ElementBuilder::RegisterBits(type) <= 8 * b_.target().vector_bytes &&
+                     innermost >= lanes() * kChains && IsLittleCode(*i.operand(0));
+  const int strips = waits ? kChains : row_strips_;
+  a.across_lanes = parts.size() == 1 && uniform && lanes() > 1 && a.combiner.reorderable && !a.loops.empty() &&
+                   a.loops.back() + 1 == sizes.size() && innermost >= lanes() * strips &&
+                   (identity || (a.position_input >= 0 && a.loops.size() == 1));
+  Vals results;
+  if (a.across_lanes) {
+    positions.resize(static_cast<size_t>(strips), positions[0]);
+    results = AccumulateAcrossLanes(a, positions, init, identity);
+  } else {
+    const int width = uniform ? 1 : lanes();
+    if (!in_strips && parts.size() == 1 && innermost >= kLeastInChains && !DealsOut(i) &&
+        IsLongChain(i, a.combiner, type, width)) {
+      a.in_chains = true;
+      positions.resize(kChains, positions[0]);
+    }
+    results = AccumulateInLanes(a, positions, init, width);
+  }
+  if (widen)
+    for (Val& v : results) v = Val{elements_.RoundToFormat(type, v.re), nullptr, type};
+  return results;
+}
+
+// The dimensions of the operand in groups, kept and reduced ones by turns: where each part of the result begins in
+// them. `loops` receives the groups that are reduced.
+std::vector<ArrayIndex> ElementalEmitter::PositionsOfReduction(const Instruction& i, std::span<const ArrayIndex> parts,
+                                                               std::vector<size_t>& loops) {
   const Shape& operand = i.operand(0)->shape();
-  std::vector<bool> reduced(operand.rank(), false);
-  for (int64_t d : i.dimensions()) reduced[d] = true;
-  // Groups of operand dimensions, kept and reduced in turns.
-  std::vector<bool> group_reduced;
+  std::vector<bool> reduced(static_cast<size_t>(operand.rank()), false), group_reduced;
+  for (int64_t d : i.dimensions()) reduced[static_cast<size_t>(d)] = true;
   Int64Vector sizes, kept;
   for (int64_t d = 0; d < operand.rank(); ++d) {
-    if (group_reduced.empty() || group_reduced.back() != reduced[d]) {
-      group_reduced.push_back(reduced[d]);
+    if (group_reduced.empty() || group_reduced.back() != reduced[static_cast<size_t>(d)]) {
+      group_reduced.push_back(reduced[static_cast<size_t>(d)]);
       sizes.push_back(1);
     }
     sizes.back() *= operand.dim(d);
   }
   for (size_t g = 0; g < sizes.size(); ++g) {
     if (group_reduced[g])
-      a.loops.push_back(g);
+      loops.push_back(g);
     else
       kept.push_back(sizes[g]);
   }
@@ -533,222 +427,49 @@ Vals ElementalEmitter::ReduceAt(const Instruction& i, std::span<const ArrayIndex
     for (size_t g = 0; g < sizes.size(); ++g)
       position.digits.push_back(group_reduced[g] ? indices_.Constant(0) : at.digits[next++]);
   }
+  return positions;
+}
 
-  Vals init;
-  for (int64_t k = 0; k < a.inputs; ++k) init.push_back(EmitScalarOperand(i.operand(a.inputs + k)));
-  const ElementType type = init[0].type;
-  const bool single = a.combiner.op != Op::kEnd && a.inputs == 1;
-  // Sums and products of small floats accumulate in f32 and are rounded once.
-  const bool widen =
-      single && (a.combiner.op == Op::Add || a.combiner.op == Op::Multiply) && IsFloat(type) && Bits(type) < 32;
-  if (widen) init[0].type = ElementType::F32;
-  const bool uniform = parts[0].uniform();
-  const int64_t innermost = a.loops.empty() ? 0 : sizes[a.loops.back()];
-  const std::optional<Val> identity = Identity(a.combiner, init[0].type);
-  a.partials =
-      single ? PartialStarts(std::span(&a.combiner.op, 1), init) : PartialStarts(OpsOfResults(*i.called(0)), init);
-  const int64_t position_input = identity ? -1 : PositionInput(i, a.inputs);
-  if (position_input >= 0) a.known = ComparisonOfPositions(i, a.inputs, position_input);
-  a.contracted = ContractedOperand(i) == 0;
-  // In a row that is not the kernel's only work, too, so that the steps need not wait for each other.
-  // (More lanes than a register has are several chains.)
-  const bool waits = row_strips_ == 1 && single && IsFloat(type) &&
-                     lanes() * ElementBuilder::RegisterBits(type) <= 8 * b_.target().vector_bytes &&
-                     innermost >= lanes() * kChains && IsLittleCode(*i.operand(0));
-  const int strips = waits ? kChains : row_strips_;
-  a.across_lanes = parts.size() == 1 && uniform && lanes() > 1 && a.combiner.reorderable && !a.loops.empty() &&
-                   a.loops.back() + 1 == sizes.size() && innermost >= lanes() * strips &&
-                   (identity || (position_input >= 0 && a.loops.size() == 1));
+// The lanes, in strips, each take elements of their own of the innermost loop, and are combined in the end.
+Vals ElementalEmitter::AccumulateAcrossLanes(Accumulation& a, std::vector<ArrayIndex>& strips, const Vals& init,
+                                             const std::optional<Val>& identity) {
   Vals accumulators;
-  if (a.across_lanes) {
-    positions.resize(static_cast<size_t>(strips), positions[0]);
-    a.first_vector_taken = !identity;
-    for (size_t p = 0; p < positions.size(); ++p) {
-      if (identity) {
-        accumulators.push_back(elements_.Splat(*identity, lanes()));
-        continue;
-      }
-      V first = b_.I64(lanes() * static_cast<int64_t>(p));
-      positions[p].digits[a.loops[0]] = LaneIndex{.base = first, .stride = 1, .multiple = lanes()};
-      for (int64_t k = 0; k < a.inputs; ++k)
-        accumulators.push_back(elements_.Splat(Emit(i.operand(k), positions[p]), lanes()));
-    }
-    accumulators = AccumulateLoops(a, 0, positions, accumulators);
-    accumulators = AcrossStrips(a.combiner, accumulators, static_cast<size_t>(a.inputs), position_input);
-    accumulators = AcrossLanes(a.combiner, accumulators, position_input);
-    accumulators = CombineInto(a.combiner, init, accumulators, nullptr);
-    for (Val& v : accumulators)
-      if (!v.im) v.re = b_.Lane(v.re, 0);
-  } else {
-    const int width = uniform ? 1 : lanes();
-    if (!in_strips && parts.size() == 1 && innermost >= kLeastInChains && !DealsOut(i) &&
-        IsLongChain(i, a.combiner, type, width)) {
-      a.in_chains = true;
-      positions.resize(kChains, positions[0]);
-    }
-    for (size_t p = 0; p < positions.size(); ++p)  // an extreme may be combined with init more than once
-      for (const Val& v : init) accumulators.push_back(elements_.Splat(v, width));
-    // Columns of a large operand: the processor sees no stream in a strip of each row, but the next strip is behind it.
-    const int saved = fetch_ahead_, together = in_strips ? width * static_cast<int>(parts.size()) : width;
-    const bool far = together * Bytes(operand.type()) >= kWideStrip && operand.byte_size() >= kLargeOperand &&
-                     !b_.target().fast_last_cache;
-    fetch_ahead_ = far && !mask_.value && !(in_strips && last_strips_) ? together : 0;
-    accumulators = AccumulateLoops(a, 0, positions, accumulators);
-    if (a.in_chains) accumulators = AcrossStrips(a.combiner, accumulators, 1, -1);
-    fetch_ahead_ = saved;
-  }
-  if (widen)
-    for (Val& v : accumulators) v = Val{elements_.RoundToFormat(type, v.re), nullptr, type};
-  return accumulators;
-}
-
-namespace {
-
-constexpr int64_t kMaxUnrolled = 32;          // elements of a window that are emitted one by one
-constexpr int64_t kMaxUnrolledAtBorders = 9;  // the same, where each may lie outside: every border has code of its own
-
-// Is every element of every window, along this dimension, an element of the operand?
-bool AlwaysInside(const WindowDim& w, int64_t bound, int64_t results) {
-  return w.base_dilation == 1 && w.pad_low <= 0 && (results - 1) * w.stride + w.DilatedSize() - w.pad_low <= bound;
-}
-
-// Is the window so small that a loop over it costs more than its elements?
-bool Unrolled(const Window& window, const Shape& operand, const Shape& result) {
-  int64_t elements = 1;
-  bool inside = true;
-  for (size_t d = 0; d < window.dims.size(); ++d) {
-    const WindowDim& w = window.dims[d];
-    elements = SaturatingMultiply(elements, w.size);
-    inside &= AlwaysInside(w, operand.dim(static_cast<int64_t>(d)), result.dim(static_cast<int64_t>(d)));
-    if (w.base_dilation > 1) return false;
-  }
-  return elements <= (inside ? kMaxUnrolled : kMaxUnrolledAtBorders);
-}
-
-}  // namespace
-
-// The window's elements in order, those in padding or between dilated elements left out. Window dimensions of size one
-// need no loop.
-Vals ElementalEmitter::ReduceWindow(const Instruction& i, const ArrayIndex& index) {
-  const Window& window = i.attrs<WindowAttrs>().window;
-  const int64_t inputs = i.operand_count() / 2;
-  const Shape& operand = i.operand(0)->shape();
-  const Shape& result = i.shape().IsTuple() ? i.shape().element(0) : i.shape();
-  const LaneCombiner combiner = RecognizeCombiner(*i.called(0));
-  const ArrayIndex at = indices_.Refactor(index, result.dims());
-  const int width = index.uniform() ? 1 : lanes();
-  Vals accumulators;
-  for (int64_t k = 0; k < inputs; ++k)
-    accumulators.push_back(elements_.Splat(EmitScalarOperand(i.operand(inputs + k)), width));
-  const ElementType type = accumulators[0].type;
-  const bool widen = combiner.op == Op::Add && IsFloat(type) && Bits(type) < 32;
-  if (widen) accumulators[0].type = ElementType::F32;
-
-  const bool unrolled = Unrolled(window, operand, result);
-  ArrayIndex position;
-  position.sizes = operand.dims();
-  position.digits.resize(operand.dims().size());
-  const std::function<Vals(size_t, Condition, Vals)> dimension = [&](size_t d, Condition inside, Vals acc) -> Vals {
-    if (d == window.dims.size()) {
-      const auto take = [&]() -> Vals {
-        Vals values;
-        for (int64_t k = 0; k < inputs; ++k) values.push_back(Emit(i.operand(k), position));
-        const bool by_lane = inside.value && VectorBuilder::Lanes(inside.value) > 1;
-        return CombineInto(combiner, acc, values, by_lane ? inside.value : nullptr);
-      };
-      if (inside.value && VectorBuilder::Lanes(inside.value) > 1) return WithMask(inside, take);
-      return Choose(inside, index.uniform(), take, [&] { return acc; });
-    }
-    const WindowDim& w = window.dims[d];
-    const auto step = [&](const LaneIndex& offset, const Vals& carried) {
-      LaneIndex x = indices_.Add(indices_.Mul(at.digits[d], w.stride), indices_.Mul(offset, w.window_dilation));
-      x = indices_.Add(x, indices_.Constant(-w.pad_low));
-      Condition here = inside;
-      const int64_t bound = operand.dim(static_cast<int64_t>(d));
-      const bool always = AlwaysInside(w, bound, result.dim(static_cast<int64_t>(d)));
-      if (w.base_dilation > 1) {
-        here = Both(here, InRange(x, (bound - 1) * w.base_dilation + 1));
-        const auto [quotient, rest] = indices_.DivMod(x, w.base_dilation, INT64_MAX);
-        here = Both(here, InRange(rest, 1));
-        x = quotient;
-      } else if (!always) {
-        here = Both(here, InRange(x, bound));
-      }
-      position.digits[d] = x;
-      return dimension(d + 1, here, carried);
-    };
-    if (w.size == 1) return step(indices_.Constant(0), acc);
-    if (unrolled) {
-      for (int64_t n = 0; n < w.size; ++n) acc = step(indices_.Constant(w.reversal ? w.size - 1 - n : n), acc);
-      return acc;
-    }
-    return LoopOver("window", b_.I64(0), b_.I64(w.size), 1, acc, [&](V n, const Vals& carried) {
-      const LaneIndex offset = indices_.Counter(n, scopes_.current(), 0, 1).Within(0, w.size - 1);
-      return step(w.reversal ? indices_.Sub(w.size - 1, offset) : offset, carried);
-    });
-  };
-  accumulators = dimension(0, Condition{}, accumulators);
-  if (widen) accumulators[0] = Val{elements_.RoundToFormat(type, accumulators[0].re), nullptr, type};
-  return accumulators;
-}
-
-std::optional<ScanShape> ScanOf(const Instruction& i) {
-  if (i.op() != Op::ReduceWindow) return std::nullopt;
-  const Shape& operand = i.operand(0)->shape();
-  const Window& window = i.attrs<WindowAttrs>().window;
-  ScanShape shape;
-  bool found = false;
-  for (int64_t d = 0; d < operand.rank(); ++d) {
-    const WindowDim& w = window.dims[static_cast<size_t>(d)];
-    if (w.stride != 1 || w.base_dilation != 1 || w.window_dilation != 1 || w.reversal) return std::nullopt;
-    if (w.size == 1 && w.pad_low == 0 && w.pad_high == 0) {
-      (found ? shape.inner : shape.outer) *= operand.dim(d);
+  a.first_vector_taken = !identity;
+  for (size_t p = 0; p < strips.size(); ++p) {
+    if (identity) {
+      accumulators.push_back(elements_.Splat(*identity, lanes()));
       continue;
     }
-    const bool forward = w.pad_low == w.size - 1 && w.pad_high == 0;
-    shape.backward = w.pad_low == 0 && w.pad_high == w.size - 1;
-    if (found || w.size != operand.dim(d) || (!forward && !shape.backward)) return std::nullopt;
-    found = true;
-    shape.n = w.size;
+    V first = b_.I64(lanes() * static_cast<int64_t>(p));
+    strips[p].digits[a.loops[0]] = LaneIndex{.base = first, .stride = 1, .multiple = lanes()};
+    for (int64_t k = 0; k < a.inputs; ++k)
+      accumulators.push_back(elements_.Splat(Emit(a.reduce->operand(k), strips[p]), lanes()));
   }
-  return found ? std::optional(shape) : std::nullopt;
+  accumulators = AccumulateLoops(a, 0, strips, accumulators);
+  accumulators = AcrossStrips(a.combiner, accumulators, static_cast<size_t>(a.inputs), a.position_input);
+  accumulators = AcrossLanes(a.combiner, accumulators, a.position_input);
+  accumulators = CombineInto(a.combiner, init, accumulators, nullptr);
+  for (Val& v : accumulators)
+    if (!v.im) v.re = b_.Lane(v.re, 0);
+  return accumulators;
 }
 
-// Forwards the order is that of each window by itself, backwards that of an associative combiner.
-void ElementalEmitter::Scan(const Instruction& i, const ScanShape& shape, const ArrayIndex& at,
-                            const std::function<void(const ArrayIndex&, const Vals&)>& store) {
-  const int64_t inputs = i.operand_count() / 2;
-  const LaneCombiner combiner = RecognizeCombiner(*i.called(0));
-  Vals init;
-  for (int64_t k = 0; k < inputs; ++k)
-    init.push_back(elements_.Splat(EmitScalarOperand(i.operand(inputs + k)), at.uniform() ? 1 : lanes()));
-  const ElementType type = init[0].type;
-  const bool widen = combiner.op == Op::Add && IsFloat(type) && Bits(type) < 32;
-  if (widen) init[0].type = ElementType::F32;
-  ArrayIndex position = indices_.Refactor(at, Int64Vector{shape.outer, shape.inner});
-  position =
-      ArrayIndex{{position.digits[0], indices_.Constant(0), position.digits[1]}, {shape.outer, shape.n, shape.inner}};
-  LoopOver("scan", b_.I64(0), b_.I64(shape.n), 1, init, [&](V n, const Vals& carried) {
-    const LaneIndex step = indices_.Counter(n, scopes_.current(), 0, 1).Within(0, shape.n - 1);
-    position.digits[1] = shape.backward ? indices_.Sub(shape.n - 1, step) : step;
-    Vals values;
-    for (int64_t k = 0; k < inputs; ++k) {
-      values.push_back(Emit(i.operand(k), position));
-      values.back().type = init[static_cast<size_t>(k)].type;
-    }
-    const Vals next = shape.backward ? CombineInto(combiner, values, carried, nullptr)
-                                     : CombineInto(combiner, carried, values, nullptr);
-    Vals results = next;
-    if (widen) results[0] = Val{elements_.RoundToFormat(type, next[0].re), nullptr, type};
-    store(position, results);
-    return next;
-  });
-}
-
-Vals ElementalEmitter::Map(const Instruction& i, const ArrayIndex& index) {
-  Vals arguments;
-  for (int64_t k = 0; k < i.operand_count(); ++k) arguments.push_back(Emit(i.operand(k), index));
-  return Inline(*i.called(0), arguments);
+// Each lane has a result of its own, or all of them one (`width` 1); each part, or chain, has accumulators of its own.
+Vals ElementalEmitter::AccumulateInLanes(const Accumulation& a, std::vector<ArrayIndex>& parts, const Vals& init,
+                                         int width) {
+  const Shape& operand = a.reduce->operand(0)->shape();
+  Vals accumulators;
+  for (size_t p = 0; p < parts.size(); ++p)  // an extreme may be combined with init more than once
+    for (const Val& v : init) accumulators.push_back(elements_.Splat(v, width));
+  // Columns of a large operand: the processor sees no stream in a strip of each row, but the next strip is behind it.
+  const int saved = fetch_ahead_, together = a.in_strips ? width * static_cast<int>(parts.size()) : width;
+  const bool far = together * Bytes(operand.type()) >= kWideStrip && operand.byte_size() >= kLargeOperand &&
+                   !b_.target().fast_last_cache;
+  fetch_ahead_ = far && !mask_.value && !(a.in_strips && last_strips_) ? together : 0;
+  accumulators = AccumulateLoops(a, 0, parts, accumulators);
+  if (a.in_chains) accumulators = AcrossStrips(a.combiner, accumulators, 1, -1);
+  fetch_ahead_ = saved;
+  return accumulators;
 }
 
 }  // namespace strop
