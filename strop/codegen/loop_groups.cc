@@ -20,15 +20,24 @@ constexpr int64_t kMinInterleavedElements = 32;  // fewer are not worth the code
 constexpr int64_t kMinInterleavedLanes = 4;      // shorter vectors save nothing over reads of every so manieth element
 
 // The elements of a row that a part has, at most, where parts lie side by side within the last factor: which part has
-// one of its `last` elements is known. 0: no such concatenation.
+// one of its `last` elements is known. So it is where single elements are stacked and other dimensions are in the
+// factor, too: x0 y0 z0 x1 y1 z1, of stacks x and y and z. 0: no such concatenation.
 int64_t WidthOfParts(const Instruction& i, int64_t last) {
   if (i.op() != Op::Concatenate) return 0;
   const int64_t dimension = i.dimensions()[0];
   int64_t inner = 1, width = 0;
   for (int64_t d = dimension + 1; d < i.shape().rank(); ++d) inner *= i.shape().dim(d);
-  if (i.shape().dim(dimension) * inner != last) return 0;
   for (int64_t k = 0; k < i.operand_count(); ++k) width = std::max(width, i.operand(k)->shape().dim(dimension) * inner);
-  return width;
+  int64_t around = i.shape().dim(dimension) * inner;
+  for (int64_t d = dimension; width == 1 && around < last && d-- > 0;) around *= i.shape().dim(d);
+  return around == last ? width : 0;
+}
+
+// Does a concatenation join what belongs to one of `points`, so that which part has an element of it is known?
+bool JoinsWithinPoints(const Instruction& i, int64_t points) {
+  int64_t before = 1;
+  for (int64_t d = 0; d < i.dimensions()[0] && before < points; ++d) before *= i.shape().dim(d);
+  return before == points;
 }
 
 // Are the parts computed, rather than moved?
@@ -39,11 +48,23 @@ bool ComputesParts(const KernelBody& body, const Instruction& stack, int64_t las
   return CodeOf(parts) >= 2 * last;
 }
 
+// Is a part of the stack a stack itself, of single elements that are computed (a cross product)?
+bool StacksParts(const KernelBody& body, const Instruction& stack, int64_t last) {
+  const std::vector<const Instruction*> computed = body.Computed();
+  return std::ranges::any_of(computed, [&](const Instruction* i) { return IsElementwise(i->op()); }) &&
+         std::ranges::any_of(computed, [&](const Instruction* i) {
+           return i != &stack && i->op() == Op::Concatenate &&
+                  JoinsWithinPoints(*i, stack.shape().num_elements() / last) &&
+                  i->dimensions()[0] == i->shape().rank() - 1 &&
+                  i->operand_count() == i->shape().dim(i->dimensions()[0]);
+         });
+}
+
 // A stack: parts of one element each, or computed ones that are shorter than a vector. (What is moved from places that
 // lie at distances of several elements is moved faster as it lies.)
 bool IsStack(const KernelBody& body, const Instruction& i, int64_t last, int lanes) {
   const int64_t width = WidthOfParts(i, last);
-  return width == 1 || (width > 0 && width < lanes && ComputesParts(body, i, last));
+  return width == 1 || (width > 0 && width < lanes && (ComputesParts(body, i, last) || StacksParts(body, i, last)));
 }
 bool HasStack(const KernelBody& body, int64_t last, int lanes) {
   const std::vector<const Instruction*> computed = body.Computed();
@@ -58,8 +79,19 @@ bool StacksComputed(const KernelBody& body, const Int64Vector& sizes, int lanes)
   if (sizes[sizes.size() - 2] < kMinInterleavedLanes) return false;
   const std::vector<const Instruction*> computed = body.Computed();
   return std::any_of(computed.begin(), computed.end(), [&](const Instruction* i) {
-    return IsStack(body, *i, last, lanes) && (Bytes(i->shape().type()) == 1 || ComputesParts(body, *i, last));
+    return IsStack(body, *i, last, lanes) &&
+           (Bytes(i->shape().type()) == 1 || ComputesParts(body, *i, last) || StacksParts(body, *i, last));
   });
+}
+
+// Are there stacks of single elements with other dimensions within the last factor, and something to compute? Elsewhere
+// every lane would compute all parts.
+bool StacksWithinGroups(const KernelBody& body, int64_t last) {
+  const std::vector<const Instruction*> computed = body.Computed();
+  return std::ranges::any_of(computed, [](const Instruction* i) { return IsElementwise(i->op()); }) &&
+         std::ranges::any_of(computed, [&](const Instruction* i) {
+           return WidthOfParts(*i, last) == 1 && i->shape().dim(i->dimensions()[0]) < last;
+         });
 }
 
 // Are the elements those of an input, each of them some times?
@@ -78,7 +110,8 @@ int64_t InterleavedCode(const KernelBody& body, int64_t last, int lanes) {
     if (i->shape().IsArray())
       times = std::clamp<int64_t>(SaturatingMultiply(i->shape().num_elements(), last) / elements, 1, last);
     int64_t own = CodeOf(*i);
-    if ((i->op() == Op::Concatenate || i->op() == Op::Pad) && !IsStack(body, *i, last, lanes))
+    const bool known = i->op() == Op::Concatenate && JoinsWithinPoints(*i, elements / last);
+    if ((i->op() == Op::Concatenate || i->op() == Op::Pad) && !known && !IsStack(body, *i, last, lanes))
       own += kConditionCode * i->operand_count();
     code = SaturatingAdd(code, SaturatingMultiply(own, times));
   }
@@ -261,7 +294,7 @@ void Interleave(const KernelBody& body, LoopSpace& space, Int64Vector& sizes) {
   constexpr int64_t kOddParts = 9;
   const bool shuffles = space.lanes == 16 || (space.lanes > 16 && !OnlyRepeats(body));
   const bool odd = last % 2 == 1 && last >= kOddParts && shuffles;
-  if (odd && !StacksComputed(body, sizes, space.lanes)) return;
+  if (odd && !StacksComputed(body, sizes, space.lanes) && !StacksWithinGroups(body, last)) return;
   if (before < kMinInterleavedLanes ||
       InterleavedCode(body, last, space.lanes) > (stack ? kMaxStackedCode : kMaxInterleavedCode))
     return;

@@ -42,7 +42,7 @@ constexpr int64_t kEnoughTrips = 8;  // to pay for the transposes around the loo
 constexpr int64_t kCostAround = 8;   // of these, beside what fewer trips gain
 
 bool IsPlain(const Instruction& i) {
-  return i.shape().IsArray() && i.shape().IsStatic() && !i.HasControlEdges() && !i.sharding();
+  return i.shape().IsArray() && i.shape().IsStatic() && !i.HasControlEdges() && (!i.sharding() || i.IsParameter());
 }
 
 // The batch's dimension in the operands, if that of the result is `d`, and a product is one of small matrices.

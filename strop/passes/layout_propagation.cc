@@ -57,7 +57,7 @@ bool MovesNothing(const Shape& shape, const Order& order) {
 }
 
 bool IsPlain(const Instruction& i) {
-  return i.shape().IsArray() && i.shape().IsStatic() && !i.HasControlEdges() && !i.sharding();
+  return i.shape().IsArray() && i.shape().IsStatic() && !i.HasControlEdges() && (!i.sharding() || i.IsParameter());
 }
 
 // Can be made in any order at no cost.
