@@ -361,6 +361,13 @@ std::optional<LaneIndex> ElementalEmitter::KnownIndex(const Instruction& i, cons
 
 LaneIndex ElementalEmitter::EmitIndexComponent(const Instruction* indices, int64_t index_vector_dim,
                                                const ArrayIndex& batch, int64_t component) {
+  // Components that are put together are asked for apart: x[rows, columns].
+  while (indices->op() == Op::Concatenate && indices->dimensions()[0] == index_vector_dim) {
+    int64_t k = 0;
+    while (component >= indices->operand(k)->shape().dim(index_vector_dim))
+      component -= indices->operand(k++)->shape().dim(index_vector_dim);
+    indices = indices->operand(k);
+  }
   const Int64Vector& dims = indices->shape().dims();
   int64_t before = 1, done = 1;  // elements of the batch in front of the component, and of the digits so far
   for (int64_t d = 0; d < index_vector_dim; ++d) before *= dims[static_cast<size_t>(d)];

@@ -117,6 +117,10 @@ bool CrossesParts(const Instruction& slice, const Instruction& joined) {
       SaturatingMultiply(slice.shape().num_elements(), kMostWritten) < from.num_elements())
     return false;
   const Dims& sizes = dynamic ? slice.attrs<DynamicSliceAttrs>().sizes : slice.attrs<GatherAttrs>().slice_sizes;
+  // Elements that are gathered one by one ask all parts each, which is more than to write them where they are as many.
+  if (concatenates && joined.operand_count() > 2 && slice.shape().num_elements() >= from.num_elements() &&
+      std::ranges::all_of(sizes, [](int64_t size) { return size == 1; }))
+    return true;
   const int64_t element = Bytes(from.type());
   // Each run chooses between two parts, or by several conditions.
   const int64_t short_run = concatenates && joined.operand_count() > 2 ? kShortRunOfMany : kShortRun;

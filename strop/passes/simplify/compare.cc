@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "strop/analysis/integer_range.h"
 #include "strop/passes/simplify/constants.h"
 #include "strop/passes/simplify/simplify.h"
 
@@ -84,24 +85,6 @@ std::optional<bool> Holds(CompareDirection d, int64_t x, int64_t y) {
   return std::nullopt;
 }
 
-// A count against a number it never or always reaches: iota of 8 < 8
-Instruction* CompareIota(Instruction* i, Builder& b) {
-  const Instruction* iota = i->operand(0);
-  while (iota->op() == Op::Broadcast || iota->op() == Op::Reshape) iota = iota->operand(0);
-  const Literal* c = Splat(i->operand(1));
-  if (iota->op() != Op::Iota || !c || !IsInteger(Type(iota)) || Bits(Type(iota)) < 16) return nullptr;
-  const int64_t last = iota->shape().dim(iota->attrs<IotaAttrs>().dimension) - 1, value = c->GetInt(0);
-  const int64_t largest = Bits(Type(iota)) == 16 ? INT16_MAX : INT32_MAX;
-  if (last < 0 || last > largest || (IsUnsigned(c->type()) && value < 0)) return nullptr;  // it would wrap
-  const CompareDirection d = i->attrs<CompareAttrs>().direction;
-  if (IsEquality(d)) {
-    if (value >= 0 && value <= last && last > 0) return nullptr;
-  } else if (Holds(d, 0, value) != Holds(d, last, value)) {
-    return nullptr;
-  }
-  return Bool(b, i, *Holds(d, 0, value));
-}
-
 // select(p, 3, 5) == 3 -> p
 Instruction* CompareSelect(Instruction* i, Builder& b) {
   const Instruction* select = i->operand(0);
@@ -156,12 +139,23 @@ Instruction* CompareExtreme(Instruction* i, Builder& b) {
   return has_extreme ? b.Make(Op::Compare, {b.Make(op, {z, c}), c}, attrs) : nullptr;  // cse finds the one there is
 }
 
+// Of integers whose ranges tell: what is counted is not negative, whatever a program says of negative indices.
+Instruction* CompareRanges(Instruction* i, Builder& b) {
+  if (!IsInteger(Type(i->operand(0)))) return nullptr;
+  const std::optional<bool> always = ComparisonOf(*i);
+  return always ? b.Splat(ElementType::Pred, *always, i->shape().dims()) : nullptr;
+}
+
 constexpr Rule kRules[] = {
-    {"compare-self", Op::Compare, &CompareSelf},         {"compare-pred", Op::Compare, &ComparePred},
-    {"compare-unsigned", Op::Compare, &CompareUnsigned}, {"compare-constant-first", Op::Compare, &CompareConstantFirst},
-    {"compare-sum", Op::Compare, &CompareSum},           {"compare-iota", Op::Compare, &CompareIota},
-    {"compare-select", Op::Compare, &CompareSelect},     {"compare-converted-pred", Op::Compare, &CompareConvertedPred},
+    {"compare-self", Op::Compare, &CompareSelf},
+    {"compare-pred", Op::Compare, &ComparePred},
+    {"compare-unsigned", Op::Compare, &CompareUnsigned},
+    {"compare-constant-first", Op::Compare, &CompareConstantFirst},
+    {"compare-sum", Op::Compare, &CompareSum},
+    {"compare-select", Op::Compare, &CompareSelect},
+    {"compare-converted-pred", Op::Compare, &CompareConvertedPred},
     {"compare-extreme", Op::Compare, &CompareExtreme},
+    {"compare-ranges", Op::Compare, &CompareRanges},
 };
 
 }  // namespace
