@@ -139,21 +139,61 @@ class Scan {
         ScanOneByOne<E, kReverse>(in_, out_, cut_.At(line, 0), cut_.p.n * kParts, initial_);
       return;
     }
+    if (cut_.segments == 1) {
+      for (int64_t line = begin; line < end; ++line) ScanSegment<E, kReverse>(in_, out_, cut_.At(line, 0), cut_.p.n);
+      return;
+    }
     for (int64_t line = begin; line < end; ++line) {
-      const int64_t segment = line % cut_.segments;
-      ScanSegment<E, kReverse>(in_, out_, cut_.At(line / cut_.segments, cut_.begin(segment)),
-                               cut_.end(segment) - cut_.begin(segment));
+      const int64_t segment = line % cut_.segments, first = cut_.begin(segment);
+      ScanSegment<E, kReverse>(in_, out_, cut_.At(line / cut_.segments, first), cut_.end(segment) - first);
     }
   }
 
-  // What came before is one addition a vector; the sums inside the vector do not wait for it. `first` is where the
-  // parts of the first element begin.
+  // `first` is where the parts of the first element begin.
   template <class From, bool kReverse>
   void ScanSegment(const void* in, void* out, int64_t first, int64_t length) const {
+    using Vectors = ScanVector<kKind, Sum, kReverse, kParts>;
     const int64_t parts = length * kParts, whole = parts - parts % kLanes;
+    typename Vectors::Vec sums;
+    Vectors::FillParts(initial_, sums);
+    if (!kInBlocks || whole <= kBlock * kLanes)
+      ScanVectors<From, kReverse, false>(in, out, first, 0, whole, sums, sums);
+    else
+      ScanBlocks<From, kReverse>(in, out, first, whole, sums);
     Sum last[kParts];
-    ScanVectors<From, kReverse>(in, out, first, whole, last);
+    for (int part = 0; part < kParts; ++part) last[part] = static_cast<Sum>(sums[part]);
     ScanOneByOne<From, kReverse>(in, out, kReverse ? first - whole : first + whole, parts - whole, last);
+  }
+
+  template <class From, bool kReverse, class Vec>
+  void ScanBlocks(const void* in, void* out, int64_t first, int64_t whole, Vec& sums) const {
+    using Vectors = ScanVector<kKind, Sum, kReverse, kParts>;
+    for (int64_t i = 0; i < whole; i += kBlock * kLanes) {
+      Vec of_block;
+      Vectors::FillParts(initial_, of_block);
+      ScanVectors<From, kReverse, true>(in, out, first, i, std::min(whole, i + kBlock * kLanes), sums, of_block);
+      Vectors::Combined(sums, of_block, sums);
+    }
+  }
+
+  // The parts [begin, end) of a line, whole vectors; `sums` are those of the parts before. What came before is one
+  // addition a vector; the sums inside the vector do not wait for it.
+  template <class From, bool kReverse, bool kAddsWhatCameBefore, class Vec>
+  void ScanVectors(const void* in, void* out, int64_t first, int64_t begin, int64_t end, const Vec& came_before,
+                   Vec& sums) const {
+    using Vectors = ScanVector<kKind, Sum, kReverse, kParts>;
+    Vec before = sums, v, stored;
+    for (int64_t i = begin; i < end; i += kLanes) {
+      const int64_t at = kReverse ? first - i - (kLanes - kParts) : first + i;
+      for (int64_t l = 0; l < kLanes; ++l) v[l] = From::Load(in, at + l);
+      Vectors::Inside(v);
+      Vectors::Combined(before, v, stored);
+      if constexpr (kAddsWhatCameBefore) Vectors::Combined(came_before, stored, stored);
+      Vectors::Last(v, v);
+      Vectors::Combined(before, v, before);
+      for (int64_t l = 0; l < kLanes; ++l) From::Store(out, at + l, stored[l]);
+    }
+    sums = before;
   }
 
   template <class From, bool kReverse>
@@ -167,34 +207,6 @@ class Scan {
         From::Store(out, at + part, sums[part]);
       }
     }
-  }
-
-  // The parts [0, whole) of a segment, which are whole vectors; `last` receives the sums at its end.
-  template <class From, bool kReverse>
-  void ScanVectors(const void* in, void* out, int64_t first, int64_t whole, Sum (&last)[kParts]) const {
-    using Vectors = ScanVector<kKind, Sum, kReverse, kParts>;
-    typename Vectors::Vec came_before, before, v, sums;
-    Vectors::FillParts(initial_, came_before);
-    int64_t i = 0;
-    while (i < whole) {
-      const int64_t end = kInBlocks ? std::min(whole, i + kBlock * kLanes) : whole;
-      Vectors::FillParts(initial_, before);
-      for (; i < end; i += kLanes) {
-        const int64_t at = kReverse ? first - i - (kLanes - kParts) : first + i;
-        for (int64_t l = 0; l < kLanes; ++l) v[l] = From::Load(in, at + l);
-        Vectors::Inside(v);
-        Vectors::Combined(before, v, sums);
-        if constexpr (kInBlocks) Vectors::Combined(came_before, sums, sums);
-        Vectors::Last(v, v);
-        Vectors::Combined(before, v, before);
-        for (int64_t l = 0; l < kLanes; ++l) From::Store(out, at + l, sums[l]);
-      }
-      if constexpr (kInBlocks)
-        Vectors::Combined(came_before, before, came_before);
-      else
-        came_before = before;
-    }
-    for (int part = 0; part < kParts; ++part) last[part] = static_cast<Sum>(came_before[part]);
   }
 
   // Several lines at a time, widened together if they are.

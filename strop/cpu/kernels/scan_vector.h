@@ -36,6 +36,7 @@ struct ScanVector {
   }
   // The element whose parts these are in all lanes.
   static inline void FillParts(const T (&parts)[kParts], Vec& out) {
+    if constexpr (kParts == 1) return Fill(parts[0], out);
     for (int l = 0; l < kLanes; ++l) out[l] = static_cast<Lane>(parts[l % kParts]);
   }
 
