@@ -1,5 +1,6 @@
 // Rules of transpose.
 #include <algorithm>
+#include <utility>
 
 #include "strop/ir/physical_shape.h"
 #include "strop/passes/simplify/constants.h"
@@ -40,6 +41,55 @@ Instruction* TransposeIota(Instruction* i, Builder& b) {
   const Instruction* x = i->operand(0);
   if (x->op() != Op::Iota) return nullptr;
   return b.Iota(i->shape().WithoutLayout(), InversePermutation(i->dimensions())[x->attrs<IotaAttrs>().dimension]);
+}
+
+// The dimensions of a gather's result whose positions pick from a list are given others, of as many elements: so is the
+// list. Null if the windows are not the last dimensions of both.
+Instruction* OfReshapedList(Instruction* gather, const Int64Vector& dims, Builder& b) {
+  const GatherAttrs& a = gather->attrs<GatherAttrs>();
+  const Shape &from = gather->shape(), &list = gather->operand(1)->shape();
+  const int64_t windows = static_cast<int64_t>(a.offset_dims.size()), rank = static_cast<int64_t>(dims.size());
+  if (!a.operand_batching_dims.empty() || a.index_vector_dim + 1 != list.rank() || windows >= rank) return nullptr;
+  GatherAttrs reshaped = a;
+  reshaped.offset_dims.clear();
+  for (int64_t k = 0; k < windows; ++k) {
+    const int64_t d = from.rank() - windows + k;
+    if (a.offset_dims[k] != d || from.dim(d) != dims[static_cast<size_t>(rank - windows + k)]) return nullptr;
+    reshaped.offset_dims.push_back(rank - windows + k);
+  }
+  Int64Vector of_list(dims.begin(), dims.end() - windows);
+  reshaped.index_vector_dim = static_cast<int64_t>(of_list.size());
+  of_list.push_back(list.dim(a.index_vector_dim));
+  Instruction* const operands[] = {gather->operand(0), b.Reshape(gather->operand(1), of_list)};
+  return b.Make(Op::Gather, operands, reshaped, {}, nullptr);
+}
+
+// A few numbers from a small table at each place, each of them in a plane of its own: gathered so (a bias for each head
+// of attention, by distance). Of longer windows and larger tables rows are better read as they lie.
+Instruction* TransposeGather(Instruction* i, Builder& b) {
+  constexpr int64_t kMostOfWindow = 32, kLargestTable = 1 << 15;  // elements; bytes
+  Instruction* gather = i->operand(0);
+  const bool reshaped = gather->op() == Op::Reshape && gather->use_count() == 1;
+  if (reshaped) gather = gather->operand(0);
+  if (gather->op() != Op::Gather || gather->use_count() != 1 || gather->HasControlEdges()) return nullptr;
+  int64_t window = 1;
+  for (int64_t d : gather->attrs<GatherAttrs>().offset_dims) window *= gather->shape().dim(d);
+  if (window > kMostOfWindow || gather->operand(0)->shape().byte_size() > kLargestTable) return nullptr;
+  if (reshaped) gather = OfReshapedList(gather, i->operand(0)->shape().dims(), b);
+  if (!gather) return nullptr;
+  GatherAttrs a = gather->attrs<GatherAttrs>();
+  Dims at;  // of the windows' dimensions, and of the others, where they stood
+  Dims others;
+  const Dims windows = std::exchange(a.offset_dims, {});
+  for (int64_t d = 0; d < i->shape().rank(); ++d) {
+    const int64_t from = i->dimensions()[d];
+    const bool of_window = Contains(windows, from);
+    (of_window ? at : others).push_back(from);
+    if (of_window) a.offset_dims.push_back(d);
+  }
+  if (!std::ranges::is_sorted(at) || !std::ranges::is_sorted(others)) return nullptr;
+  Instruction* const operands[] = {gather->operand(0), gather->operand(1)};
+  return b.Make(Op::Gather, operands, a, {}, nullptr);
 }
 
 // A tree of elementwise ops above a transpose, each used by the tree only.
@@ -124,6 +174,7 @@ constexpr Rule kRules[] = {
     {"transpose-is-reshape", Op::Transpose, &TransposeIsReshape},
     {"transpose-broadcast", Op::Transpose, &TransposeBroadcast},
     {"transpose-iota", Op::Transpose, &TransposeIota},
+    {"transpose-gather", Op::Transpose, &TransposeGather},
     {"transpose-elementwise", Op::Transpose, &TransposeElementwise},
 };
 
