@@ -131,6 +131,14 @@ Value* Emit(VectorBuilder& b, Value* x, Value*) {
   return EmitMath(b, F, x);
 }
 
+// A power whose exponent the compiler sees. (Subnormal results of doubles are rounded twice.)
+template <int kTwice>
+Value* EmitPowOfHalves(VectorBuilder& b, Value* x, Value*) {
+  return EmitPow(b, x, b.F(0.5 * kTwice, x));
+}
+
+#define POW_OF_HALVES(NAME, TWICE) \
+  {NAME, &EmitPowOfHalves<TWICE>, [](Long x, Long) -> Long { return std::pow(x, 0.5L * TWICE); }, 0.55, 0.75, 0, 3}
 #define UNARY(NAME, CALL, B32, B64, LOW, HIGH) \
   {#NAME, &Emit<MathFunction::k##NAME>, [](Long x, Long) -> Long { return CALL; }, B32, B64, LOW, HIGH}
 const Row kRows[] = {
@@ -157,6 +165,12 @@ const Row kRows[] = {
     UNARY(Sqrt, std::sqrt(x), 0.501, 0.501, 0, 3),
     {"Pow", [](VectorBuilder& b, Value* x, Value* y) { return EmitPow(b, x, y); },
      [](Long x, Long y) -> Long { return std::pow(x, y); }, 0.55, 0.6, -3, 3},
+    POW_OF_HALVES("PowOfHalf", 1),
+    POW_OF_HALVES("PowOfMinusHalf", -1),
+    POW_OF_HALVES("PowOfThreeHalves", 3),
+    POW_OF_HALVES("PowOfMinusThreeHalves", -3),
+    POW_OF_HALVES("PowOfFiveHalves", 5),
+    POW_OF_HALVES("PowOfMinusFiveHalves", -5),
     {"Atan2", [](VectorBuilder& b, Value* x, Value* y) { return EmitAtan2(b, x, y); },
      [](Long x, Long y) -> Long { return std::atan2(x, y); }, 0.55, 0.85, -3, 3},
     {"Fmod", [](VectorBuilder& b, Value* x, Value* y) { return EmitFmod(b, x, y); },

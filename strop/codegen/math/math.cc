@@ -73,7 +73,27 @@ V EmitMathForNarrow(VectorBuilder& b, MathFunction f, V x) {
   }
 }
 
+namespace {
+
+// Twice the exponent, if it is known to be n + 1/2, and small; or 0.
+int Halves(V exponent) {
+  constexpr double kMost = 2.5;
+  const auto* constant = llvm::dyn_cast<llvm::Constant>(exponent);
+  if (constant && exponent->getType()->isVectorTy()) constant = constant->getSplatValue();
+  const auto* number = constant ? llvm::dyn_cast<llvm::ConstantFP>(constant) : nullptr;
+  if (!number) return 0;
+  const double value = number->getValueAPF().convertToDouble(), twice = 2 * value;
+  return std::abs(value) <= kMost && std::floor(twice) == twice && std::floor(value) != value ? static_cast<int>(twice)
+                                                                                              : 0;
+}
+
+}  // namespace
+
 V EmitPow(VectorBuilder& b, V x, V y) {
+  b.Match(x, y);
+  if (const int n = b.target().fma ? Halves(y) : 0)
+    return b.OnceIfQuick("strop.pow.halves." + std::to_string(n), {x},
+                         [&](Arguments a) { return math::PowOfHalves(b, a[0], n); });
   if (math::IsDouble(x) && !b.target().fma) return LIBM(pow, x, y);
   return b.OnceIfQuick("strop.pow", {x, y}, [&](Arguments a) {
     return math::IsDouble(a[0]) ? math::PowOfDouble(b, a[0], a[1]) : math::PowOfFloat(b, a[0], a[1]);

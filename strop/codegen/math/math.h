@@ -54,8 +54,9 @@ V Atan2OfFloat(VectorBuilder& b, V y, V x);
 // power.cc
 V Rsqrt(VectorBuilder& b, V x);
 V PowOfFloat(VectorBuilder& b, V x, V y);
-V PowOfDouble(VectorBuilder& b, V x, V y);  // needs fma
-V Fmod(VectorBuilder& b, V x, V y);         // needs fma
+V PowOfDouble(VectorBuilder& b, V x, V y);    // needs fma
+V PowOfHalves(VectorBuilder& b, V x, int n);  // x^(n/2), n odd; needs fma
+V Fmod(VectorBuilder& b, V x, V y);           // needs fma
 V Erf(VectorBuilder& b, V x);
 
 inline bool IsDouble(V x) { return VectorBuilder::ScalarBits(x) == 64; }
