@@ -40,12 +40,20 @@ bool JoinsWithinPoints(const Instruction& i, int64_t points) {
   return before == points;
 }
 
+// The instructions of one elementwise op: extremes of floats mind NaN, and divisions take long.
+int64_t CodeOfPart(const Instruction& i) {
+  constexpr int64_t kExtreme = 3, kDivision = 8;
+  const bool floats = IsFloat(i.shape().type());
+  if (floats && (i.op() == Op::Maximum || i.op() == Op::Minimum)) return kExtreme;
+  return floats && (i.op() == Op::Divide || i.op() == Op::Sqrt) ? kDivision : CodeOf(i);
+}
+
 // Are the parts computed, rather than moved?
 bool ComputesParts(const KernelBody& body, const Instruction& stack, int64_t last) {
-  std::vector<const Instruction*> parts;
+  int64_t code = 0;
   for (const Instruction* i : body.Computed())
-    if (IsElementwise(i->op()) && i->shape().num_elements() < stack.shape().num_elements()) parts.push_back(i);
-  return CodeOf(parts) >= 2 * last;
+    if (IsElementwise(i->op()) && i->shape().num_elements() < stack.shape().num_elements()) code += CodeOfPart(*i);
+  return code >= 2 * last;
 }
 
 // Is a part of the stack a stack itself, of single elements that are computed (a cross product)?

@@ -4,9 +4,11 @@
 //   %c = conditional(constant(true), %x, %y), true_computation=%t, false_computation=%f     the body of %t with %x
 //   (a, b) conditional(...), of which only element 1 is read                                (b) conditional(...)
 //   conditional(%p, ...) of branches of a few elementwise ops on a few elements             select(%p, both bodies)
+//   conditional(%k, ...) of several that are a few instructions together                    select(%k == 0, one, ...)
 //
 // An s32 index outside the branches takes the last one. Callees are visited first: branches may hold conditionals.
 #include <algorithm>
+#include <functional>
 
 #include "strop/ir/builder.h"
 #include "strop/passes/effects.h"
@@ -19,6 +21,8 @@ namespace {
 // Elements that both branches together may compute to become a select: choosing between two kernels costs about as much
 // as a thousand additions.
 constexpr int64_t kMaxSelected = 1024;
+// The same of several branches, in instructions: what a jump to a place that was not foreseen costs.
+constexpr int64_t kMaxSelectedOfSeveral = 64, kMaxBranches = 8, kFloatMathCode = 8;
 
 // The branch that is taken, or -1.
 int64_t KnownBranch(const Instruction& i) {
@@ -33,8 +37,9 @@ int64_t KnownBranch(const Instruction& i) {
 
 // ---- select -------------------------------------------------------------------------------------------------------
 
-// Elements that the branch computes, or more than any limit if it does something that a select should not do in vain.
-int64_t Work(const Computation& branch) {
+// Elements that the branch computes, functions of floats counted `of_math` times, or more than any limit if it does
+// something that a select should not do in vain.
+int64_t Work(const Computation& branch, int64_t of_math) {
   int64_t n = 0;
   for (const Instruction* i : branch.instructions()) {
     if (i->HasControlEdges()) return kMaxSelected + 1;
@@ -52,7 +57,8 @@ int64_t Work(const Computation& branch) {
         if (!IsElementwise(i->op())) return kMaxSelected + 1;
     }
     if (!i->shape().IsArray() || !i->shape().IsStatic()) return kMaxSelected + 1;
-    n = SaturatingAdd(n, i->shape().num_elements());
+    const int64_t times = Is(i->op(), kFloatMath) || i->op() == Op::Divide ? of_math : 1;
+    n = SaturatingAdd(n, SaturatingMultiply(times, i->shape().num_elements()));
   }
   return n;
 }
@@ -63,39 +69,51 @@ bool IsArrayOrTupleOfArrays(const Shape& shape) {
 }
 
 bool IsBetterSelected(const Instruction& i) {
-  if (i.called().size() != 2 || !IsPred(i.operand(0)->shape().type()) || i.HasControlEdges()) return false;
-  if (!IsArrayOrTupleOfArrays(i.shape())) return false;
+  const auto branches = static_cast<int64_t>(i.called().size());
+  if (branches > kMaxBranches || i.HasControlEdges() || !IsArrayOrTupleOfArrays(i.shape())) return false;
+  const bool several = branches > 2;
   int64_t n = 0;
-  for (const Shape& leaf : i.shape().Leaves()) n = SaturatingAdd(n, leaf.num_elements());
-  for (const Computation* branch : i.called()) n = SaturatingAdd(n, Work(*branch));
-  return n <= kMaxSelected;
+  for (const Shape& leaf : i.shape().Leaves())
+    n = SaturatingAdd(n, SaturatingMultiply(leaf.num_elements(), branches - 1));
+  for (const Computation* branch : i.called()) n = SaturatingAdd(n, Work(*branch, several ? kFloatMathCode : 1));
+  return n <= (several ? kMaxSelectedOfSeveral : kMaxSelected);
 }
 
 Status ReplaceBySelect(Instruction* i) {
-  Instruction* values[2];
-  for (int64_t k = 0; k < 2; ++k) {
+  std::vector<Instruction*> values;
+  for (int64_t k = 0; k < static_cast<int64_t>(i->called().size()); ++k) {
     Instruction* argument = i->operand(k + 1);
-    values[k] = CloneBodyBefore(*i->called(k), {&argument, 1}, i);
+    values.push_back(CloneBodyBefore(*i->called(k), {&argument, 1}, i));
   }
   Builder b(i->parent());
   b.set_insert_before(i);
   b.set_metadata(i->shared_metadata());
-  Instruction* pred = i->operand(0);
-  const auto select = [&](Instruction* x, Instruction* y) {
-    const auto dims = x->shape().dims();
-    return b.Make(Op::Select, {x->shape().IsScalar() ? pred : b.Broadcast(pred, dims, {}), x, y});
+  Instruction* const selector = i->operand(0);
+  // The predicate, or the number, says which branch; none of the numbers before it, the last.
+  std::vector<Instruction*> taken;
+  for (size_t k = 0; k + 1 < values.size(); ++k) {
+    const bool pred = IsPred(selector->shape().type());
+    taken.push_back(
+        pred ? selector
+             : b.Compare(selector, b.Scalar(selector->shape().type(), static_cast<double>(k)), CompareDirection::Eq));
+  }
+  const auto select = [&](const std::function<Instruction*(Instruction*)>& part) {
+    Instruction* chosen = part(values.back());
+    const Shape shape = chosen->shape();
+    for (size_t k = values.size() - 1; k-- > 0;) {
+      Instruction* here = shape.IsScalar() ? taken[k] : b.Broadcast(taken[k], shape.dims(), {});
+      chosen = b.Make(Op::Select, {here, part(values[k]), chosen});
+    }
+    return chosen;
   };
   Instruction* value;
   if (i->shape().IsTuple()) {
     std::vector<Instruction*> elements;
-    for (int64_t k = 0; k < i->shape().tuple_size(); ++k) {
-      Instruction* x = b.GetTupleElement(values[0], k);
-      Instruction* y = b.GetTupleElement(values[1], k);
-      elements.push_back(select(x, y));
-    }
+    for (int64_t k = 0; k < i->shape().tuple_size(); ++k)
+      elements.push_back(select([&](Instruction* x) { return b.GetTupleElement(x, k); }));
     value = b.Tuple(elements);
   } else {
-    value = select(values[0], values[1]);
+    value = select([](Instruction* x) { return x; });
   }
   STROP_TRY(b.status());
   if (i->sharding()) value->set_sharding(*i->sharding());

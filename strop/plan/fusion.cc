@@ -396,6 +396,11 @@ class Fuser {
       return Decision::No("not only the row that it reduces uses it");
     if (std::ranges::any_of(i->uses(), [&](const Use& use) { return CrossesParts(*use.user, *i); }))
       return Decision::No("it is sliced across its parts");
+    if (std::ranges::any_of(i->uses(), [&](const Use& use) { return ReordersShortRuns(*i, *use.user); }))
+      return Decision::No("it is joined with others, and reads short runs in another order");
+    if (JoinsShortRuns(*i) &&
+        IsReduced(node, [](const Instruction& r) { return r.op() == Op::Reduce && !IsShortReduce(r); }))
+      return Decision::No("its short parts would be told apart for each sum");
     if (IsCutIntoOtherRows(*i, node)) return Decision::No("it is cut into other rows, which are reduced");
     if (!scalar)
       if (Decision d = FewPlaces(*i, node, cost); !d) return d;

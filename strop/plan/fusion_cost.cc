@@ -135,6 +135,32 @@ bool CrossesParts(const Instruction& slice, const Instruction& joined) {
   return false;
 }
 
+bool JoinsShortRuns(const Instruction& i) {
+  if (i.op() != Op::Concatenate || i.operand_count() <= 2) return false;
+  const int64_t dimension = i.dimensions()[0];
+  int64_t inner = Bytes(i.shape().type());
+  for (int64_t d = dimension + 1; d < i.shape().rank(); ++d) inner = SaturatingMultiply(inner, i.shape().dim(d));
+  return std::ranges::any_of(i.operands(), [&](const Instruction* part) {
+    return SaturatingMultiply(inner, part->shape().dim(dimension)) < kShortRun;
+  });
+}
+
+bool ReordersShortRuns(const Instruction& moved, const Instruction& joined) {
+  constexpr int64_t kLeastBytes = int64_t{1} << 16, kFewest = 3;
+  if (joined.op() != Op::Concatenate) return false;
+  const auto reorders = [&](const Instruction* i) {
+    if (i->op() != Op::Transpose && i->op() != Op::Reverse) return false;
+    const Shape& shape = i->shape();
+    const int64_t element = Bytes(shape.type());
+    int64_t behind = element, run = element;  // of a part's place along the dimension; as in memory
+    for (int64_t d = joined.dimensions()[0]; d < shape.rank(); ++d) behind = SaturatingMultiply(behind, shape.dim(d));
+    for (int64_t d = shape.rank(); d-- > 0; run = SaturatingMultiply(run, shape.dim(d)))
+      if (i->op() == Op::Transpose ? i->dimensions()[d] != d : Contains(i->dimensions(), d)) break;
+    return behind >= kLeastBytes && run < kShortRun && run > element;
+  };
+  return reorders(&moved) && std::ranges::count_if(joined.operands(), reorders) >= kFewest;
+}
+
 int64_t RepeatFactor(const Instruction& user, int64_t k) {
   const int64_t in = std::max<int64_t>(user.operand(k)->shape().num_elements(), 1);
   switch (user.op()) {

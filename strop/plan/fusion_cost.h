@@ -26,6 +26,11 @@ bool ReadsPart(Op op);
 // Does it slice what is joined of parts, or padded, at a start that is not known, so that short runs of each row come
 // from one part? Then it is written first: whole rows are copied, and of each part it is known where it lies.
 bool CrossesParts(const Instruction& slice, const Instruction& joined);
+// Is it joined of more than two parts, runs of which are shorter than a vector?
+bool JoinsShortRuns(const Instruction& i);
+// Does a concatenation of large parts read runs shorter than a vector in another order, through `moved` and two
+// operands more? One loop for all parts gathers their elements; a loop of a part's own copies them run by run.
+bool ReordersShortRuns(const Instruction& moved, const Instruction& joined);
 // Reads of each element of operand k per element of the result, as a factor on how often the operand is computed.
 int64_t RepeatFactor(const Instruction& user, int64_t k);
 
