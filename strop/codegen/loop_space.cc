@@ -302,8 +302,10 @@ LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes, bool by_peri
                                                      [](const Instruction* r) { return IsShortReduce(*r); });
     // Rows of bytes dealt to more lanes than a register has take LLVM long.
     const bool deals_bytes = reduce != body.roots.end() && ReadsShort(body, 8);
-    // Lanes that are rows read what lies far apart, and most of it once: more of them at a time are only more code.
-    const bool far_rows = reduce != body.roots.end() && !by_point(**reduce);
+    // Few elements of each row, where a lane is a row, are all there at once: more lanes at a time are only more code.
+    constexpr int64_t kFewOfRow = 32;
+    const bool far_rows = reduce != body.roots.end() && !by_point(**reduce) &&
+                          (*reduce)->operand(0)->shape().num_elements() <= kFewOfRow * body.ElementsOf(0);
     const bool in_strips = columns && space.interleaved == 1 && !neighbours && !all_short && !deals_bytes && !far_rows;
     const bool short_element = CodeOf(body) <= kShortElement || GathersRows(body, sizes.back());
     const bool keeps_rows = by_period && !columns && !trips && space.interleaved == 1 && short_element;

@@ -72,6 +72,8 @@ bool IsBetterSelected(const Instruction& i) {
   const auto branches = static_cast<int64_t>(i.called().size());
   if (branches > kMaxBranches || i.HasControlEdges() || !IsArrayOrTupleOfArrays(i.shape())) return false;
   const bool several = branches > 2;
+  // (One of two by a number is a jump that is mostly foreseen: JAX's cond of a predicate.)
+  if (!several && !IsPred(i.operand(0)->shape().type())) return false;
   int64_t n = 0;
   for (const Shape& leaf : i.shape().Leaves())
     n = SaturatingAdd(n, SaturatingMultiply(leaf.num_elements(), branches - 1));

@@ -93,7 +93,9 @@ class Scan {
  public:
   using Sum = typename E::Sum;
   static constexpr int kParts = E::kParts;
-  static constexpr bool kInBlocks = kKind == CombineKind::kAdd && std::is_floating_point_v<Sum>;
+  static constexpr bool kWidened = !std::is_same_v<E, Native<Sum, E::kParts>>;
+  // (What is widened is rounded by more than its sums are wrong.)
+  static constexpr bool kInBlocks = kKind == CombineKind::kAdd && std::is_floating_point_v<Sum> && !kWidened;
   Scan(const Cut& cut, const void* in, const void* initial, void* out) : cut_(cut), in_(in), out_(out) {
     for (int part = 0; part < kParts; ++part) initial_[part] = E::Load(initial, part);
   }
@@ -116,7 +118,6 @@ class Scan {
   using Held = Native<Sum>;
   static constexpr int64_t kLanes = ScanVector<kKind, Sum, false, kParts>::kLanes;
   static constexpr int64_t kHeld = kLanes * kTogether;
-  static constexpr bool kWidened = !std::is_same_v<E, Held>;
   // One operation an element is as fast one element after another, unless turning is a few shuffles.
   static constexpr int64_t kFewShuffles = 4;
   static constexpr bool kLongStep = kWidened || kKind == CombineKind::kMinimum || kKind == CombineKind::kMaximum;
