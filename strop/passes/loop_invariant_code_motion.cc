@@ -9,6 +9,8 @@
 //   body: %x = f32[1,16,128] dynamic-slice(%xs, %i, 0, 0)        before the loop: %p = f32[200,16,512] dot(%xs, %w)
 //         %d = f32[16,512] dot(reshape(%x), %w)                  body: reshape(dynamic-slice(%p, %i, 0, 0))
 //
+// What is computed of a trip's own part of such arrays alone is computed for all trips (steps_at_once.cc).
+//
 // Rows of a few numbers that are spread and summed within (distances of points to centres) are transposed in front of
 // the loop: lanes are rows, and would read every so manieth number in each trip.
 //
@@ -37,6 +39,7 @@
 #include "strop/passes/effects.h"
 #include "strop/passes/inline.h"
 #include "strop/passes/pass.h"
+#include "strop/passes/steps_at_once.h"
 
 namespace strop {
 namespace {
@@ -79,6 +82,7 @@ class Mover {
   int64_t Run() {
     FindInvariant();
     if (MultiplyRowsAtOnce()) FindInvariant();
+    if (ComputeStepsAtOnce()) FindInvariant();
     if (TurnShortRows()) FindInvariant();
     if (TurnSmallMatrices()) FindInvariant();
     std::vector<Instruction*> moved = Boundary();
@@ -182,6 +186,23 @@ class Mover {
       at_once_.insert(all);
     }
     return !found.empty();
+  }
+
+  bool ComputeStepsAtOnce() {
+    constexpr int kMostInARow = 8;  // loops, each of which begins with what the one before made
+    const std::optional<Counter> counter = FindCounter(*loop_);
+    if (!counter) return false;
+    StepsAtOnce steps(loop_, *counter);
+    const auto invariant = [&](const Instruction& i) {
+      return static_cast<size_t>(i.id()) < invariant_.size() && invariant_[i.id()];
+    };
+    bool changed = false;
+    for (int k = 0; k < kMostInARow && steps.UnrollLoopsOfInputs(invariant); ++k) {
+      FindInvariant();
+      changed = true;
+    }
+    for (const Instruction* all : steps.Compute(invariant)) changed |= at_once_.insert(all).second;
+    return changed;
   }
 
   // Is it summed, perhaps after elementwise ops, over its last dimension?
@@ -384,6 +405,7 @@ struct LoopInvariantCodeMotion final : Pass {
         moved += Mover(loop, effects).Run();
       }
     }
+    if (moved > 0) module.RemoveDeadComputations();
     context.Count("loop-invariant-code-motion.moved", moved);
     return moved > 0;
   }

@@ -11,6 +11,8 @@
 //
 // Otherwise only bodies whose arrays are computed at one position: with a shifted read of the state (a stencil) a fused
 // chain would compute the neighbourhood of a neighbourhood.
+#include "strop/passes/loop_unroller.h"
+
 #include "strop/analysis/trip_count.h"
 #include "strop/passes/inline.h"
 #include "strop/passes/pass.h"
@@ -24,7 +26,7 @@ constexpr int64_t kSmall = 64;             // elements of an array that may be m
 
 bool IsSmall(const Shape& shape) { return shape.IsArray() && shape.IsStatic() && shape.num_elements() <= kSmall; }
 
-enum class Kind : uint8_t { kFree, kComputes, kPicks, kUnfit };
+enum class KindOfStep : uint8_t { kFree, kComputes, kPicks, kUnfit };
 
 constexpr int64_t kFew = 4, kMostPicked = 1 << 14;
 
@@ -51,8 +53,8 @@ bool PicksOneOfFew(const Instruction& i) {
   return !batch.empty() || i.operand(1)->shape().num_elements() == 1;
 }
 
-Kind KindOf(const Instruction& i) {
-  if (i.HasControlEdges()) return Kind::kUnfit;
+KindOfStep KindOf(const Instruction& i) {
+  if (i.HasControlEdges()) return KindOfStep::kUnfit;
   switch (i.op()) {
     case Op::Parameter:
     case Op::Constant:
@@ -60,20 +62,20 @@ Kind KindOf(const Instruction& i) {
     case Op::GetTupleElement:
     case Op::Broadcast:
     case Op::Reshape:
-    case Op::Bitcast: return Kind::kFree;
+    case Op::Bitcast: return KindOfStep::kFree;
     case Op::Iota:
-    case Op::BitcastConvert: return Kind::kComputes;
+    case Op::BitcastConvert: return KindOfStep::kComputes;
     case Op::Gather:
     case Op::DynamicUpdateSlice:
-    case Op::Scatter: return PicksOneOfFew(i) ? Kind::kPicks : Kind::kUnfit;
+    case Op::Scatter: return PicksOneOfFew(i) ? KindOfStep::kPicks : KindOfStep::kUnfit;
     case Op::Slice:
     case Op::DynamicSlice:
     case Op::Concatenate:
     case Op::Reverse:
       for (int64_t k = 0; k < i.operand_count(); ++k)
-        if (!IsSmall(i.operand(k)->shape())) return Kind::kUnfit;
-      return Kind::kComputes;
-    default: return IsElementwise(i.op()) ? Kind::kComputes : Kind::kUnfit;
+        if (!IsSmall(i.operand(k)->shape())) return KindOfStep::kUnfit;
+      return KindOfStep::kComputes;
+    default: return IsElementwise(i.op()) ? KindOfStep::kComputes : KindOfStep::kUnfit;
   }
 }
 
@@ -91,10 +93,11 @@ Decision ShouldUnroll(const Instruction& loop, int64_t trips) {
   bool large = false;
   const bool picks = PicksElements(*loop.body());
   for (const Instruction* i : loop.body()->instructions()) {
-    const Kind kind = picks && (i->op() == Op::Slice || i->op() == Op::DynamicSlice) ? Kind::kComputes : KindOf(*i);
-    if (kind == Kind::kUnfit) return Decision::No("%", i->name(), " in its body is not elementwise");
-    computing += kind != Kind::kFree;
-    large |= kind != Kind::kFree && !IsSmall(i->shape());
+    const KindOfStep kind =
+        picks && (i->op() == Op::Slice || i->op() == Op::DynamicSlice) ? KindOfStep::kComputes : KindOf(*i);
+    if (kind == KindOfStep::kUnfit) return Decision::No("%", i->name(), " in its body is not elementwise");
+    computing += kind != KindOfStep::kFree;
+    large |= kind != KindOfStep::kFree && !IsSmall(i->shape());
   }
   if (!large) return Decision::No("its state is small");
   if (computing * trips > kMaxInstructions) return Decision::No(trips, " bodies of ", computing, " instructions");
@@ -115,10 +118,7 @@ struct LoopUnroller final : Pass {
           context.Decide(*loop, "not unrolled: ", d.why_not());
           continue;
         }
-        Instruction* state = loop->operand(0);
-        for (int64_t trip = 0; trip < counter->trips; ++trip) state = CloneBodyBefore(*loop->body(), {&state, 1}, loop);
-        loop->ReplaceAllUsesWith(state);
-        c->Remove(loop);
+        UnrollLoop(loop, counter->trips);
         context.Count("loop-unroller.loops");
         changed = true;
       }
@@ -129,6 +129,24 @@ struct LoopUnroller final : Pass {
 };
 
 }  // namespace
+
+bool IsShortElementwiseLoop(const Instruction& loop, int64_t trips) {
+  if (trips < 2 || trips > kMaxTrips || loop.HasControlEdges()) return false;
+  int64_t computing = 0;
+  for (const Instruction* i : loop.body()->instructions()) {
+    const auto kind = KindOf(*i);
+    if (kind != KindOfStep::kFree && kind != KindOfStep::kComputes) return false;
+    computing += kind == KindOfStep::kComputes;
+  }
+  return computing * trips <= kMaxInstructions;
+}
+
+void UnrollLoop(Instruction* loop, int64_t trips) {
+  Instruction* state = loop->operand(0);
+  for (int64_t trip = 0; trip < trips; ++trip) state = CloneBodyBefore(*loop->body(), {&state, 1}, loop);
+  loop->ReplaceAllUsesWith(state);
+  loop->parent()->Remove(loop);
+}
 
 std::unique_ptr<Pass> MakeLoopUnroller() { return std::make_unique<LoopUnroller>(); }
 
