@@ -272,6 +272,15 @@ class Fuser {
     });
   }
 
+  // Is it a reduction of windows of more than a few elements?
+  static bool HasManyElements(const Instruction& i) {
+    constexpr int64_t kFew = 9;
+    int64_t elements = i.op() == Op::ReduceWindow ? 1 : 0;
+    if (elements > 0)
+      for (const WindowDim& w : i.attrs<WindowAttrs>().window.dims) elements = SaturatingMultiply(elements, w.size);
+    return elements > kFew;
+  }
+
   // Are rows of so many elements parts of its own, or several of them, next to each other in what it reads as well?
   static bool KeepsNeighbours(const Instruction& i, int64_t row) {
     int64_t behind = 1;
@@ -401,6 +410,8 @@ class Fuser {
     if (JoinsShortRuns(*i) &&
         IsReduced(node, [](const Instruction& r) { return r.op() == Op::Reduce && !IsShortReduce(r); }))
       return Decision::No("its short parts would be told apart for each sum");
+    if (i->op() == Op::Concatenate && IsReduced(node, HasManyElements))
+      return Decision::No("its parts would be told apart for each element of a window");
     if (IsCutIntoOtherRows(*i, node)) return Decision::No("it is cut into other rows, which are reduced");
     if (!scalar)
       if (Decision d = FewPlaces(*i, node, cost); !d) return d;
