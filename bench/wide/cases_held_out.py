@@ -4,6 +4,7 @@ import attention_cases  # noqa: F401
 import decode_cases  # noqa: F401
 import dispatch_cases  # noqa: F401
 import grid_cases  # noqa: F401
+import idiom_cases  # noqa: F401
 import index_cases  # noqa: F401
 import length_cases  # noqa: F401
 import linalg_cases  # noqa: F401

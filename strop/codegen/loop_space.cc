@@ -302,10 +302,13 @@ LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes, bool by_peri
                                                      [](const Instruction* r) { return IsShortReduce(*r); });
     // Rows of bytes dealt to more lanes than a register has take LLVM long.
     const bool deals_bytes = reduce != body.roots.end() && ReadsShort(body, 8);
-    // Few elements of each row, where a lane is a row, are all there at once: more lanes at a time are only more code.
-    constexpr int64_t kFewOfRow = 32;
-    const bool far_rows = reduce != body.roots.end() && !by_point(**reduce) &&
-                          (*reduce)->operand(0)->shape().num_elements() <= kFewOfRow * body.ElementsOf(0);
+    // Some elements of each row, where a lane is a row, are all there at once: more lanes at a time are only more code.
+    constexpr int64_t kFewestOfRow = 8, kMostOfRow = 32;
+    const int64_t of_row =
+        reduce == body.roots.end() || by_point(**reduce)
+            ? 0
+            : (*reduce)->operand(0)->shape().num_elements() / std::max<int64_t>(body.ElementsOf(0), 1);
+    const bool far_rows = of_row >= kFewestOfRow && of_row <= kMostOfRow;
     const bool in_strips = columns && space.interleaved == 1 && !neighbours && !all_short && !deals_bytes && !far_rows;
     const bool short_element = CodeOf(body) <= kShortElement || GathersRows(body, sizes.back());
     const bool keeps_rows = by_period && !columns && !trips && space.interleaved == 1 && short_element;

@@ -15,6 +15,7 @@
 //     so do two slices of it in one kernel;
 //   - the kernels that compute it do not read more for it than if one of them kept it for the others.
 #include <algorithm>
+#include <functional>
 #include <unordered_map>
 #include <utility>
 
@@ -263,7 +264,7 @@ class Fuser {
   }
 
   // Does a kernel that computes it reduce it, or what it moves of it, by one of these?
-  bool IsReduced(const Node& node, bool (*by)(const Instruction&)) const {
+  bool IsReduced(const Node& node, const std::function<bool(const Instruction&)>& by) const {
     return std::ranges::any_of(node.places, [&](int32_t p) {
       const Instruction* user = places_[p].made_by;
       if (!user || by(*user)) return user != nullptr;
@@ -407,8 +408,11 @@ class Fuser {
       return Decision::No("it is sliced across its parts");
     if (std::ranges::any_of(i->uses(), [&](const Use& use) { return ReordersShortRuns(*i, *use.user); }))
       return Decision::No("it is joined with others, and reads short runs in another order");
-    if (JoinsShortRuns(*i) &&
-        IsReduced(node, [](const Instruction& r) { return r.op() == Op::Reduce && !IsShortReduce(r); }))
+    // (Of parts that are summed with each other it is known which is which.)
+    const auto sums_each = [&](const Instruction& r) {
+      return r.op() == Op::Reduce && !IsShortReduce(r) && !Contains(r.dimensions(), i->dimensions()[0]);
+    };
+    if (JoinsShortRuns(*i) && IsReduced(node, sums_each))
       return Decision::No("its short parts would be told apart for each sum");
     if (i->op() == Op::Concatenate && IsReduced(node, HasManyElements))
       return Decision::No("its parts would be told apart for each element of a window");
