@@ -92,16 +92,6 @@ bool StacksComputed(const KernelBody& body, const Int64Vector& sizes, int lanes)
   });
 }
 
-// Are there stacks of single elements with other dimensions within the last factor, and something to compute? Elsewhere
-// every lane would compute all parts.
-bool StacksWithinGroups(const KernelBody& body, int64_t last) {
-  const std::vector<const Instruction*> computed = body.Computed();
-  return std::ranges::any_of(computed, [](const Instruction* i) { return IsElementwise(i->op()); }) &&
-         std::ranges::any_of(computed, [&](const Instruction* i) {
-           return WidthOfParts(*i, last) == 1 && i->shape().dim(i->dimensions()[0]) < last;
-         });
-}
-
 // Are the elements those of an input, each of them some times?
 bool OnlyRepeats(const KernelBody& body) {
   return std::ranges::all_of(body.Computed(), [](const Instruction* i) {
@@ -302,7 +292,7 @@ void Interleave(const KernelBody& body, LoopSpace& space, Int64Vector& sizes) {
   constexpr int64_t kOddParts = 9;
   const bool shuffles = space.lanes == 16 || (space.lanes > 16 && !OnlyRepeats(body));
   const bool odd = last % 2 == 1 && last >= kOddParts && shuffles;
-  if (odd && !StacksComputed(body, sizes, space.lanes) && !StacksWithinGroups(body, last)) return;
+  if (odd && !StacksComputed(body, sizes, space.lanes)) return;
   if (before < kMinInterleavedLanes ||
       InterleavedCode(body, last, space.lanes) > (stack ? kMaxStackedCode : kMaxInterleavedCode))
     return;

@@ -78,7 +78,7 @@ class Mover {
     if (const std::optional<Counter> counter = FindCounter(*loop)) trips_ = counter->trips;
   }
 
-  // How many values moved; the loop is replaced if any.
+  // How many values moved, and inner loops were unrolled for it; the loop is replaced if any moved.
   int64_t Run() {
     FindInvariant();
     if (MultiplyRowsAtOnce()) FindInvariant();
@@ -86,11 +86,11 @@ class Mover {
     if (TurnShortRows()) FindInvariant();
     if (TurnSmallMatrices()) FindInvariant();
     std::vector<Instruction*> moved = Boundary();
-    if (moved.empty()) return 0;
+    if (moved.empty()) return unrolled_;
     std::vector<Instruction*> outside;
     for (Instruction* i : moved) outside.push_back(Clone(i));
     Extend(moved, outside);
-    return static_cast<int64_t>(moved.size());
+    return unrolled_ + static_cast<int64_t>(moved.size());
   }
 
  private:
@@ -196,11 +196,11 @@ class Mover {
     const auto invariant = [&](const Instruction& i) {
       return static_cast<size_t>(i.id()) < invariant_.size() && invariant_[i.id()];
     };
-    bool changed = false;
     for (int k = 0; k < kMostInARow && steps.UnrollLoopsOfInputs(invariant); ++k) {
       FindInvariant();
-      changed = true;
+      ++unrolled_;
     }
+    bool changed = false;
     for (const Instruction* all : steps.Compute(invariant)) changed |= at_once_.insert(all).second;
     return changed;
   }
@@ -377,6 +377,7 @@ class Mover {
   Instruction* root_;
   const Effects& effects_;
   int64_t trips_ = 0;     // 0: not known
+  int64_t unrolled_ = 0;  // times that inner loops were
   int64_t gathered_ = 0;  // bytes, of what is invariant
   std::vector<bool> invariant_;
   std::map<const Instruction*, Instruction*> outside_;

@@ -26,7 +26,7 @@ constexpr int64_t kSmall = 64;             // elements of an array that may be m
 
 bool IsSmall(const Shape& shape) { return shape.IsArray() && shape.IsStatic() && shape.num_elements() <= kSmall; }
 
-enum class KindOfStep : uint8_t { kFree, kComputes, kPicks, kUnfit };
+enum class Kind : uint8_t { kFree, kComputes, kPicks, kUnfit };
 
 constexpr int64_t kFew = 4, kMostPicked = 1 << 14;
 
@@ -53,8 +53,8 @@ bool PicksOneOfFew(const Instruction& i) {
   return !batch.empty() || i.operand(1)->shape().num_elements() == 1;
 }
 
-KindOfStep KindOf(const Instruction& i) {
-  if (i.HasControlEdges()) return KindOfStep::kUnfit;
+Kind KindOf(const Instruction& i) {
+  if (i.HasControlEdges()) return Kind::kUnfit;
   switch (i.op()) {
     case Op::Parameter:
     case Op::Constant:
@@ -62,20 +62,20 @@ KindOfStep KindOf(const Instruction& i) {
     case Op::GetTupleElement:
     case Op::Broadcast:
     case Op::Reshape:
-    case Op::Bitcast: return KindOfStep::kFree;
+    case Op::Bitcast: return Kind::kFree;
     case Op::Iota:
-    case Op::BitcastConvert: return KindOfStep::kComputes;
+    case Op::BitcastConvert: return Kind::kComputes;
     case Op::Gather:
     case Op::DynamicUpdateSlice:
-    case Op::Scatter: return PicksOneOfFew(i) ? KindOfStep::kPicks : KindOfStep::kUnfit;
+    case Op::Scatter: return PicksOneOfFew(i) ? Kind::kPicks : Kind::kUnfit;
     case Op::Slice:
     case Op::DynamicSlice:
     case Op::Concatenate:
     case Op::Reverse:
       for (int64_t k = 0; k < i.operand_count(); ++k)
-        if (!IsSmall(i.operand(k)->shape())) return KindOfStep::kUnfit;
-      return KindOfStep::kComputes;
-    default: return IsElementwise(i.op()) ? KindOfStep::kComputes : KindOfStep::kUnfit;
+        if (!IsSmall(i.operand(k)->shape())) return Kind::kUnfit;
+      return Kind::kComputes;
+    default: return IsElementwise(i.op()) ? Kind::kComputes : Kind::kUnfit;
   }
 }
 
@@ -86,20 +86,20 @@ bool PicksElements(const Computation& body) {
   return false;
 }
 
-Decision ShouldUnroll(const Instruction& loop, int64_t trips) {
+// `small`: even where its arrays are.
+Decision ShouldUnroll(const Instruction& loop, int64_t trips, bool small) {
   if (trips < 2 || trips > kMaxTrips) return Decision::No(trips, " trips");
   if (loop.HasControlEdges()) return Decision::No("control edges order it");
   int64_t computing = 0;
   bool large = false;
   const bool picks = PicksElements(*loop.body());
   for (const Instruction* i : loop.body()->instructions()) {
-    const KindOfStep kind =
-        picks && (i->op() == Op::Slice || i->op() == Op::DynamicSlice) ? KindOfStep::kComputes : KindOf(*i);
-    if (kind == KindOfStep::kUnfit) return Decision::No("%", i->name(), " in its body is not elementwise");
-    computing += kind != KindOfStep::kFree;
-    large |= kind != KindOfStep::kFree && !IsSmall(i->shape());
+    const Kind kind = picks && (i->op() == Op::Slice || i->op() == Op::DynamicSlice) ? Kind::kComputes : KindOf(*i);
+    if (kind == Kind::kUnfit) return Decision::No("%", i->name(), " in its body is not elementwise");
+    computing += kind != Kind::kFree;
+    large |= kind != Kind::kFree && !IsSmall(i->shape());
   }
-  if (!large) return Decision::No("its state is small");
+  if (!large && !small) return Decision::No("its state is small");
   if (computing * trips > kMaxInstructions) return Decision::No(trips, " bodies of ", computing, " instructions");
   return Decision::Yes();
 }
@@ -114,7 +114,7 @@ struct LoopUnroller final : Pass {
       for (Instruction* loop : loops) {
         const std::optional<Counter> counter = FindCounter(*loop);
         if (!counter) continue;
-        if (const Decision d = ShouldUnroll(*loop, counter->trips); !d) {
+        if (const Decision d = ShouldUnroll(*loop, counter->trips, false); !d) {
           context.Decide(*loop, "not unrolled: ", d.why_not());
           continue;
         }
@@ -131,14 +131,7 @@ struct LoopUnroller final : Pass {
 }  // namespace
 
 bool IsShortElementwiseLoop(const Instruction& loop, int64_t trips) {
-  if (trips < 2 || trips > kMaxTrips || loop.HasControlEdges()) return false;
-  int64_t computing = 0;
-  for (const Instruction* i : loop.body()->instructions()) {
-    const auto kind = KindOf(*i);
-    if (kind != KindOfStep::kFree && kind != KindOfStep::kComputes) return false;
-    computing += kind == KindOfStep::kComputes;
-  }
-  return computing * trips <= kMaxInstructions;
+  return !PicksElements(*loop.body()) && ShouldUnroll(loop, trips, true);
 }
 
 void UnrollLoop(Instruction* loop, int64_t trips) {

@@ -9,7 +9,7 @@
 // are a loop of their own, which is unrolled first, as loops over large arrays are. It is a vmap of these instructions
 // over the trips. Values of a trip are small; larger ones fill vectors inside the loop as well. A product that a sum
 // adds unrounded stays beside it, as do values of 16 bits, which are not rounded between two operations
-// (docs/adr/0014-what-is-rounded.md).
+// (docs/adr/0014-contraction.md).
 #include "strop/passes/steps_at_once.h"
 
 #include <algorithm>

@@ -43,7 +43,7 @@ class StepsAtOnce {
   Instruction* index_ = nullptr;  // which step a trip takes of its inputs
   int64_t steps_ = 0;
   std::set<const Instruction*> kept_;  // in the loop; looked up only
-  std::vector<bool> of_inputs_;        // by Instruction::id(): computed of the index and of what it takes, and small
+  std::vector<bool> of_inputs_;        // by Instruction::id(): of what the trip takes and what is invariant, small
   std::unordered_map<const Instruction*, Instruction*> all_;
   Instruction* before_ = nullptr;
 };

@@ -273,13 +273,9 @@ class Fuser {
     });
   }
 
-  // Is it a reduction of windows of more than a few elements?
-  static bool HasManyElements(const Instruction& i) {
-    constexpr int64_t kFew = 9;
-    int64_t elements = i.op() == Op::ReduceWindow ? 1 : 0;
-    if (elements > 0)
-      for (const WindowDim& w : i.attrs<WindowAttrs>().window.dims) elements = SaturatingMultiply(elements, w.size);
-    return elements > kFew;
+  static bool ReducesLargeWindows(const Instruction& i) {
+    constexpr int64_t kFewElements = 9;
+    return i.op() == Op::ReduceWindow && RepeatFactor(i, 0) > kFewElements;
   }
 
   // Are rows of so many elements parts of its own, or several of them, next to each other in what it reads as well?
@@ -414,7 +410,7 @@ class Fuser {
     };
     if (JoinsShortRuns(*i) && IsReduced(node, sums_each))
       return Decision::No("its short parts would be told apart for each sum");
-    if (i->op() == Op::Concatenate && IsReduced(node, HasManyElements))
+    if (i->op() == Op::Concatenate && IsReduced(node, ReducesLargeWindows))
       return Decision::No("its parts would be told apart for each element of a window");
     if (IsCutIntoOtherRows(*i, node)) return Decision::No("it is cut into other rows, which are reduced");
     if (!scalar)
