@@ -41,6 +41,7 @@ struct KernelSpec {
   int64_t task_elements = 0;
   // Of such a part: its result goes past the caches, and its operands come from memory in its turn.
   bool streams = false, fetches = false;
+  bool unaligned = false;  // a result's address is aligned to its elements only
   std::string name() const { return instruction->name(); }
 };
 

@@ -144,7 +144,7 @@ bool KernelFrame::WritesLargeResult(const Instruction& kernel) {
 }
 
 void KernelFrame::StreamResults(std::span<const int> in_place) {
-  if (whole_) return;
+  if (whole_ || any_address_) return;
   for (size_t r = 0; r < outputs_.size(); ++r) {
     const Shape& root = body_.roots[r]->shape();
     const Shape& shape = root.IsTuple() ? root.element(body_.root_leaf[r]) : root;

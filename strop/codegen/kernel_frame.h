@@ -44,6 +44,8 @@ class KernelFrame {
   // Large results go past the caches from now on: they are written only, and whoever reads them would not find them
   // there in any case. For a function of the kernel's own.
   void StreamResults(std::span<const int> in_place);
+  // Results are aligned to their elements only, and so none of them goes past the caches.
+  void ExpectAnyAddress() { any_address_ = true; }
   bool streams() const { return streams_; }
   // Large inputs are asked for ahead from now on, if the kernel reads more than the nearer caches keep.
   void FetchInputs(const KernelCost& cost);
@@ -108,6 +110,7 @@ class KernelFrame {
   const KernelBody& body_;
   bool whole_ = false;    // all tasks at once: inside another function
   bool streams_ = false;  // some results go past the caches
+  bool any_address_ = false;
   bool repeats_elements_ = false;
   bool interleaves_ = false;  // the walk has several elements at each point of a row
   std::vector<ElementBuilder::Memory> inputs_, outputs_;

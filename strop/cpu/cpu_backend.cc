@@ -26,6 +26,7 @@ CpuBackend::CpuBackend(const Isa& isa) : code_key_(isa.key), compiler_(std::make
   target_.joins_region = &JoinsRegion;
   target_.joins_task = &JoinsTask;
   target_.writes_in_layout = &WritesInLayout;
+  target_.takes_any_address = [](const Instruction& i) { return !LibrarySupports(i) && FindFamily(i) == &kLoopFamily; };
   target_.joins_band = [bytes = isa.vector_bytes](const Instruction& kernel, int64_t elements) {
     return JoinsBand(kernel, elements, bytes);
   };

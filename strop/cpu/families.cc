@@ -31,6 +31,7 @@ Result<EmittedKernel> EmitFunction(const KernelSpec& spec, const KernelFamily* f
   }
   const KernelBody body = KernelBody::Of(*spec.instruction);
   KernelFrame frame(context.b, context.function, body, spec.in_place);
+  if (spec.unaligned) frame.ExpectAnyAddress();
   STROP_ASSIGN(EmittedKernel emitted, family->emit(spec, frame));
   frame.Return();
   return emitted;

@@ -104,6 +104,7 @@ std::string KernelKey(const KernelSpec& spec) {
       if (spec.instruction->operand(j) == spec.instruction->operand(k)) StrAppend(key, " ", j, "=", k);
   StrAppend(key, " in place ", Join(spec.in_place, ","), " by ", spec.task_elements,
             spec.streams ? " past the caches" : "", spec.fetches ? " from memory" : "",
+            spec.unaligned ? " at any address" : "",
             KernelFrame::WritesLargeResult(*spec.instruction) ? " to the caller\n" : "\n");
   AppendComputations(*spec.instruction, options, key);
   return key;

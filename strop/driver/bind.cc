@@ -7,7 +7,10 @@ namespace strop {
 
 Status BindKernels(Plan& plan, const Backend& backend, const CompileSettings& options, Explanation& explanation) {
   std::vector<KernelSpec> specs;
-  for (const PlannedKernel& k : plan.kernels) specs.push_back(KernelSpec{k.instruction, k.in_place, k.region});
+  for (const PlannedKernel& k : plan.kernels) {
+    specs.push_back(KernelSpec{k.instruction, k.in_place, k.region});
+    specs.back().unaligned = k.unaligned;
+  }
   KernelCompileOptions kernel_options;
   kernel_options.optimization_level = options.optimization_level;
   // Nobody wants to read or to measure what will not last, and what is kept is to be as good as it gets.

@@ -52,6 +52,7 @@ class Assembler {
     const std::string at = StrCat("%", proto.instruction->name());
     const char* needed = base == Base::Parameter     ? "it is an argument"
                          : base == Base::View        ? "it is a part of another value"
+                         : base == Base::Part        ? "it is a part of another value"
                          : base == Base::Constant    ? "it is a constant"
                          : from.end > proto.position ? "it is read later"
                                                      : "its memory is not free to write";
@@ -59,13 +60,15 @@ class Assembler {
       case CopyFor::kNothing: return "";
       case CopyFor::kResult:
         return base == Base::Parameter ? "a result has memory of its own, and this is an argument"
-               : base == Base::View    ? "a result has memory of its own, and this is a part of another value"
-                                       : "a result has memory of its own, and this is another result as well";
+               : base == Base::View || base == Base::Part
+                   ? "a result has memory of its own, and this is a part of another value"
+                   : "a result has memory of its own, and this is another result as well";
       case CopyFor::kLoopStart: return StrCat("the loop ", at, " rewrites it, and ", needed);
       case CopyFor::kLoopNext: return StrCat("it is the next value of a carry of ", at, ", and ", needed);
       case CopyFor::kLoopSwap: return StrCat("it is a carry of ", at, " that becomes another one");
       case CopyFor::kBranch: return StrCat("a branch of ", at, " hands it on, and ", needed);
       case CopyFor::kUpdate: return StrCat(at, " updates it, and ", needed);
+      case CopyFor::kPart: return StrCat("it is a part of ", at, ", and ", needed);
       case CopyFor::kUpdated: return StrCat(at, " computes it while its place is in use");
     }
     return "";
@@ -97,7 +100,8 @@ class Assembler {
     loops_ |= std::holds_alternative<WhileStep>(step.body) || proto.region;
     Program& program = plan_.spec.programs[proto.program];
     const int32_t index = static_cast<int32_t>(program.steps.size());
-    if (proto.is_kernel) plan_.kernels.push_back({proto.program, index, &i, InPlaceArgs(proto)});
+    if (proto.is_kernel)
+      plan_.kernels.push_back({proto.program, index, &i, InPlaceArgs(proto), nullptr, HasUnalignedResult(proto)});
     if (proto.region) plan_.kernels.push_back({proto.program, index, &i, {}, std::move(proto.region)});
     if (proto.is_custom_call) {
       std::get<CustomCallStep>(step.body).num_operands = proto.num_operands;
@@ -138,6 +142,11 @@ class Assembler {
         }
         return at->second;
       }
+      case Base::Part:
+        slot = plan_.spec.slots[static_cast<size_t>(SlotOf(group.index))];
+        slot.offset += group.offset;
+        slot.size = value.size;
+        break;
     }
     auto key = std::make_tuple(slot.kind, slot.index, slot.offset, slot.size);
     auto [it, added] = slots_.emplace(key, static_cast<int32_t>(plan_.spec.slots.size()));
@@ -150,6 +159,13 @@ class Assembler {
     if (auto sizes = graph_.sizes.find(value); sizes != graph_.sizes.end())
       for (auto [dim, size] : sizes->second) dims.push_back({dim, SlotOf(size)});
     return dims;
+  }
+
+  bool HasUnalignedResult(const ProtoStep& proto) const {
+    return std::any_of(proto.args.begin() + proto.num_operands, proto.args.end(), [&](const auto& arg) {
+      const Group& group = graph_.groups[graph_.values[arg.first].group];
+      return group.base == Base::Part && group.offset % target_.buffer_alignment != 0;
+    });
   }
 
   std::vector<int> InPlaceArgs(const ProtoStep& proto) const {

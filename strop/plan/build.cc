@@ -42,43 +42,6 @@ std::pair<const Instruction*, int64_t> ResolveLeaf(const Instruction* i, int64_t
   }
 }
 
-bool PassesOn(Op op) {
-  return op == Op::Reshape || op == Op::Bitcast || op == Op::Copy || op == Op::OptimizationBarrier ||
-         op == Op::Domain || op == Op::AddDependency;
-}
-
-// Does nobody write a result into the memory of `array`, apart from who gets it as a result of the computation?
-bool NobodyWritesOver(const Instruction& array) {
-  for (const Use& use : array.uses()) {
-    const Instruction& user = *use.user;
-    if (PassesOn(user.op())) {
-      if (!NobodyWritesOver(user)) return false;
-      continue;
-    }
-    switch (user.op()) {
-      case Op::Tuple:
-        if (&user != user.parent()->root()) return false;
-        break;
-      case Op::While:
-      case Op::Conditional:
-      case Op::Call:
-      case Op::CustomCall: return false;
-      default:
-        for (int64_t leaf = 0; leaf < user.shape().num_leaves(); ++leaf)
-          if (CanReuseOperand(user, use.operand_number, leaf) != InPlace::No) return false;
-    }
-  }
-  return true;
-}
-
-// The same of an array that its computation computes.
-bool IsLeftAlone(const Instruction& array) {
-  const Instruction* at = &array;
-  while (PassesOn(at->op())) at = at->operand(0);
-  if (at->op() == Op::Parameter || at->op() == Op::GetTupleElement || !at->shape().IsArray()) return false;
-  return NobodyWritesOver(*at);
-}
-
 class PlanBuilder {
  public:
   PlanBuilder(const Module& module, const TargetInfo& target) : module_(module), target_(target) {}
@@ -111,7 +74,7 @@ class PlanBuilder {
       const int32_t value = results[k];
       const bool taken = std::find(results.begin(), results.begin() + k, value) != results.begin() + k;
       const Base base = g_.groups[g_.values[value].group].base;
-      if (!taken && base != Base::Parameter && base != Base::View) continue;
+      if (!taken && base != Base::Parameter && base != Base::View && base != Base::Part) continue;
       results[k] = Fresh(g_.values[value].size, entry.root());
       AddCopy(main, entry.root(), value, results[k], CopyFor::kResult);
       if (auto sizes = g_.sizes.find(value); sizes != g_.sizes.end()) g_.sizes[results[k]] = sizes->second;
@@ -155,7 +118,7 @@ class PlanBuilder {
   void Read(int32_t v) {
     Value& value = g_.values[v];
     const Group& group = g_.groups[value.group];
-    if (group.base == Base::View) Read(group.index);
+    if (group.lies_in_another()) Read(group.index);
     ReadAt(value, position_, g_.open_branch);
     int32_t outermost = -1;
     for (int32_t l = loop_; l != value.loop && l >= 0; l = g_.loops[l].parent) outermost = l;
@@ -248,7 +211,7 @@ class PlanBuilder {
 
   Result<Leaves> Visit(const Instruction& i, const std::vector<Leaves>& parameters,
                        const std::unordered_map<const Instruction*, Leaves>& of, int32_t program) {
-    if (PassesOn(i.op())) return of.at(i.operand(0));
+    if (HandsOnItsOperand(i.op())) return of.at(i.operand(0));
     switch (i.op()) {
       case Op::Parameter: return parameters[i.parameter_number()];
       case Op::Constant: return Constant(i);
@@ -272,6 +235,13 @@ class PlanBuilder {
         if (const std::optional<SliceView> view = ViewOf(i, target_.buffer_alignment))
           if (MayBeView(i, *view->of, of.at(view->of)[0])) return View(i, *view, of, program);
         return VisitStep(i, OperandLeaves(i, of), program);
+      case Op::Concatenate: {
+        const Leaves parts = OperandLeaves(i, of);
+        if (i.parent() != module_.entry()) return VisitStep(i, parts, program);
+        const std::vector<bool> in_place = PartsInPlace(g_, i, parts, target_);
+        return std::ranges::find(in_place, true) != in_place.end() ? Join(i, parts, in_place, program)
+                                                                   : VisitStep(i, parts, program);
+      }
       default: return VisitStep(i, OperandLeaves(i, of), program);
     }
   }
@@ -384,6 +354,28 @@ class PlanBuilder {
     group.base = Base::View;
     group.index = operands[0];
     return results;
+  }
+
+  // No step: its parts are computed, or else copied, to where they lie in it.
+  Leaves Join(const Instruction& i, const Leaves& parts, const std::vector<bool>& in_place, int32_t program) {
+    const int32_t whole = Fresh(i.shape().byte_size(), &i);
+    int64_t offset = 0;
+    for (size_t k = 0; k < parts.size(); ++k) {
+      const int64_t bytes = i.operand(static_cast<int64_t>(k))->shape().byte_size();
+      int32_t part = parts[k];
+      if (!in_place[k]) {
+        part = Fresh(bytes, &i);
+        AddCopy(program, &i, parts[k], part, CopyFor::kPart);
+      }
+      Group& group = g_.groups[g_.values[part].group];
+      group.base = Base::Part;
+      group.index = whole;
+      group.offset = offset;
+      g_.values[whole].begin = std::min(g_.values[whole].begin, g_.values[part].begin);
+      offset += bytes;
+    }
+    g_.values[whole].end = position_;
+    return {whole};
   }
 
   // A step that moves `read` out, or values of the leaves of `written` in.

@@ -63,7 +63,7 @@ bool Graph::Merge(int32_t a, int32_t b) {
   if (x.base != Base::None && y.base != Base::None) return false;
   // Memory of the caller is only written where donation allows it (see MergeDonation).
   const auto is_others = [](Base base) {
-    return base == Base::Parameter || base == Base::Constant || base == Base::View;
+    return base == Base::Parameter || base == Base::Constant || base == Base::View || base == Base::Part;
   };
   if (is_others(x.base) || is_others(y.base)) return false;
   constexpr size_t kMaxPairs = 1 << 14;

@@ -337,6 +337,7 @@ class Fuser {
     const Instruction& user = *use.user;
     if (at.inlined) return Decision::Yes();
     if (IsAlias(user)) return Decision::No("%", user.name(), " passes it on");
+    if (IsComputedByParts(user)) return Decision::No("it is computed where it lies in %", user.name());
     if (Decision d = TakesInlined(user, use.operand_number, target_); !d)
       return Decision::No("%", user.name(), ": ", d.why_not());
     if (target_.supports && !target_.supports(user)) return Decision::No("%", user.name(), " is not compiled");

@@ -13,6 +13,7 @@ constexpr int64_t kFewParts = 4;                  // of a concatenation that sev
 constexpr int64_t kMostWritten = 4;               // elements for one that is sliced, and so many at least
 constexpr int64_t kLeastWritten = 1024;
 constexpr int64_t kShortRun = 64, kShortRunOfMany = 1024;  // bytes that come from one of two parts, or of more
+constexpr int64_t kLeastPart = int64_t{1} << 16;           // bytes of what gets a kernel of its own
 constexpr size_t kMostOperands = 512;                      // that are looked at
 
 }  // namespace
@@ -145,20 +146,49 @@ bool JoinsShortRuns(const Instruction& i) {
   });
 }
 
+namespace {
+
+// Does it read runs shorter than a vector in another order, of large parts?
+bool ReadsShortRuns(const Instruction& moved, const Instruction& joined) {
+  if (moved.op() != Op::Transpose && moved.op() != Op::Reverse) return false;
+  const Shape& shape = moved.shape();
+  const int64_t element = Bytes(shape.type());
+  int64_t behind = element, run = element;  // of a part's place along the dimension; as in memory
+  for (int64_t d = joined.dimensions()[0]; d < shape.rank(); ++d) behind = SaturatingMultiply(behind, shape.dim(d));
+  for (int64_t d = shape.rank(); d-- > 0; run = SaturatingMultiply(run, shape.dim(d)))
+    if (moved.op() == Op::Transpose ? moved.dimensions()[d] != d : Contains(moved.dimensions(), d)) break;
+  return behind >= kLeastPart && run < kShortRun && run > element;
+}
+
+}  // namespace
+
 bool ReordersShortRuns(const Instruction& moved, const Instruction& joined) {
-  constexpr int64_t kLeastBytes = int64_t{1} << 16, kFewest = 3;
-  if (joined.op() != Op::Concatenate) return false;
-  const auto reorders = [&](const Instruction* i) {
-    if (i->op() != Op::Transpose && i->op() != Op::Reverse) return false;
-    const Shape& shape = i->shape();
-    const int64_t element = Bytes(shape.type());
-    int64_t behind = element, run = element;  // of a part's place along the dimension; as in memory
-    for (int64_t d = joined.dimensions()[0]; d < shape.rank(); ++d) behind = SaturatingMultiply(behind, shape.dim(d));
-    for (int64_t d = shape.rank(); d-- > 0; run = SaturatingMultiply(run, shape.dim(d)))
-      if (i->op() == Op::Transpose ? i->dimensions()[d] != d : Contains(i->dimensions(), d)) break;
-    return behind >= kLeastBytes && run < kShortRun && run > element;
-  };
-  return reorders(&moved) && std::ranges::count_if(joined.operands(), reorders) >= kFewest;
+  constexpr int64_t kFewest = 3;
+  if (joined.op() != Op::Concatenate || !ReadsShortRuns(moved, joined)) return false;
+  const auto reads = [&](const Instruction* i) { return ReadsShortRuns(*i, joined); };
+  return std::ranges::count_if(joined.operands(), reads) >= kFewest;
+}
+
+bool JoinsOnePieces(const Instruction& i) {
+  if (i.op() != Op::Concatenate || i.operand_count() < 2 || !i.shape().IsStatic()) return false;
+  for (int64_t d = 0; d < i.dimensions()[0]; ++d)
+    if (i.shape().dim(d) != 1) return false;
+  return std::ranges::all_of(i.operands(), [](const Instruction* part) {
+    return part->shape().byte_size() >= kLeastPart && part->shape().layout_or_default().IsRowMajor();
+  });
+}
+
+bool IsComputedByParts(const Instruction& i) {
+  if (!JoinsOnePieces(i) || i.parent() != i.parent()->module()->entry()) return false;
+  int64_t computed = 0, apart = 0;
+  for (const Instruction* part : i.operands()) {
+    const Instruction* by = part;
+    while (by->op() == Op::Reshape || by->op() == Op::Bitcast) by = by->operand(0);
+    if (by->IsParameter() || by->IsConstant() || by->op() == Op::GetTupleElement) continue;
+    computed += part->shape().byte_size();
+    if (!IsInlinable(*by) || ReadsShortRuns(*by, i)) apart += part->shape().byte_size();
+  }
+  return 2 * computed >= i.shape().byte_size() && 2 * apart >= computed;
 }
 
 int64_t RepeatFactor(const Instruction& user, int64_t k) {

@@ -31,6 +31,11 @@ bool JoinsShortRuns(const Instruction& i);
 // Does a concatenation of large parts read runs shorter than a vector in another order, through `moved` and two
 // operands more? One loop for all parts gathers their elements; a loop of a part's own copies them run by run.
 bool ReordersShortRuns(const Instruction& moved, const Instruction& joined);
+// Is it a concatenation of large parts, each one piece of memory in it?
+bool JoinsOnePieces(const Instruction& i);
+// Is it one of which most is computed apart: by kernels that compute nothing else (products, sorts), or by short runs
+// in another order? Then each part is computed where it lies in it (parts.cc), and none inside a kernel of its own.
+bool IsComputedByParts(const Instruction& i);
 // Reads of each element of operand k per element of the result, as a factor on how often the operand is computed.
 int64_t RepeatFactor(const Instruction& user, int64_t k);
 

@@ -4,6 +4,7 @@
 
 #include "strop/plan/band_maker.h"
 #include "strop/plan/plan.h"
+#include "strop/plan/values.h"
 
 namespace strop {
 namespace {
@@ -97,4 +98,47 @@ InPlace CanReuseOperand(const Instruction& kernel, int64_t operand, int64_t leaf
   }
 }
 
+namespace plan_internal {
+
+bool HandsOnItsOperand(Op op) {
+  return op == Op::Reshape || op == Op::Bitcast || op == Op::Copy || op == Op::OptimizationBarrier ||
+         op == Op::Domain || op == Op::AddDependency;
+}
+
+namespace {
+
+// Does nobody write a result into the memory of `array`, apart from who gets it as a result of the computation?
+bool NobodyWritesOver(const Instruction& array) {
+  for (const Use& use : array.uses()) {
+    const Instruction& user = *use.user;
+    if (HandsOnItsOperand(user.op())) {
+      if (!NobodyWritesOver(user)) return false;
+      continue;
+    }
+    switch (user.op()) {
+      case Op::Tuple:
+        if (&user != user.parent()->root()) return false;
+        break;
+      case Op::While:
+      case Op::Conditional:
+      case Op::Call:
+      case Op::CustomCall: return false;
+      default:
+        for (int64_t leaf = 0; leaf < user.shape().num_leaves(); ++leaf)
+          if (CanReuseOperand(user, use.operand_number, leaf) != InPlace::No) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+bool IsLeftAlone(const Instruction& array) {
+  const Instruction* at = &array;
+  while (HandsOnItsOperand(at->op())) at = at->operand(0);
+  if (at->op() == Op::Parameter || at->op() == Op::GetTupleElement || !at->shape().IsArray()) return false;
+  return NobodyWritesOver(*at);
+}
+
+}  // namespace plan_internal
 }  // namespace strop

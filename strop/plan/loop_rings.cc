@@ -23,7 +23,7 @@ class RingFinder {
       : g_(graph), steps_of_(graph.programs.size()), gone_(graph.steps.size()), viewed_(graph.groups.size()) {
     for (size_t s = 0; s < g_.steps.size(); ++s) steps_of_[g_.steps[s].program].push_back(s);
     for (const Group& group : g_.groups)
-      if (group.base == Base::View && !group.values.empty()) viewed_[GroupOf(group.index)] = true;
+      if (group.lies_in_another() && !group.values.empty()) viewed_[GroupOf(group.index)] = true;
   }
 
   void Run() {

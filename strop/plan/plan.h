@@ -24,6 +24,7 @@ struct PlannedKernel {
   const Instruction* instruction = nullptr;
   std::vector<int> in_place;             // per result leaf: the operand whose memory it shares, or -1
   std::shared_ptr<const Region> region;  // not null: this is to be compiled instead of the instruction alone
+  bool unaligned = false;                // a result's address is aligned to its elements only
 };
 
 // A step whose target must be looked up in a registry.

@@ -189,7 +189,7 @@ class RegionFormer {
   bool HasViews(size_t buffer) const {
     const int32_t group = g_.values[values_of_buffers_[buffer]].group;
     return std::ranges::any_of(g_.groups, [&](const Group& other) {
-      return other.base == Base::View && !other.values.empty() && g_.values[other.index].group == group;
+      return other.lies_in_another() && !other.values.empty() && g_.values[other.index].group == group;
     });
   }
 
@@ -197,10 +197,10 @@ class RegionFormer {
   void Rotate(const ProtoStep& step) {
     std::set<int32_t> viewed;  // groups that others lie in
     for (const Group& group : g_.groups)
-      if (group.base == Base::View && !group.values.empty()) viewed.insert(g_.values[group.index].group);
+      if (group.lies_in_another() && !group.values.empty()) viewed.insert(g_.values[group.index].group);
     RotateCarries(*region_, [&](int32_t buffer) {
       const Group& group = GroupOf(buffer);
-      return group.base != Base::View && group.base != Base::Constant && !region_->buffers[buffer].in_parts &&
+      return !group.lies_in_another() && group.base != Base::Constant && !region_->buffers[buffer].in_parts &&
              !viewed.contains(g_.values[values_of_buffers_[buffer]].group);
     });
     for (const std::vector<RegionNode>& program : region_->programs) {
@@ -288,7 +288,7 @@ class RegionFormer {
 
   void AddArg(size_t k, Args& args) {
     RegionBuffer& buffer = region_->buffers[k];
-    buffer.same = buffer.loaded && !buffer.written && GroupOf(k).base != Base::View && !HasViews(k);
+    buffer.same = buffer.loaded && !buffer.written && !GroupOf(k).lies_in_another() && !HasViews(k);
     buffer.arg = static_cast<int32_t>(args.size());
     args.push_back({values_of_buffers_[k], buffer.written ? Access::kReadWrite : Access::kRead});
   }

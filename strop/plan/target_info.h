@@ -30,6 +30,8 @@ struct TargetInfo {
   std::function<Decision(const Instruction&)> supports;
   // Does the backend compute this dot into the layout that its shape names? Null: into none but row-major.
   std::function<Decision(const Instruction& dot)> writes_in_layout;
+  // May this kernel's operands and results lie at addresses that are aligned to their elements only? Null: none may.
+  std::function<bool(const Instruction& kernel)> takes_any_address;
   // May this kernel become part of a region: a loop of small steps in one function? Null: there are no regions.
   std::function<Decision(const Instruction& kernel)> joins_region;
   // The same where other threads have tasks of their own, so that its size does not matter.

@@ -61,20 +61,22 @@ struct Branch {
   int32_t conditional = -1;
 };
 
-enum class Base : uint8_t { None, Parameter, Constant, Output, View };
+enum class Base : uint8_t { None, Parameter, Constant, Output, View, Part };
 
 struct Group {
   std::vector<int32_t> values;
   Base base = Base::None;
-  int32_t index = -1;  // of the parameter, constant or output; of a view, the value that it lies in
+  int32_t index = -1;  // of the parameter, constant or output; of a view or part, the value that it lies in
 
   int64_t size = 0;
-  int64_t offset = 0;      // in the arena, for Base::None
+  int64_t offset = 0;      // in the arena, for Base::None; in that value, for Base::Part
   bool in_region = false;  // memory of the region's own: none of the arena
+
+  bool lies_in_another() const { return base == Base::View || base == Base::Part; }
 };
 
 // What a copy is for.
-enum class CopyFor : uint8_t { kNothing, kResult, kLoopStart, kLoopNext, kLoopSwap, kBranch, kUpdate, kUpdated };
+enum class CopyFor : uint8_t { kNothing, kResult, kLoopStart, kLoopNext, kLoopSwap, kBranch, kUpdate, kUpdated, kPart };
 
 // A step before slots are known: args are values.
 struct ProtoStep {
@@ -158,6 +160,12 @@ int64_t AssignArena(Graph& graph, int64_t alignment);
 // Where each kernel may have scratch memory in it.
 void FindScratch(Graph& graph);
 
+// No work: its result is its operand's memory.
+bool HandsOnItsOperand(Op op);
+// Is the array computed by its own computation, and does nobody write over it, apart from who gets it as the
+// computation's result?
+bool IsLeftAlone(const Instruction& array);
+
 // Where a slice lies in what it is cut from, if that is one piece of memory, aligned; its starts are operands of
 // `slice`, which may be a fusion around it.
 struct SliceView {
@@ -166,6 +174,11 @@ struct SliceView {
   std::vector<const Instruction*> starts;  // one a dim of the step
 };
 std::optional<SliceView> ViewOf(const Instruction& slice, int64_t alignment);
+
+// Which operands of a concatenation, whose values are `parts`, may be computed where they lie in its result
+// (Base::Part); none if that would not save most of its work (parts.cc).
+std::vector<bool> PartsInPlace(const Graph& graph, const Instruction& concatenate, std::span<const int32_t> parts,
+                               const TargetInfo& target);
 
 // A copy of a value onto itself: no step.
 bool CopiesNothing(const Graph& graph, const ProtoStep& step);
