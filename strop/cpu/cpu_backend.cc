@@ -18,7 +18,8 @@ namespace strop::cpu {
 
 CpuBackend::CpuBackend() : CpuBackend(Isa::OfHost()) {}
 
-CpuBackend::CpuBackend(const Isa& isa) : code_key_(isa.key), compiler_(std::make_unique<KernelCompiler>(isa)) {
+CpuBackend::CpuBackend(const Isa& isa)
+    : code_key_(isa.key), has_fma_(isa.fma), compiler_(std::make_unique<KernelCompiler>(isa)) {
   target_.name = "cpu";
   target_.description = isa.summary;
   target_.vector_bytes = isa.vector_bytes;
@@ -68,9 +69,10 @@ void CpuBackend::AddPasses(Phase phase, PassPipeline& pipeline) const {
   pipeline.Add(PassId::LoopInvariantCodeMotion);  // of what is transposed for them
   pipeline.Add(PassId::WhileSimplifier);          // of what only that was made of
   pipeline.Add(PassId::Contraction);              // last: it asks who uses a product
-  pipeline.Add(PassId::UnroundedValues);          // it asks the same of others
-  pipeline.Add(PassId::ReductionSplitter);        // of what the algebra would put together again
-  pipeline.Add(PassId::ReductionJoiner);          // of pieces of the same array
+  if (has_fma_) pipeline.Add(PassId::ConstantDivision);
+  pipeline.Add(PassId::UnroundedValues);    // it asks the same of others
+  pipeline.Add(PassId::ReductionSplitter);  // of what the algebra would put together again
+  pipeline.Add(PassId::ReductionJoiner);    // of pieces of the same array
   pipeline.Add(PassId::ScatterSplitter);
   pipeline.Add(PassId::UnwrittenStacks);
   pipeline.Add(PassId::LoopSplitter);

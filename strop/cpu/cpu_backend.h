@@ -30,6 +30,7 @@ class CpuBackend final : public Backend {
  private:
   TargetInfo target_;
   std::string code_key_;
+  bool has_fma_ = false;
   std::unique_ptr<KernelCompiler> compiler_;  // keeps compiled kernels; thread-safe
 };
 

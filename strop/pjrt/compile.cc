@@ -159,7 +159,7 @@ Result<CompileSettings> SettingsOf(const FrontendCompileOptions& options, const 
   settings.call_owners = &ProcessCallOwners();
   if (options.backend_optimization_level == 0) settings.optimization_level = 0;
   if (!options.allow_excess_precision)
-    for (const char* pass : {"product-widening", "contraction", "unrounded-values"})
+    for (const char* pass : {"product-widening", "contraction", "constant-division", "unrounded-values"})
       settings.disabled_passes.emplace_back(pass);
   return settings;
 }
