@@ -91,6 +91,8 @@ Path PathOf(const KernelBody& body) {
 
 }  // namespace
 
+int64_t InstructionsOfMath(Op op) { return OfMath(op).instructions; }
+
 int64_t CriticalPath(const KernelBody& body) {
   const Path path = PathOf(body);
   return path.elementwise ? path.cycles : 0;

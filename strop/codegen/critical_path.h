@@ -11,6 +11,8 @@ namespace strop {
 // In cycles of a recent x86 (sources: uops.info, and the chains of codegen/math counted), loads excluded. 0: something
 // in the kernel is no elementwise op, broadcast, iota or change of shape.
 int64_t CriticalPath(const KernelBody& body);
+// About how many instructions a math function is for a vector.
+int64_t InstructionsOfMath(Op op);
 // How many vectors an iteration over the kernel's elements takes at once: 1, 2 or 4.
 int VectorsAtATime(const KernelBody& body, int vector_bytes);
 

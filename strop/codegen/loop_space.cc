@@ -245,6 +245,16 @@ Int64Vector DigitsOf(const KernelBody& body) {
   return Factors(total, wanted);
 }
 
+// Is something joined of parts, or padded, along its last dimension?
+bool JoinsAlongRows(const KernelBody& body) {
+  return std::ranges::any_of(body.Computed(), [&](const Instruction* i) {
+    const int64_t last = i->shape().IsArray() ? i->shape().rank() - 1 : -1;
+    if (last < 0 || i->shape().dim(last) == 1) return false;
+    if (i->op() == Op::Concatenate) return i->dimensions()[0] == last;
+    return i->op() == Op::Pad && i->attrs<PadAttrs>().padding[static_cast<size_t>(last)] != PaddingDim{};
+  });
+}
+
 LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes, bool by_period) {
   LoopSpace space;
   space.lanes = PreferredLanes(body, vector_bytes);
@@ -286,7 +296,13 @@ LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes, bool by_peri
       SetRows(space, sizes);
       return space;
     }
-    if ((!columns && !trips) || groups) Interleave(body, space, sizes);
+    // In a region rows are kept where parts begin and end inside of them: lanes of several rows would each ask for
+    // theirs. (Not where rows fill a vector of words: each lane has a place in them that is known.)
+    constexpr int64_t kLeastPart = 4, kLeastPartOfBytes = 6;
+    const bool words = 4 * space.lanes <= vector_bytes;
+    const bool keeps_parts = !by_period && !columns && !trips && JoinsAlongRows(body) &&
+                             (words ? space.lanes % sizes.back() != 0 : sizes.back() >= kLeastPartOfBytes);
+    if (((!columns && !trips) || groups) && (words || !keeps_parts)) Interleave(body, space, sizes);
     if (space.interleaved == 1 && !columns && !space.whole_rows)
       WidenForLongChains(body, vector_bytes, sizes.back(), space);
     space.backwards = space.interleaved == 1 && !columns && !space.whole_rows && ReadsBackwards(body);
@@ -313,9 +329,12 @@ LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes, bool by_peri
     const bool short_element = CodeOf(body) <= kShortElement || GathersRows(body, sizes.back());
     const bool keeps_rows = by_period && !columns && !trips && space.interleaved == 1 && short_element;
     constexpr int kLeastRow = 8;
+    const int least_row = keeps_parts && space.interleaved == 1 ? std::min<int>(kLeastPart, space.lanes)
+                          : keeps_rows                          ? std::min(kLeastRow, space.lanes / 2)
+                                                                : INT_MAX;
     const bool alone = in_strips && by_period;
     const int strips = alone ? StripsOfColumns(body, vector_bytes, space, sizes) : in_strips || trips ? kStrips : 1;
-    VectorizeRows(space, sizes, strips, keeps_rows ? std::min(kLeastRow, space.lanes / 2) : INT_MAX);
+    VectorizeRows(space, sizes, strips, least_row);
     if (in_strips && by_period) CutIntoStrips(body, register_lanes, space);
   }
   SetRows(space, sizes);

@@ -1,4 +1,5 @@
 #include "strop/codegen/region_emitter.h"
+#include "strop/codegen/critical_path.h"
 
 #include <algorithm>
 #include <bit>
@@ -71,14 +72,29 @@ V RegionEmitter::FieldOfContext(uint64_t offset) {
   return b_.ir().CreateConstInBoundsGEP1_64(b_.Int(8), function_->getArg(1), offset);
 }
 
+// What long functions (a power of doubles is a hundred instructions) are more than CodeOf says, in each register of the
+// result's vectors.
+int64_t RegionEmitter::CodeOfLongFunctions(const KernelBody& body) const {
+  constexpr int64_t kLong = 100;
+  const Shape& shape = body.roots[0]->shape();
+  const int64_t bytes = shape.IsArray() ? shape.byte_size() : 0;
+  const int64_t registers = std::max<int64_t>(bytes / b_.target().vector_bytes, 1);
+  int64_t code = 0;
+  for (const Instruction* i : body.Computed())
+    if (Is(i->op(), kFloatMath) && InstructionsOfMath(i->op()) >= kLong) code += kLong * registers;
+  return code;
+}
+
 // Small arrays are best in registers, which positions that are known allow: the less code a region has, the more often
 // each part of it may be repeated.
 int64_t RegionEmitter::Copies() const {
   int64_t code = 1;
   for (const std::vector<RegionNode>& program : region_.programs)
     for (const RegionNode& node : program)
-      if (node.kind == RegionNodeKind::kKernel && !is_call_(*node.instruction))
-        code += CodeOf(KernelBody::Of(*node.instruction));
+      if (node.kind == RegionNodeKind::kKernel && !is_call_(*node.instruction)) {
+        const KernelBody body = KernelBody::Of(*node.instruction);
+        code += CodeOf(body) + CodeOfLongFunctions(body);
+      }
   return std::min(kRepeatedCode / code, kMostRepeated);
 }
 

@@ -37,6 +37,7 @@ class RegionEmitter {
     int64_t padding = 0;  // bytes behind it
   };
   int64_t Copies() const;
+  int64_t CodeOfLongFunctions(const KernelBody& body) const;
   void FindTypes();
   void PlaceBuffers();
   V Alloca(int64_t bytes);

@@ -63,6 +63,11 @@ bool ChooseSplits(VectorBuilder& b, const KernelBody& body, std::span<const int>
                   LoopSpace& space) {
   if (space.uniform || !HasConditions(body)) return true;
   bool all = true;
+  // Rows of different parts of the result do not go together.
+  const auto cut_at = [digits = space.row_sizes.size() + 1](LoopSpace& to, size_t d, const Int64Vector& places) {
+    to.splits[d] = places;
+    if (d + 1 != digits && !places.empty()) to.together = 1;
+  };
   const Trial trial = EmitInVain(b, body, in_place, cut, space);
   const size_t digits = space.row_sizes.size() + 1;
   space.splits.assign(digits, {});
@@ -79,7 +84,7 @@ bool ChooseSplits(VectorBuilder& b, const KernelBody& body, std::span<const int>
     bool fits = regions * parts <= kMaxRegions;
     if (fits && regions * parts * trial.instructions > kMaxInstructions) {
       LoopSpace cut_here = space;
-      cut_here.splits[d] = inside;
+      cut_at(cut_here, d, inside);
       fits = trial.instructions <= kMaxTried &&
              EmitInVain(b, body, in_place, cut, cut_here).instructions <= kMaxInstructions;
     }
@@ -88,7 +93,7 @@ bool ChooseSplits(VectorBuilder& b, const KernelBody& body, std::span<const int>
       continue;
     }
     regions *= parts;
-    space.splits[d] = inside;
+    cut_at(space, d, inside);
   }
   return all;
 }

@@ -163,9 +163,6 @@ Result<EmittedKernel> EmitTogether(const KernelSpec& spec, KernelFrame& frame) {
       cut = KernelFrame::CutIntoTasks(space, cost);
       ChooseSplits(frame.b(), body, spec.in_place, cut, space);
     }
-    // Rows of different parts of the result do not go together.
-    for (size_t d = 0; d < space.row_sizes.size() && d < space.splits.size(); ++d)
-      if (!space.splits[d].empty()) space.together = 1;
     const std::string in_words = StrCat(space.rows, "x", space.row_size, "x", space.interleaved * space.step, " by ",
                                         cut.pieces, " of ", cut.piece_size, ", ", cut.units_per_task);
     if (frame.b().quick()) MakeQuick(frame, vector_bytes, space, cut);
