@@ -34,8 +34,8 @@ size_t DigitsInFront(const ArrayIndex& index, int64_t behind) {
 
 bool HasCut(const ArrayIndex& index, int64_t suffix) { return LargestCut(index, suffix) == suffix; }
 
-// Groups cut behind the first of their dimensions where the position is: conditions on the dimension in front are then
-// conditions on one digit.
+// Groups cut behind the first of their dimensions where the position is, or where it is of one element (a slice at some
+// place of an array): conditions on the dimension in front are then conditions on one digit.
 std::vector<DimGroup> CutAsIn(const ArrayIndex& index, const Instruction& i) {
   const std::vector<DimGroup> groups = ResultGroups(i);
   std::vector<DimGroup> cut;
@@ -44,10 +44,10 @@ std::vector<DimGroup> CutAsIn(const ArrayIndex& index, const Instruction& i) {
     DimGroup first = groups[g];
     const int64_t behind = suffix;
     suffix *= first.size;
-    int64_t inner = first.inner < first.size ? first.inner : 1;
+    int64_t inner = first.inner;
     for (int64_t d = first.first + 1; d < first.last && inner > 1; ++d) {
       const int64_t next = inner / i.shape().dim(d);
-      if (HasCut(index, behind * inner)) {
+      if (HasCut(index, behind * inner) || first.size == inner) {
         cut.push_back(DimGroup{d, first.last, inner, next, -1});
         first = DimGroup{first.first, d, first.size / inner, first.inner / inner, -1};
         break;
@@ -85,7 +85,8 @@ Vals ElementalEmitter::Transpose(const Instruction& i, const ArrayIndex& index) 
   return {Emit(i.operand(0), SelectGroups(i, index))};
 }
 
-Vals ElementalEmitter::Slice(const Instruction& i, const ArrayIndex& index) {
+Vals ElementalEmitter::Slice(const Instruction& i, const ArrayIndex& position) {
+  const ArrayIndex index = indices_.InKnownDigits(position);
   const SliceDims& slice = i.attrs<SliceAttrs>().slice;
   const Shape& from = i.operand(0)->shape();
   const std::vector<DimGroup> groups = CutAsIn(index, i);
@@ -110,7 +111,8 @@ Vals ElementalEmitter::Reverse(const Instruction& i, const ArrayIndex& index) {
   return {Emit(i.operand(0), inner)};
 }
 
-Vals ElementalEmitter::Pad(const Instruction& i, const ArrayIndex& index) {
+Vals ElementalEmitter::Pad(const Instruction& i, const ArrayIndex& position) {
+  const ArrayIndex index = indices_.InKnownDigits(position);
   const PaddingConfig& padding = i.attrs<PadAttrs>().padding;
   const Shape& from = i.operand(0)->shape();
   const auto untouched = [&](int64_t d) { return padding[d] == PaddingDim{}; };
@@ -143,7 +145,8 @@ Vals ElementalEmitter::Pad(const Instruction& i, const ArrayIndex& index) {
   return Choose(between, index.uniform(), [&] { return Choose(inside, index.uniform(), element, padded); }, padded);
 }
 
-Vals ElementalEmitter::Concatenate(const Instruction& i, const ArrayIndex& index) {
+Vals ElementalEmitter::Concatenate(const Instruction& i, const ArrayIndex& position) {
+  const ArrayIndex index = indices_.InKnownDigits(position);
   const int64_t dimension = i.dimensions()[0];
   int64_t outer = 1, inner = 1;
   for (int64_t d = 0; d < i.shape().rank(); ++d)

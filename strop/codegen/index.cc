@@ -416,18 +416,27 @@ LaneIndex IndexBuilder::Combine(const ArrayIndex& index, size_t first, size_t co
   if (terms > 1 && !DigitsOf(sum)) {
     ArrayIndex digits;
     for (size_t i = first; i < first + count; ++i) {
-      const ArrayIndex* of_digit = DigitsOf(index.digits[i]);
-      if (of_digit && of_digit->num_elements() == index.sizes[i]) {
-        for (const LaneIndex& d : of_digit->digits) digits.digits.push_back(d);
-        for (int64_t size : of_digit->sizes) digits.sizes.push_back(size);
-      } else {
-        digits.digits.push_back(index.digits[i]);
-        digits.sizes.push_back(index.sizes[i]);
-      }
+      digits.digits.push_back(index.digits[i]);
+      digits.sizes.push_back(index.sizes[i]);
     }
-    Note(sum, digits);
+    Note(sum, InKnownDigits(digits));
   }
   return terms > 0 ? sum : Constant(0);
+}
+
+ArrayIndex IndexBuilder::InKnownDigits(const ArrayIndex& index) const {
+  ArrayIndex out;
+  for (size_t i = 0; i < index.sizes.size(); ++i) {
+    const ArrayIndex* digits = DigitsOf(index.digits[i]);
+    if (digits && digits->num_elements() == index.sizes[i]) {
+      for (const LaneIndex& d : digits->digits) out.digits.push_back(d);
+      for (int64_t size : digits->sizes) out.sizes.push_back(size);
+    } else {
+      out.digits.push_back(index.digits[i]);
+      out.sizes.push_back(index.sizes[i]);
+    }
+  }
+  return out;
 }
 
 LaneIndex IndexBuilder::Linear(const ArrayIndex& index) { return Combine(index, 0, index.digits.size()); }

@@ -88,6 +88,8 @@ class IndexBuilder {
 
   // The digits that a sum was made of, if they are known.
   const ArrayIndex* DigitsOf(const LaneIndex& a) const;
+  // The same position in as many digits as are known.
+  ArrayIndex InKnownDigits(const ArrayIndex& index) const;
   // Sum of digit * (product of the sizes behind it).
   LaneIndex Linear(const ArrayIndex& index);
   // The same position with other sizes (of the same product).
