@@ -1,6 +1,7 @@
 """All modules of the wide set; the name is that of the split whose place it takes (README.md)."""
 
 import attention_cases  # noqa: F401
+import constant_cases  # noqa: F401
 import decode_cases  # noqa: F401
 import dispatch_cases  # noqa: F401
 import grid_cases  # noqa: F401
