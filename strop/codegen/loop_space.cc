@@ -245,12 +245,15 @@ Int64Vector DigitsOf(const KernelBody& body) {
   return Factors(total, wanted);
 }
 
-// Is something joined of parts, or padded, along its last dimension?
-bool JoinsAlongRows(const KernelBody& body) {
+// Is something cut out of rows, joined of parts, or padded, along its last dimension?
+bool MovesWithinRows(const KernelBody& body) {
   return std::ranges::any_of(body.Computed(), [&](const Instruction* i) {
     const int64_t last = i->shape().IsArray() ? i->shape().rank() - 1 : -1;
     if (last < 0 || i->shape().dim(last) == 1) return false;
     if (i->op() == Op::Concatenate) return i->dimensions()[0] == last;
+    if (i->op() == Op::Slice)
+      return i->shape().dim(last) != i->operand(0)->shape().dim(last) &&
+             i->shape().num_elements() > i->shape().dim(last);
     return i->op() == Op::Pad && i->attrs<PadAttrs>().padding[static_cast<size_t>(last)] != PaddingDim{};
   });
 }
@@ -300,7 +303,7 @@ LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes, bool by_peri
     // theirs. (Not where rows fill a vector of words: each lane has a place in them that is known.)
     constexpr int64_t kLeastPart = 4, kLeastPartOfBytes = 6;
     const bool words = 4 * space.lanes <= vector_bytes;
-    const bool keeps_parts = !by_period && !columns && !trips && JoinsAlongRows(body) &&
+    const bool keeps_parts = !by_period && !columns && !trips && MovesWithinRows(body) &&
                              (words ? space.lanes % sizes.back() != 0 : sizes.back() >= kLeastPartOfBytes);
     if (((!columns && !trips) || groups) && (words || !keeps_parts)) Interleave(body, space, sizes);
     if (space.interleaved == 1 && !columns && !space.whole_rows)

@@ -361,6 +361,7 @@ class Fuser {
     Instruction* i = order_[n];
     if (i == computation_.root()) return Decision::No("it is the result");
     if (i->use_count() == 0) return Decision::No("it is not used");
+    if (i->op() == Op::Bitcast && IsOfOtherSize(*i)) return Decision::No("it is its operand's memory");
     const bool reduces = IsRowReduce(*i);
     const bool multiplies = i->op() == Op::Dot && target_.products_in_kernels && i->shape().IsArray();
     if (!IsInlinable(*i) && !reduces && !multiplies)
@@ -648,6 +649,7 @@ std::vector<Computation*> StepComputations(const Module& module) {
 Status FuseModule(Module& module, const TargetInfo& target, std::vector<FusionLimit>* limits) {
   for (Computation* c : plan_internal::StepComputations(module)) {
     plan_internal::WriteProductsTransposed(*c, target);
+    plan_internal::ReinterpretInMemory(*c);
     STROP_TRY(Fuser(module, *c, target, limits).Run());
     plan_internal::FormBands(module, *c, target, limits);
   }

@@ -19,6 +19,7 @@ namespace {
 bool IsReadAnywhere(const Instruction& array, const TargetInfo& target) {
   return std::ranges::all_of(array.uses(), [&](const Use& use) {
     const Instruction& user = *use.user;
+    if (user.op() == Op::Bitcast && IsOfOtherSize(user)) return false;
     if (HandsOnItsOperand(user.op())) return IsReadAnywhere(user, target);
     return user.op() == Op::Concatenate || (user.op() == Op::Tuple && user.IsRoot()) || target.takes_any_address(user);
   });

@@ -194,6 +194,9 @@ std::string OriginOf(const Instruction& instruction);
 std::vector<Computation*> StepComputations(const Module& module);
 // Dots that are only read transposed get that layout, where the target computes them so (product_layouts.cc).
 void WriteProductsTransposed(Computation& computation, const TargetInfo& target);
+// Conversions of bits to elements of another size become views of their operands' memory (reinterpret.cc).
+void ReinterpretInMemory(Computation& computation);
+bool IsOfOtherSize(const Instruction& bitcast);
 // band.cc: the last step of fusion.
 void FormBands(Module& module, Computation& computation, const TargetInfo& target, std::vector<FusionLimit>* limits);
 // Output leaf -> the parameter leaf whose memory is given to it.
