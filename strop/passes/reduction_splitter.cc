@@ -30,6 +30,14 @@
 //   %partial = f32[128] reduce(.., %zero), dimensions={1}
 //   %s = f32[] reduce(%partial, %zero), dimensions={0}
 //
+// A dimension in front, and a short last one, are reduced one after the other (means of groups of channels): all
+// columns of rows first, a vector at a time, where an element at a time would be gathered.
+//
+//   %s = f32[2,8] reduce(f32[2,3136,8,8] %x, %zero), dimensions={1,3}
+//   ->
+//   %partial = f32[2,8,8] reduce(%x, %zero), dimensions={1}
+//   %s = f32[2,8] reduce(%partial, %zero), dimensions={2}
+//
 // The pieces follow from the program alone, so that the order of a sum does. The initial value is combined once a
 // piece: it must be the combiner's identity, or the combiner one that does not count. An argmax combines its pieces in
 // order.
@@ -308,6 +316,40 @@ bool HasRest(const Instruction& reduce, const Outermost& run) {
   return reduce.operand_count() == 2 && run.last - run.first == 1 && reduce.dimensions().size() == 1;
 }
 
+// Is a long dimension reduced in front of others that stay, and a short one behind them?
+bool ReducesGroupsOfColumns(const Instruction& reduce, const Outermost& run) {
+  constexpr int64_t kLongest = 128, kFewestElements = 4096;
+  const Shape& operand = reduce.operand(0)->shape();
+  if (reduce.operand_count() != 2 || operand.num_elements() < kFewestElements || run.size < kMinLength) return false;
+  int64_t last = 1, d = operand.rank();
+  for (; d > run.last && Contains(reduce.dimensions(), d - 1); --d) last *= operand.dim(d - 1);
+  return last > 1 && last <= kLongest && d > run.last && run.behind > last;
+}
+
+// The run by itself, in pieces; what is left of it, and the other dimensions, in a second step.
+void ReduceRunFirst(Instruction& reduce, const Outermost& run, int64_t pieces, Pieces& made) {
+  Builder b(reduce.parent());
+  b.set_insert_before(&reduce);
+  if (reduce.has_metadata()) b.set_metadata(reduce.shared_metadata());
+  Instruction* operand = reduce.operand(0);
+  Int64Vector dims;
+  for (int64_t d = 0; d < run.first; ++d) dims.push_back(operand->shape().dim(d));
+  if (pieces > 1) dims.push_back(pieces);
+  dims.push_back(run.size / pieces);
+  for (int64_t d = run.last; d < operand->shape().rank(); ++d) dims.push_back(operand->shape().dim(d));
+  const int64_t along = run.first + (pieces > 1 ? 1 : 0);
+  Instruction* first = b.Reduce(InPieces(b, operand, dims, made), reduce.operand(1), {along}, reduce.to_apply());
+  if (first) first->set_frontend_attribute(kPartialReduction, "true");
+  Dims left;
+  if (pieces > 1) left.push_back(run.first);
+  for (int64_t d : reduce.dimensions())
+    if (d >= run.last) left.push_back(d - run.last + along);
+  Instruction* whole = b.Reduce(first, reduce.operand(1), left, reduce.to_apply());
+  if (!b.status().ok()) return;
+  reduce.parent()->Replace(&reduce, whole);
+  MoveContractionMark(*whole, {first});
+}
+
 // Combines what another reduction left: the second of two steps.
 bool IsSecondStep(const Instruction& reduce) {
   const Instruction* operand = reduce.operand(0);
@@ -329,6 +371,12 @@ struct ReductionSplitter final : Pass {
           Instruction* first = WithoutRest(*i, run, narrow);
           if (!first) continue;
           Split(*first, OutermostOf(*first), 1, narrow, made);
+          ++split;
+          continue;
+        }
+        if (ReducesGroupsOfColumns(*i, run) && IsSplittable(*i)) {
+          const int64_t most = std::min(BytesOf(*i) / kPieceBytes, run.size / kMinLength) / run.before;
+          ReduceRunFirst(*i, run, EqualPieces(*i, run, std::max<int64_t>(most, 1)), made);
           ++split;
           continue;
         }

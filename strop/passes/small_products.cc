@@ -90,7 +90,8 @@ class Expander {
     if (!IsFloatOrBrain(shape.type()) && !(IsInteger(shape.type()) && Bits(shape.type()) >= 32) && !complex)
       return false;
     if (dot_->HasControlEdges() || dot_->sharding() || attrs_.lhs_contracting.empty()) return false;
-    if (!complex && (attrs_.lhs_batch.empty() || attrs_.lhs_contracting.size() != 1)) return false;
+    const bool batched = !attrs_.lhs_batch.empty() || IsInteger(shape.type());
+    if (!complex && (!batched || attrs_.lhs_contracting.size() != 1)) return false;
     const int64_t terms = Terms();
     int64_t free[2] = {1, 1};
     bool converted = false;
@@ -104,7 +105,8 @@ class Expander {
     const auto [few, most] = std::minmax(free[0], free[1]);
     // A gate that is applied to a state.
     if (complex) return few <= kMostOfSide && terms <= kMostOfSide && shape.num_elements() >= kFewestComplex;
-    if (few > kMostOfSide || most > kMostOfOtherSide) return false;
+    // (The library has no fast products of integers, whatever their size.)
+    if (few > kMostOfSide || (most > kMostOfOtherSide && !IsInteger(shape.type()))) return false;
     if (most > kMostOfSide || terms > kMostOfSide) {
       // What SideBySide does better.
       if (MembersLieSideBySide() || (few == 1 && terms <= kMostOfSide)) return false;

@@ -35,6 +35,7 @@ constexpr int kMaxKernelSize = 512;          // instructions in a fused computat
 constexpr int kMaxCheapKernels = 8;          // kernels that repeat a cheap instruction
 constexpr size_t kMaxPlaces[] = {16, 4, 2};  // index maps in a kernel at which an instruction is computed, by Cost
 constexpr int64_t kKernelBytes = 1 << 17;    // what a kernel costs besides, in bytes that are read
+constexpr int64_t kManyLookedUp = 1024;      // elements: as many are worth a kernel that computes the table
 constexpr int64_t kMaxPadding = 2;           // times that a cheap instruction is computed for positions of padding
 
 // No step and no memory of its own: the same bytes as its operand.
@@ -144,6 +145,7 @@ struct Node {
   bool inlined = false;
   int64_t repeat = 1;            // times that an element is computed, over the worst path to a root
   int64_t padded = 1;            // the part of it that is due to padding
+  int64_t looked_up = 1;         // the part of it that is due to gathers
   int64_t row = 0;               // inlined, and each element is used along one row of so many elements only; 0: not so
   std::vector<int32_t> kernels;  // roots (numbers of nodes) that compute it; a root has itself
   std::vector<int32_t> places;   // index maps at which they do (numbers of places); a root has one
@@ -379,6 +381,9 @@ class Fuser {
       const int64_t factor = once ? 1 : RepeatFactor(user, use.operand_number);
       int64_t repeat = SaturatingMultiply(at.repeat, factor);
       node.repeat = std::max(node.repeat, repeat);
+      const bool looks_up = user.op() == Op::Gather && use.operand_number == 0;
+      node.looked_up =
+          std::max(node.looked_up, SaturatingMultiply(at.inlined ? at.looked_up : 1, looks_up ? factor : 1));
       AddPlaces(use, at, node.places);
       if (node.places.size() > kMaxPlaces[0] * kMaxCheapKernels && !scalar)
         return Decision::No("it would be computed at too many places");
@@ -422,6 +427,9 @@ class Fuser {
     if (Decision d = RepeatsLessThanItSaves(*i, node, cost); !d) return d;
     if (node.padded > kMaxPadding && cost != Cost::Free && !scalar)
       return Decision::No("padding would compute each element ", node.padded, " times");
+    if (node.looked_up > 1 && cost != Cost::Free && !scalar &&
+        SaturatingMultiply(i->shape().num_elements(), node.looked_up) >= kManyLookedUp)
+      return Decision::No("each element would be looked up, and computed, ", node.looked_up, " times");
     if (node.repeat > 1 && !scalar && (cost == Cost::Expensive || IsSumOfExpensive(*i)))
       return Decision::No("each element would be computed ", node.repeat, " times");
     return Decision::Yes();
