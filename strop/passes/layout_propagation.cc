@@ -104,15 +104,23 @@ Order OrderAfterReduce(const Instruction& reduce, const Order& order) {
   return result;
 }
 
-// The reduced dimensions stay where they are among the others.
+// Reduced dimensions stay behind the one that they are behind, so that both are in order for what is broadcast along
+// others; those at either end stay there.
 Order OrderBeforeReduce(const Instruction& reduce, const Order& result) {
   const int64_t rank = reduce.operand(0)->shape().rank();
   Dims kept;
   for (int64_t d = 0; d < rank; ++d)
     if (!IsReduced(reduce, d)) kept.push_back(d);
+  if (kept.empty()) return Order();
   Order order;
-  for (int64_t d = 0, n = 0; d < rank; ++d)
-    order.push_back(IsReduced(reduce, d) ? d : kept[static_cast<size_t>(result[static_cast<size_t>(n++)])]);
+  for (int64_t d = 0; d < kept.front(); ++d) order.push_back(d);
+  for (int64_t n : result) {
+    order.push_back(kept[static_cast<size_t>(n)]);
+    const bool last = n + 1 == static_cast<int64_t>(kept.size());
+    for (int64_t d = kept[static_cast<size_t>(n)] + 1; !last && d < kept[static_cast<size_t>(n) + 1]; ++d)
+      order.push_back(d);
+  }
+  for (int64_t d = kept.back() + 1; d < rank; ++d) order.push_back(d);
   return order;
 }
 
