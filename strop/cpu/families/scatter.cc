@@ -91,12 +91,21 @@ Geometry GeometryOf(const Instruction& scatter) {
     g.joined.push_back(static_cast<int64_t>(g.operand_dims.size()) - 1);
     g.unit.push_back(1);
   }
+  // Dimensions of a batch in the order of the indices and of the updates, in front of all others, are one number.
+  const auto windows = static_cast<int64_t>(a.update_window_dims.size());
+  const bool one_number =
+      a.scatter_indices_batching_dims.empty() && a.index_vector_dim >= updates.rank() - windows &&
+      std::ranges::all_of(a.update_window_dims, [&](int64_t d) { return d >= updates.rank() - windows; });
   int64_t window = 0;
   for (int64_t d = 0; d < updates.rank(); ++d) {
     const bool in_window = Contains(a.update_window_dims, d);
     (in_window ? g.window : g.updates) *= updates.dim(d);
-    if (!in_window) g.batch_dims.push_back(updates.dim(d));
-    if (joins[static_cast<size_t>(d)]) {
+    const bool counted = one_number && !in_window && d > 0;
+    if (counted)
+      g.batch_dims.back() *= updates.dim(d);
+    else if (!in_window)
+      g.batch_dims.push_back(updates.dim(d));
+    if (counted || joins[static_cast<size_t>(d)]) {
       g.updates_dims.back() *= updates.dim(d);
     } else {
       g.updates_dims.push_back(updates.dim(d));
