@@ -14,6 +14,7 @@ constexpr int64_t kMostWritten = 4;               // elements for one that is sl
 constexpr int64_t kLeastWritten = 1024;
 constexpr int64_t kShortRun = 64, kShortRunOfMany = 1024;  // bytes that come from one of two parts, or of more
 constexpr int64_t kLeastPart = int64_t{1} << 16;           // bytes of what gets a kernel of its own
+constexpr int64_t kLeastStack = int64_t{1} << 11;          // the same of a stack
 constexpr size_t kMostOperands = 512;                      // that are looked at
 
 }  // namespace
@@ -169,17 +170,26 @@ bool ReordersShortRuns(const Instruction& moved, const Instruction& joined) {
   return std::ranges::count_if(joined.operands(), reads) >= kFewest;
 }
 
-bool JoinsOnePieces(const Instruction& i) {
+bool JoinsOnePieces(const Instruction& i, int64_t least_bytes) {
   if (i.op() != Op::Concatenate || i.operand_count() < 2 || !i.shape().IsStatic()) return false;
   for (int64_t d = 0; d < i.dimensions()[0]; ++d)
     if (i.shape().dim(d) != 1) return false;
-  return std::ranges::all_of(i.operands(), [](const Instruction* part) {
-    return part->shape().byte_size() >= kLeastPart && part->shape().layout_or_default().IsRowMajor();
+  return std::ranges::all_of(i.operands(), [&](const Instruction* part) {
+    return part->shape().byte_size() >= least_bytes && part->shape().layout_or_default().IsRowMajor();
   });
 }
 
+bool JoinsStacks(const Instruction& i) {
+  const auto is_stack = [](const Instruction* part) {
+    while (part->op() == Op::Reshape) part = part->operand(0);
+    return JoinsShortRuns(*part) && part->dimensions()[0] > 0;
+  };
+  return JoinsOnePieces(i, kLeastStack) && std::ranges::count_if(i.operands(), is_stack) >= 2;
+}
+
 bool IsComputedByParts(const Instruction& i) {
-  if (!JoinsOnePieces(i) || i.parent() != i.parent()->module()->entry()) return false;
+  if (JoinsStacks(i)) return i.parent() == i.parent()->module()->entry();
+  if (!JoinsOnePieces(i, kLeastPart) || i.parent() != i.parent()->module()->entry()) return false;
   int64_t computed = 0, apart = 0;
   for (const Instruction* part : i.operands()) {
     const Instruction* by = part;

@@ -31,8 +31,11 @@ bool JoinsShortRuns(const Instruction& i);
 // Does a concatenation of large parts read runs shorter than a vector in another order, through `moved` and two
 // operands more? One loop for all parts gathers their elements; a loop of a part's own copies them run by run.
 bool ReordersShortRuns(const Instruction& moved, const Instruction& joined);
-// Is it a concatenation of large parts, each one piece of memory in it?
-bool JoinsOnePieces(const Instruction& i);
+// Is it a concatenation of parts of so many bytes at least, each one piece of memory in it?
+bool JoinsOnePieces(const Instruction& i, int64_t least_bytes);
+// Is it one of several stacks of short runs (x0 y0 z0 x1 y1 z1), beside others? A loop of a stack's own deals its lanes
+// out; one over all of them asks for each lane which part of which stack it is.
+bool JoinsStacks(const Instruction& i);
 // Is it one of which most is computed apart: by kernels that compute nothing else (products, sorts), or by short runs
 // in another order? Then each part is computed where it lies in it (parts.cc), and none inside a kernel of its own.
 bool IsComputedByParts(const Instruction& i);

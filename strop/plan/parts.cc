@@ -15,6 +15,8 @@
 namespace strop::plan_internal {
 namespace {
 
+constexpr int64_t kLeastBytes = 1024;  // of a part: less is copied as fast as a kernel is called
+
 // Do those who read the array read it at any address?
 bool IsReadAnywhere(const Instruction& array, const TargetInfo& target) {
   return std::ranges::all_of(array.uses(), [&](const Use& use) {
@@ -62,7 +64,7 @@ class PartFinder {
 std::vector<bool> PartsInPlace(const Graph& graph, const Instruction& concatenate, std::span<const int32_t> parts,
                                const TargetInfo& target) {
   std::vector<bool> in_place(parts.size(), false);
-  if (!JoinsOnePieces(concatenate)) return in_place;
+  if (!JoinsOnePieces(concatenate, kLeastBytes)) return in_place;
   const PartFinder finder(graph, target);
   int64_t offset = 0, saved = 0;
   for (size_t k = 0; k < parts.size(); ++k) {
