@@ -15,6 +15,12 @@ namespace strop {
 
 inline constexpr char kContractionMark[] = "strop.contracted_operand";
 
+// A sum that is a quotient by a constant (pass `constant-division`): what is said of quotients holds for it.
+inline constexpr char kQuotientMark[] = "strop.quotient";
+inline bool IsQuotient(const Instruction& i) {
+  return i.op() == Op::Divide || (i.op() == Op::Add && i.frontend_attributes().contains(kQuotientMark));
+}
+
 // Sums of f32 and f64; smaller floats are rounded after each operation, as their type says.
 inline bool IsContractible(const Instruction& sum) {
   if (!sum.shape().IsArray()) return false;

@@ -2,7 +2,7 @@
 //
 //   %q = divide(%x, broadcast(c))
 //   ->  %l = multiply(%x, broadcast(low)), %h = multiply(%x, broadcast(high))
-//       %q = add(%h, %l), frontend_attributes={strop.contracted_operand="0"}
+//       %q = add(%h, %l), frontend_attributes={strop.contracted_operand="0",strop.quotient="1"}
 //
 // Constants may have several elements (means and deviations of colours). It is for targets with fused multiply-adds,
 // and after the passes that know a division when they see one. XLA:CPU multiplies by the rounded inverse, which is not
@@ -70,6 +70,7 @@ bool Multiply(Instruction& quotient) {
   Instruction* high = b.Make(Op::Multiply, {x, Repeated(*quotient.operand(1), halves->high, b)});
   Instruction* sum = b.Make(Op::Add, {high, low});
   sum->set_frontend_attribute(kContractionMark, "0");
+  sum->set_frontend_attribute(kQuotientMark, "1");
   quotient.parent()->Replace(&quotient, sum);
   return true;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "strop/analysis/pairwise.h"
+#include "strop/ir/contraction.h"
 
 namespace strop::plan_internal {
 namespace {
@@ -19,7 +20,10 @@ constexpr size_t kMostOperands = 512;                      // that are looked at
 
 }  // namespace
 
+// (Kernels end where they did before quotients by constants became products: a mean is computed once a row, not again
+// wherever it is subtracted.)
 Cost CostOf(const Instruction& i) {
+  if (IsQuotient(i)) return Cost::Expensive;
   switch (i.op()) {
     case Op::Constant:
     case Op::Iota:
@@ -30,7 +34,6 @@ Cost CostOf(const Instruction& i) {
     case Op::Slice:
     case Op::Transpose:
     case Op::Reverse: return Cost::Free;
-    case Op::Divide:
     case Op::Remainder:
     case Op::Gather:
     case Op::Clz:
