@@ -34,9 +34,9 @@ size_t DigitsInFront(const ArrayIndex& index, int64_t behind) {
 
 bool HasCut(const ArrayIndex& index, int64_t suffix) { return LargestCut(index, suffix) == suffix; }
 
-// Groups cut behind the first of their dimensions where the position is, or where it is of one element (a slice at some
-// place of an array): conditions on the dimension in front are then conditions on one digit.
-std::vector<DimGroup> CutAsIn(const ArrayIndex& index, const Instruction& i) {
+// Groups cut behind the first of their dimensions where the position is: conditions on the dimension in front are then
+// conditions on one digit. `single`: also where that is of one element, a slice at some place of an array.
+std::vector<DimGroup> CutAsIn(const ArrayIndex& index, const Instruction& i, bool single = false) {
   const std::vector<DimGroup> groups = ResultGroups(i);
   std::vector<DimGroup> cut;
   int64_t suffix = 1;
@@ -44,7 +44,7 @@ std::vector<DimGroup> CutAsIn(const ArrayIndex& index, const Instruction& i) {
     DimGroup first = groups[g];
     const int64_t behind = suffix;
     suffix *= first.size;
-    int64_t inner = first.inner;
+    int64_t inner = single || first.inner < first.size ? first.inner : 1;
     for (int64_t d = first.first + 1; d < first.last && inner > 1; ++d) {
       const int64_t next = inner / i.shape().dim(d);
       if (HasCut(index, behind * inner) || first.size == inner) {
@@ -86,10 +86,12 @@ Vals ElementalEmitter::Transpose(const Instruction& i, const ArrayIndex& index) 
 }
 
 Vals ElementalEmitter::Slice(const Instruction& i, const ArrayIndex& position) {
-  const ArrayIndex index = indices_.InKnownDigits(position);
   const SliceDims& slice = i.attrs<SliceAttrs>().slice;
   const Shape& from = i.operand(0)->shape();
-  const std::vector<DimGroup> groups = CutAsIn(index, i);
+  // What is in memory is read at one number, at distances from it that are known.
+  const bool computed = !buffers_.contains(Resolve(i.operand(0)));
+  const ArrayIndex index = computed ? indices_.InKnownDigits(position) : position;
+  const std::vector<DimGroup> groups = CutAsIn(index, i, computed);
   const ArrayIndex grouped = indices_.Refactor(index, GroupSizes(groups));
   ArrayIndex inner;
   for (size_t g = 0; g < groups.size(); ++g) {
