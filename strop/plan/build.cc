@@ -390,6 +390,12 @@ class PlanBuilder {
     return results;
   }
 
+  // Is one a part of the other, or a view of it?
+  bool LiesIn(int32_t part, int32_t whole) const {
+    const Group& group = g_.groups[g_.values[part].group];
+    return group.lies_in_another() && g_.values[group.index].group == g_.values[whole].group;
+  }
+
   // Wishes and duties of the last step: which operand memory its results may take over.
   void ShareKernelOperands(const Instruction& i) {
     const size_t at = g_.steps.size() - 1;
@@ -401,9 +407,12 @@ class PlanBuilder {
         InPlace reuse = CanReuseOperand(i, k, r);
         if (reuse == InPlace::No) continue;
         bool everywhere = true;  // the same value as another operand may be read later than it is overwritten
-        for (int32_t m = 0; m < step.num_operands; ++m)
-          if (m != k && step.args[m].first == step.args[k].first && CanReuseOperand(i, m, r) != InPlace::Allowed)
+        for (int32_t m = 0; m < step.num_operands; ++m) {
+          if (m == k) continue;
+          const bool same = step.args[m].first == step.args[k].first;
+          if ((same && CanReuseOperand(i, m, r) != InPlace::Allowed) || LiesIn(step.args[m].first, step.args[k].first))
             everywhere = false;
+        }
         AskToShare(at, k, step.num_operands + r, reuse == InPlace::Required, everywhere);
       }
     }
