@@ -26,5 +26,6 @@ import segment_cases  # noqa: F401
 import several_results_cases  # noqa: F401
 import short_side_cases  # noqa: F401
 import simulation_cases  # noqa: F401
+import table_cases  # noqa: F401
 import type_cases  # noqa: F401
 import window_cases  # noqa: F401
