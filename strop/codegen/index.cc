@@ -415,10 +415,8 @@ LaneIndex IndexBuilder::Combine(const ArrayIndex& index, size_t first, size_t co
   for (size_t i = 0; i < terms; ++i) sum = i > 0 ? Add(parts[i], sum) : parts[i];
   if (terms > 1 && !DigitsOf(sum)) {
     ArrayIndex digits;
-    for (size_t i = first; i < first + count; ++i) {
-      digits.digits.push_back(index.digits[i]);
-      digits.sizes.push_back(index.sizes[i]);
-    }
+    for (size_t i = first; i < first + count; ++i)
+      digits.digits.push_back(index.digits[i]), digits.sizes.push_back(index.sizes[i]);
     Note(sum, InKnownDigits(digits));
   }
   return terms > 0 ? sum : Constant(0);

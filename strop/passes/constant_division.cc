@@ -7,7 +7,6 @@
 // Constants may have several elements (means and deviations of colours). It is for targets with fused multiply-adds,
 // and after the passes that know a division when they see one. XLA:CPU multiplies by the rounded inverse, which is not
 // always the rounded quotient.
-#include <cmath>
 #include <optional>
 
 #include "strop/ir/builder.h"

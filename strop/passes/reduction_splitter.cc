@@ -245,8 +245,10 @@ void MoveContractionMark(Instruction& whole, std::initializer_list<Instruction*>
 }
 
 // [.., run, ..] -> [.., pieces, size / pieces, ..] or [.., pieces, size / pieces / rows, rows, ..], one piece without a
-// dimension of its own, and what is reduced of it.
-void Split(Instruction& reduce, const Outermost& run, int64_t pieces, int64_t rows, Pieces& made) {
+// dimension of its own, and what is reduced of it. Other dimensions are reduced with the run, or (`others_later`) with
+// what is left of it.
+void Split(Instruction& reduce, const Outermost& run, int64_t pieces, int64_t rows, Pieces& made,
+           bool others_later = false) {
   Builder b(reduce.parent());
   b.set_insert_before(&reduce);
   if (reduce.has_metadata()) b.set_metadata(reduce.shared_metadata());
@@ -265,16 +267,17 @@ void Split(Instruction& reduce, const Outermost& run, int64_t pieces, int64_t ro
     }
     operands.push_back(operand);
   }
-  Dims inside{run.first + (pieces > 1 ? 1 : 0)};
+  const int64_t along = run.first + (pieces > 1 ? 1 : 0);
+  Dims inside{along}, left;
+  if (pieces > 1) left.push_back(run.first);
+  if (rows > 1) left.push_back(along);
   for (int64_t d : reduce.dimensions())  // of others, rows are one at a time
-    if (d >= run.last) inside.push_back(d - run.last + inside[0] + 1);
+    if (d >= run.last) (others_later ? left : inside).push_back(d - run.last + along + (others_later ? 0 : 1));
   Computation* const called[] = {reduce.to_apply()};
   Instruction* first = b.Make(Op::Reduce, operands, DimensionsAttrs{inside}, called, nullptr);
   if (first) first->set_frontend_attribute(kPartialReduction, "true");
   for (int64_t k = 0; k < inputs; ++k) partial.push_back(inputs == 1 ? first : b.GetTupleElement(first, k));
   for (int64_t k = 0; k < inputs; ++k) partial.push_back(reduce.operand(inputs + k));
-  Dims left{run.first};
-  if (pieces > 1 && rows > 1) left.push_back(run.first + 1);
   Instruction* whole = b.Make(Op::Reduce, partial, DimensionsAttrs{left}, called, nullptr);
   if (!b.status().ok()) return;
   reduce.parent()->Replace(&reduce, whole);
@@ -326,30 +329,6 @@ bool ReducesGroupsOfColumns(const Instruction& reduce, const Outermost& run) {
   return last > 1 && last <= kLongest && d > run.last && run.behind > last;
 }
 
-// The run by itself, in pieces; what is left of it, and the other dimensions, in a second step.
-void ReduceRunFirst(Instruction& reduce, const Outermost& run, int64_t pieces, Pieces& made) {
-  Builder b(reduce.parent());
-  b.set_insert_before(&reduce);
-  if (reduce.has_metadata()) b.set_metadata(reduce.shared_metadata());
-  Instruction* operand = reduce.operand(0);
-  Int64Vector dims;
-  for (int64_t d = 0; d < run.first; ++d) dims.push_back(operand->shape().dim(d));
-  if (pieces > 1) dims.push_back(pieces);
-  dims.push_back(run.size / pieces);
-  for (int64_t d = run.last; d < operand->shape().rank(); ++d) dims.push_back(operand->shape().dim(d));
-  const int64_t along = run.first + (pieces > 1 ? 1 : 0);
-  Instruction* first = b.Reduce(InPieces(b, operand, dims, made), reduce.operand(1), {along}, reduce.to_apply());
-  if (first) first->set_frontend_attribute(kPartialReduction, "true");
-  Dims left;
-  if (pieces > 1) left.push_back(run.first);
-  for (int64_t d : reduce.dimensions())
-    if (d >= run.last) left.push_back(d - run.last + along);
-  Instruction* whole = b.Reduce(first, reduce.operand(1), left, reduce.to_apply());
-  if (!b.status().ok()) return;
-  reduce.parent()->Replace(&reduce, whole);
-  MoveContractionMark(*whole, {first});
-}
-
 // Combines what another reduction left: the second of two steps.
 bool IsSecondStep(const Instruction& reduce) {
   const Instruction* operand = reduce.operand(0);
@@ -376,7 +355,7 @@ struct ReductionSplitter final : Pass {
         }
         if (ReducesGroupsOfColumns(*i, run) && IsSplittable(*i)) {
           const int64_t most = std::min(BytesOf(*i) / kPieceBytes, run.size / kMinLength) / run.before;
-          ReduceRunFirst(*i, run, EqualPieces(*i, run, std::max<int64_t>(most, 1)), made);
+          Split(*i, run, EqualPieces(*i, run, std::max<int64_t>(most, 1)), 1, made, /*others_later=*/true);
           ++split;
           continue;
         }

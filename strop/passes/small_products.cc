@@ -105,7 +105,7 @@ class Expander {
     const auto [few, most] = std::minmax(free[0], free[1]);
     // A gate that is applied to a state.
     if (complex) return few <= kMostOfSide && terms <= kMostOfSide && shape.num_elements() >= kFewestComplex;
-    // (The library has no fast products of integers, whatever their size.)
+    // (Of integers the library has no fast products by so few, however many there are of the others.)
     if (few > kMostOfSide || (most > kMostOfOtherSide && !IsInteger(shape.type()))) return false;
     if (most > kMostOfSide || terms > kMostOfSide) {
       // What SideBySide does better.

@@ -49,10 +49,10 @@ class Assembler {
   std::string WhyCopied(const ProtoStep& proto) const {
     const Value& from = graph_.values[proto.args[0].first];
     const Base base = graph_.groups[from.group].base;
+    const bool part = graph_.groups[from.group].lies_in_another();
     const std::string at = StrCat("%", proto.instruction->name());
     const char* needed = base == Base::Parameter     ? "it is an argument"
-                         : base == Base::View        ? "it is a part of another value"
-                         : base == Base::Part        ? "it is a part of another value"
+                         : part                      ? "it is a part of another value"
                          : base == Base::Constant    ? "it is a constant"
                          : from.end > proto.position ? "it is read later"
                                                      : "its memory is not free to write";
@@ -60,9 +60,8 @@ class Assembler {
       case CopyFor::kNothing: return "";
       case CopyFor::kResult:
         return base == Base::Parameter ? "a result has memory of its own, and this is an argument"
-               : base == Base::View || base == Base::Part
-                   ? "a result has memory of its own, and this is a part of another value"
-                   : "a result has memory of its own, and this is another result as well";
+               : part                  ? "a result has memory of its own, and this is a part of another value"
+                                       : "a result has memory of its own, and this is another result as well";
       case CopyFor::kLoopStart: return StrCat("the loop ", at, " rewrites it, and ", needed);
       case CopyFor::kLoopNext: return StrCat("it is the next value of a carry of ", at, ", and ", needed);
       case CopyFor::kLoopSwap: return StrCat("it is a carry of ", at, " that becomes another one");

@@ -73,8 +73,8 @@ class PlanBuilder {
     for (size_t k = 0; k < results.size(); ++k) {
       const int32_t value = results[k];
       const bool taken = std::find(results.begin(), results.begin() + k, value) != results.begin() + k;
-      const Base base = g_.groups[g_.values[value].group].base;
-      if (!taken && base != Base::Parameter && base != Base::View && base != Base::Part) continue;
+      const Group& group = g_.groups[g_.values[value].group];
+      if (!taken && group.base != Base::Parameter && !group.lies_in_another()) continue;
       results[k] = Fresh(g_.values[value].size, entry.root());
       AddCopy(main, entry.root(), value, results[k], CopyFor::kResult);
       if (auto sizes = g_.sizes.find(value); sizes != g_.sizes.end()) g_.sizes[results[k]] = sizes->second;
@@ -390,10 +390,14 @@ class PlanBuilder {
     return results;
   }
 
-  // Is one a part of the other, or a view of it?
+  // Is one a part of the other, or a view of it, or of a part?
   bool LiesIn(int32_t part, int32_t whole) const {
-    const Group& group = g_.groups[g_.values[part].group];
-    return group.lies_in_another() && g_.values[group.index].group == g_.values[whole].group;
+    const Group* group = &g_.groups[g_.values[part].group];
+    while (group->lies_in_another()) {
+      if (g_.values[group->index].group == g_.values[whole].group) return true;
+      group = &g_.groups[g_.values[group->index].group];
+    }
+    return false;
   }
 
   // Wishes and duties of the last step: which operand memory its results may take over.

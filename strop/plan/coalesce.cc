@@ -62,10 +62,10 @@ bool Graph::Merge(int32_t a, int32_t b) {
   if (x.size != y.size) return false;
   if (x.base != Base::None && y.base != Base::None) return false;
   // Memory of the caller is only written where donation allows it (see MergeDonation).
-  const auto is_others = [](Base base) {
-    return base == Base::Parameter || base == Base::Constant || base == Base::View || base == Base::Part;
+  const auto is_others = [](const Group& group) {
+    return group.base == Base::Parameter || group.base == Base::Constant || group.lies_in_another();
   };
-  if (is_others(x.base) || is_others(y.base)) return false;
+  if (is_others(x) || is_others(y)) return false;
   constexpr size_t kMaxPairs = 1 << 14;
   if (x.values.size() * y.values.size() > kMaxPairs) return false;
   for (int32_t u : x.values)

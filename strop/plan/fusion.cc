@@ -417,7 +417,8 @@ class Fuser {
     };
     if (JoinsShortRuns(*i) && IsReduced(node, sums_each))
       return Decision::No("its short parts would be told apart for each sum");
-    if (JoinsStacks(*i)) return Decision::No("its parts are stacks, each of which has a loop of its own");
+    if (JoinsStacks(*i) && IsComputedByParts(*i))
+      return Decision::No("its parts are stacks, each of which has a loop of its own");
     if (i->op() == Op::Concatenate && IsReduced(node, ReducesLargeWindows))
       return Decision::No("its parts would be told apart for each element of a window");
     if (IsCutIntoOtherRows(*i, node)) return Decision::No("it is cut into other rows, which are reduced");

@@ -36,8 +36,9 @@ bool JoinsOnePieces(const Instruction& i, int64_t least_bytes);
 // Is it one of several stacks of short runs (x0 y0 z0 x1 y1 z1), beside others? A loop of a stack's own deals its lanes
 // out; one over all of them asks for each lane which part of which stack it is.
 bool JoinsStacks(const Instruction& i);
-// Is it one of which most is computed apart: by kernels that compute nothing else (products, sorts), or by short runs
-// in another order? Then each part is computed where it lies in it (parts.cc), and none inside a kernel of its own.
+// Is it one of which most is computed apart: by kernels that compute nothing else (products, sorts), by short runs in
+// another order, or as stacks? Then each part is computed where it lies in it (parts.cc), and none inside a kernel of
+// its own.
 bool IsComputedByParts(const Instruction& i);
 // Reads of each element of operand k per element of the result, as a factor on how often the operand is computed.
 int64_t RepeatFactor(const Instruction& user, int64_t k);

@@ -17,11 +17,11 @@ namespace {
 
 constexpr int64_t kLeastBytes = 1024;  // of a part: less is copied as fast as a kernel is called
 
-// Do those who read the array read it at any address?
+// Do those who read the array read it at any address? (Who reads a view of it is not asked.)
 bool IsReadAnywhere(const Instruction& array, const TargetInfo& target) {
   return std::ranges::all_of(array.uses(), [&](const Use& use) {
     const Instruction& user = *use.user;
-    if (user.op() == Op::Bitcast && IsOfOtherSize(user)) return false;
+    if ((user.op() == Op::Bitcast && IsOfOtherSize(user)) || ViewOf(user, target.buffer_alignment)) return false;
     if (HandsOnItsOperand(user.op())) return IsReadAnywhere(user, target);
     return user.op() == Op::Concatenate || (user.op() == Op::Tuple && user.IsRoot()) || target.takes_any_address(user);
   });
