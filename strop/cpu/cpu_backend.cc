@@ -18,8 +18,7 @@ namespace strop::cpu {
 
 CpuBackend::CpuBackend() : CpuBackend(Isa::OfHost()) {}
 
-CpuBackend::CpuBackend(const Isa& isa)
-    : code_key_(isa.key), has_fma_(isa.fma), compiler_(std::make_unique<KernelCompiler>(isa)) {
+CpuBackend::CpuBackend(const Isa& isa) : isa_(isa), compiler_(std::make_unique<KernelCompiler>(isa)) {
   target_.name = "cpu";
   target_.description = isa.summary;
   target_.vector_bytes = isa.vector_bytes;
@@ -28,8 +27,8 @@ CpuBackend::CpuBackend(const Isa& isa)
   target_.joins_task = &JoinsTask;
   target_.writes_in_layout = &WritesInLayout;
   target_.takes_any_address = [](const Instruction& i) { return !LibrarySupports(i) && FindFamily(i) == &kLoopFamily; };
-  target_.joins_band = [bytes = isa.vector_bytes](const Instruction& kernel, int64_t elements) {
-    return JoinsBand(kernel, elements, bytes);
+  target_.joins_band = [this](const Instruction& kernel, int64_t elements) {
+    return JoinsBand(kernel, elements, isa_);
   };
   target_.can_fuse = [](const Instruction&, const Instruction&, const Instruction& root) {
     if (root.op() == Op::ReduceWindow && LibrarySupports(root))
@@ -41,7 +40,7 @@ CpuBackend::CpuBackend(const Isa& isa)
 CpuBackend::~CpuBackend() = default;
 
 Decision CpuBackend::Supports(const Instruction& instruction) const {
-  if (LibrarySupports(instruction) || BandOf(instruction, target_.vector_bytes)) return Decision::Yes();
+  if (LibrarySupports(instruction) || BandOf(instruction, isa_)) return Decision::Yes();
   return KernelCompiler::Supports(instruction);
 }
 
@@ -69,7 +68,7 @@ void CpuBackend::AddPasses(Phase phase, PassPipeline& pipeline) const {
   pipeline.Add(PassId::LoopInvariantCodeMotion);  // of what is transposed for them
   pipeline.Add(PassId::WhileSimplifier);          // of what only that was made of
   pipeline.Add(PassId::Contraction);              // last: it asks who uses a product
-  if (has_fma_) pipeline.Add(PassId::ConstantDivision);
+  if (isa_.fma) pipeline.Add(PassId::ConstantDivision);
   pipeline.Add(PassId::UnroundedValues);    // it asks the same of others
   pipeline.Add(PassId::ReductionSplitter);  // of what the algebra would put together again
   pipeline.Add(PassId::ReductionJoiner);    // of pieces of the same array
@@ -98,7 +97,7 @@ Result<CompiledKernels> CpuBackend::Compile(std::span<const KernelSpec> specs,
   for (const KernelSpec& spec : specs) {
     Job job{spec.region ? Maker::kCompiler : LibrarySupports(*spec.instruction) ? Maker::kLibrary : Maker::kEvaluator};
     job.first = generated.size();
-    if (job.maker == Maker::kEvaluator) job.band = BandOf(*spec.instruction, target_.vector_bytes);
+    if (job.maker == Maker::kEvaluator) job.band = BandOf(*spec.instruction, isa_);
     if (job.band) {
       job.maker = Maker::kBand;
       for (KernelSpec& part : GeneratedOf(spec, *job.band)) generated.push_back(std::move(part));
@@ -139,7 +138,7 @@ Result<std::unique_ptr<Backend>> CpuBackend::ForMachine(std::string_view name) c
 
 // Code for a processor that has less than this one is as good.
 Decision CpuBackend::RunsCode(std::string_view key) const {
-  if (key == code_key_) return Decision::Yes();
+  if (key == isa_.key) return Decision::Yes();
   const std::string_view features = FeaturesOf(key);
   if (features.empty()) return Decision::No("it does not say what it needs");
   const std::string missing = MissingFeatures(features);

@@ -2,6 +2,7 @@
 // evaluator for what neither has.
 #pragma once
 #include "strop/backend/backend.h"
+#include "strop/cpu/isa.h"
 
 namespace strop::cpu {
 
@@ -10,7 +11,7 @@ class KernelCompiler;
 class CpuBackend final : public Backend {
  public:
   CpuBackend();
-  explicit CpuBackend(const struct Isa& isa);
+  explicit CpuBackend(const Isa& isa);
   ~CpuBackend() override;
   std::string_view name() const override { return "cpu"; }
   const TargetInfo& target() const override { return target_; }
@@ -19,7 +20,7 @@ class CpuBackend final : public Backend {
   Result<CompiledKernels> Compile(std::span<const KernelSpec> specs,
                                   const KernelCompileOptions& options) const override;
   Result<std::unique_ptr<Backend>> ForMachine(std::string_view name) const override;
-  std::string CodeKey() const override { return code_key_; }
+  std::string CodeKey() const override { return isa_.key; }
   Decision RunsCode(std::string_view key) const override;
   Result<std::unique_ptr<StepMaker>> OpenCode(std::span<const std::string_view> objects) const override;
   Result<std::unique_ptr<DeviceSet>> OpenDevices(int count, ThreadPool& pool, Allocator::Options memory) const override;
@@ -28,9 +29,8 @@ class CpuBackend final : public Backend {
   MachinePeaks MeasurePeaks() const override;
 
  private:
+  const Isa isa_;
   TargetInfo target_;
-  std::string code_key_;
-  bool has_fma_ = false;
   std::unique_ptr<KernelCompiler> compiler_;  // keeps compiled kernels; thread-safe
 };
 

@@ -33,6 +33,7 @@ Isa Make(std::string cpu, std::vector<std::string> features) {
   isa.fma = has("fma");
   isa.f16c = has("f16c");
   isa.fp16 = isa.avx512 && has("avx512fp16");
+  isa.squares = has("amx-bf16");
   isa.vector_bytes = isa.avx512 ? 64 : has("avx") ? 32 : 16;
   isa.key = StrCat(isa.cpu, ";", isa.features);
   isa.summary = "x86-64 " + isa.cpu;

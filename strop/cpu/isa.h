@@ -18,6 +18,7 @@ struct Isa {
   int vector_bytes = 16;              // 64 with AVX-512 (also where LLVM's tuning would prefer 256 bits), 32 with AVX
   bool avx512 = false, vbmi = false, fma = false, f16c = false, fp16 = false;
   bool fast_gather = false, fast_last_cache = false;  // as of VectorTarget
+  bool squares = false;                               // AMX: products by squares of 16x16
   std::string key;                                    // equal keys: object code may be exchanged
   std::string summary;                                // "x86-64 avx512f avx512_bf16 ..." for people
 

@@ -12,9 +12,11 @@ namespace strop {
 namespace plan_internal {
 namespace {
 
-constexpr int64_t kBlockBytes = int64_t{256} << 10;  // of the values inside: they share the cache with what is read
-constexpr int64_t kLeastBlock = 8;                   // rows, where a product has as many
-constexpr int64_t kTasks = 16;                       // enough to be even among threads
+constexpr int64_t kBlockBytes = int64_t{256} << 10;      // of the values inside: they share the cache with what is read
+constexpr int64_t kSummedBlockBytes = int64_t{1} << 20;  // each block reads and writes all the sums
+constexpr int64_t kLeastBlock = 8;                       // rows, where a product has as many
+constexpr int64_t kTasks = 16;                           // enough to be even among threads
+constexpr int64_t kLeastSums = 8;                        // products of a batch that sum along the rows: each is a task
 
 using Widths = std::unordered_map<const Instruction*, int64_t>;
 
@@ -75,12 +77,18 @@ bool MultipliesRows(const Instruction& dot) {
   return true;
 }
 
+bool SumsRows(const Instruction& dot, int64_t rows, const WidthOf& of) {
+  if (of(*dot.operand(0)) <= 0 || of(*dot.operand(1)) != kOutside) return false;
+  const DotRows summed = SummedRowsOf(dot);
+  return summed.rows == rows && rows / summed.of_product >= kLeastSums;
+}
+
 int64_t FusionWidth(const Instruction& fusion, int64_t rows, const WidthOf& of) {
   Widths inner;
   const WidthOf inner_of = [&](const Instruction& i) { return inner.at(&i); };
   for (const Instruction* i : fusion.called(0)->PostOrder()) {
     const int64_t width = i->IsParameter() ? of(*fusion.operand(i->parameter_number())) : RowWidth(*i, rows, inner_of);
-    if (width == kMixed) return kMixed;
+    if (width == kMixed || width == kSummed) return kMixed;
     inner[i] = width;
   }
   return inner.at(fusion.called(0)->root());
@@ -95,12 +103,14 @@ int64_t RowWidth(const Instruction& i, int64_t rows, const WidthOf& of) {
   bool by_rows = false;
   for (int64_t k = 0; k < i.operand_count(); ++k) {
     const int64_t width = of(*i.operand(k));
-    if (width == kMixed || (width > 0 && !IsRowMajor(i.operand(k)->shape()))) return kMixed;
+    if (width == kMixed || width == kSummed || (width > 0 && !IsRowMajor(i.operand(k)->shape()))) return kMixed;
     by_rows |= width > 0;
   }
   if (!by_rows) return kOutside;
   const Shape& shape = i.shape();
-  if (!shape.IsArray() || !shape.IsStatic() || shape.num_elements() % rows != 0) return kMixed;
+  if (!shape.IsArray() || !shape.IsStatic()) return kMixed;
+  if (i.op() == Op::Dot && SumsRows(i, rows, of)) return kSummed;
+  if (shape.num_elements() % rows != 0) return kMixed;
   const int64_t width = shape.num_elements() / rows;
   switch (i.op()) {
     case Op::Reshape:
@@ -153,17 +163,19 @@ int64_t RowsOfLoops(const std::vector<const Instruction*>& inside) {
 
 int64_t ChooseBlock(const Band& band) {
   const bool loops = band.is_of_loops();
-  int64_t product_rows = 0, row_bytes = 0;
+  const auto bytes_of_row = [&](const Instruction& m) { return band.widths.at(&m) * Bytes(m.shape().type()); };
+  int64_t product_rows = band.summed, row_bytes = loops ? 0 : PlaceValues(band, bytes_of_row).bytes;
   for (const Instruction* m : band.members) {
-    if (m->op() == Op::Dot) product_rows = std::gcd(product_rows, RowsOf(*m).of_product);
-    if (band.ResultOf(m) < 0 || loops) row_bytes += band.widths.at(m) * Bytes(m->shape().type());
+    if (m->op() == Op::Dot && !band.IsSum(m)) product_rows = std::gcd(product_rows, RowsOf(*m).of_product);
+    if (loops) row_bytes += bytes_of_row(*m);
   }
   if (loops) {
     for (const Instruction* o : band.Operands()) row_bytes += o->shape().byte_size() / band.rows;
     product_rows = band.rows;
   }
   const int64_t least = loops ? 1 : kLeastBlock;
-  const int64_t most = std::max<int64_t>(kBlockBytes / std::max<int64_t>(row_bytes, 1), least);
+  const int64_t most_bytes = band.summed > 0 ? kSummedBlockBytes : kBlockBytes;
+  const int64_t most = std::max<int64_t>(most_bytes / std::max<int64_t>(row_bytes, 1), least);
   int64_t block = 0;
   for (int64_t rows = std::min(least, product_rows); rows <= std::min(most, product_rows); ++rows) {
     if (product_rows % rows != 0) continue;
@@ -187,6 +199,48 @@ DotRows RowsOf(const Instruction& dot) {
     if (!is_in(attrs.lhs_batch)) rows.of_product *= lhs.dim(d);
   }
   return rows;
+}
+
+DotRows SummedRowsOf(const Instruction& dot) {
+  const auto& attrs = dot.attrs<DotAttrs>();
+  const Shape& lhs = dot.operand(0)->shape();
+  DotRows summed{1, 1};
+  int64_t next = 0;
+  for (int64_t d : attrs.lhs_batch) {
+    if (d != next++) return {};
+    summed.rows *= lhs.dim(d);
+  }
+  for (int64_t d : attrs.lhs_contracting) {
+    if (d != next++) return {};
+    summed.rows *= lhs.dim(d);
+    summed.of_product *= lhs.dim(d);
+  }
+  return next < lhs.rank() && summed.rows > 0 ? summed : DotRows{};
+}
+
+BandMemory PlaceValues(const Band& band, const std::function<int64_t(const Instruction&)>& bytes_of) {
+  std::unordered_map<const Instruction*, size_t> last;  // member that reads a value
+  for (size_t n = 0; n < band.members.size(); ++n)
+    for (int64_t k = 0; k < band.members[n]->operand_count(); ++k) last[Band::Source(band.members[n]->operand(k))] = n;
+  struct Piece {
+    int64_t offset, end;
+    size_t last;
+  };
+  std::vector<Piece> alive;  // by offset
+  BandMemory memory;
+  for (size_t n = 0; n < band.members.size(); ++n) {
+    const Instruction* m = band.members[n];
+    if (band.ResultOf(m) >= 0) continue;
+    std::erase_if(alive, [n](const Piece& piece) { return piece.last < n; });
+    const int64_t bytes = bytes_of(*m);
+    int64_t offset = 0;
+    size_t at = 0;
+    while (at < alive.size() && alive[at].offset < offset + bytes) offset = alive[at++].end;
+    alive.insert(alive.begin() + static_cast<std::ptrdiff_t>(at), {offset, offset + bytes, std::max(last[m], n)});
+    memory.offsets[m] = offset;
+    memory.bytes = std::max(memory.bytes, offset + bytes);
+  }
+  return memory;
 }
 
 const Instruction* Band::Source(const Instruction* value) {
@@ -245,7 +299,13 @@ std::optional<Band> Band::Of(const Instruction& fusion) {
       }
       if (loops && width == kOutside && i->shape().num_elements() % band.rows == 0)
         width = i->shape().num_elements() / band.rows;
-      if (width <= 0) return std::nullopt;
+      if (width == kSummed) {
+        const int64_t summed = SummedRowsOf(*i).of_product;
+        if (band.summed != 0 && band.summed != summed) return std::nullopt;
+        band.summed = summed;
+      } else if (width <= 0) {
+        return std::nullopt;
+      }
       if (!PassesOn(i->op())) band.members.push_back(i);
     }
     band.widths[i] = width;
@@ -255,6 +315,8 @@ std::optional<Band> Band::Of(const Instruction& fusion) {
   for (int64_t k = 0; root->op() == Op::Tuple && k < root->operand_count(); ++k)
     band.results.push_back(root->operand(k));
   if (!std::all_of(band.results.begin(), band.results.end(), is_kernel)) return std::nullopt;
+  for (const Instruction* m : band.members)
+    if (band.IsSum(m) && band.ResultOf(m) < 0) return std::nullopt;
   band.block = ChooseBlock(band);
   if (band.block == 0) return std::nullopt;
   return band;

@@ -9,9 +9,13 @@
 // of rows of the band's other values, and of anything from outside. (Tiling several loops over their shared outer
 // dimension: what attention kernels do by hand; Dao et al., "FlashAttention", 2022, cut the columns as well.)
 //
+// Products may also sum along the rows (p^T g, the gradient of v above): each block adds to their results, which nobody
+// in the band reads. All rows that one of them sums are blocks of one task, in order.
+//
 // A band without products is made of loops that read the same arrays, or what others of them compute, which then come
 // from memory once: a mean and a variance, an optimizer's new parameters and averages.
 #pragma once
+#include <functional>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -23,9 +27,11 @@ namespace strop {
 struct Band {
   int64_t rows = 0;                         // of each value
   int64_t block = 0;                        // rows that are computed at a time; 0: none fits
+  int64_t summed = 0;                       // rows that products sum along; 0: none does
   std::vector<const Instruction*> members;  // the kernels, operands first
-  // Elements a row of the values of the band, parameters (0) included.
+  // Elements a row of the values of the band, parameters (0) included; less than 0: sums along the rows.
   std::unordered_map<const Instruction*, int64_t> widths;
+  bool IsSum(const Instruction* member) const { return widths.at(member) < 0; }
   // The member that computes a value: reshapes only pass it on.
   static const Instruction* Source(const Instruction* value);
   // Are there no products among them? Then what they read from outside is read block by block, too.
@@ -45,5 +51,16 @@ struct DotRows {
   int64_t rows = 0, of_product = 0;
 };
 DotRows RowsOf(const Instruction& dot);
+
+// The rows that a dot sums along: the dimensions of its left operand are in the order batch, contracting, free, and the
+// first two are the rows. 0: they are in another order.
+DotRows SummedRowsOf(const Instruction& dot);
+
+// Where the values that nobody outside sees may lie, those that are read at the same time beside each other.
+struct BandMemory {
+  std::unordered_map<const Instruction*, int64_t> offsets;
+  int64_t bytes = 0;
+};
+BandMemory PlaceValues(const Band& band, const std::function<int64_t(const Instruction&)>& bytes_of);
 
 }  // namespace strop

@@ -32,12 +32,23 @@ class BandFormer : BandMaker {
     return i.op() == Op::Dot && !taken_.contains(&i) && !tried_.contains(&i) && i.shape().num_elements() > 0 &&
            RowsOf(i).of_product >= target_.least_band_rows && Joins(i);
   }
-  // A product of the same rows, perhaps reshaped, that one instruction alone reads, and that nothing in the band is
-  // needed for.
-  bool CanBePulledIn(const Instruction& value) {
+  // Is the value read by what may be in the band alone: `by`, members, and what reads members as well?
+  bool IsReadByBand(const Instruction& value, const Instruction& by) const {
+    return std::ranges::all_of(value.uses(), [&](const Use& use) {
+      const Instruction& user = *use.user;
+      if (&user == &by || IsMember(&user)) return true;
+      if (PassesOn(user.op())) return IsReadByBand(user, by);
+      for (int64_t k = 0; k < user.operand_count(); ++k)
+        if (IsMember(user.operand(k))) return true;
+      return false;
+    });
+  }
+  // A product of the same rows, perhaps reshaped, that the band alone reads, and that nothing in the band is needed
+  // for.
+  bool CanBePulledIn(const Instruction& value, const Instruction& by) {
     const Instruction* i = &value;
     for (;; i = i->operand(0)) {
-      if (i->use_count() != 1 || IsMember(i) || taken_.contains(i) || i == computation_.root()) return false;
+      if (IsMember(i) || taken_.contains(i) || i == computation_.root() || !IsReadByBand(*i, by)) return false;
       if (!PassesOn(i->op())) break;
       if (i->HasControlEdges() || !IsRowMajor(i->shape())) return false;
     }
@@ -74,21 +85,25 @@ class BandFormer : BandMaker {
     };
     const auto width_of_pulled = [this](const Instruction& o) { return o.shape().num_elements() / band_.rows; };
     for (int64_t k = 0; i.op() != Op::Dot && k < i.operand_count(); ++k)
-      if (CanBePulledIn(*i.operand(k)) && !is_pulled(i.operand(k))) pulled.push_back(i.operand(k));
+      if (CanBePulledIn(*i.operand(k), i) && !is_pulled(i.operand(k))) pulled.push_back(i.operand(k));
     for (;;) {
       const int64_t width = RowWidth(i, band_.rows, [&](const Instruction& o) {
         const auto member = band_.widths.find(&o);
         if (member != band_.widths.end()) return member->second;
         return is_pulled(&o) ? width_of_pulled(o) : kOutside;
       });
-      if (width > 0) return AddWith(i, width, pulled);
+      if (width > 0 || width == kSummed) return AddWith(i, width, pulled);
       if (pulled.empty()) return;
       pulled.clear();
     }
   }
 
   void AddWith(const Instruction& i, int64_t width, const std::vector<const Instruction*>& pulled) {
-    if (PassesOn(i.op()) ? i.HasControlEdges() : !Joins(i)) return;
+    if (PassesOn(i.op()) ? i.HasControlEdges() : !Joins(i, std::min<int64_t>(width, 0))) return;
+    if (width == kSummed) {
+      const int64_t summed = SummedRowsOf(i).of_product;
+      if (band_.summed != 0 && band_.summed != summed) return;
+    }
     for (int64_t k = 0; k < i.operand_count(); ++k)
       if (!IsMember(i.operand(k)) && NeedsMember(*i.operand(k))) return;
     for (const Instruction* o : pulled)
@@ -97,6 +112,7 @@ class BandFormer : BandMaker {
         if (!PassesOn(o->op())) break;
       }
     Take(i, width);
+    if (width == kSummed) band_.summed = SummedRowsOf(i).of_product;
   }
 
   bool IsWorthIt() {

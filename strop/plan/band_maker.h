@@ -14,8 +14,9 @@ namespace strop::plan_internal {
 // ---- rows
 constexpr int64_t kOutside = 0;  // width of what does not depend on the rows
 constexpr int64_t kMixed = -1;   // of what is not computed row by row
+constexpr int64_t kSummed = -2;  // of products that sum along the rows
 using WidthOf = std::function<int64_t(const Instruction&)>;
-// Elements a row of what `i` computes of operands of these widths.
+// Elements a row of what `i` computes of operands of these widths, or kSummed.
 int64_t RowWidth(const Instruction& i, int64_t rows, const WidthOf& of);
 // The backend_config of a band of loops, by which it is told from fusions that came with the program.
 inline constexpr std::string_view kLoopBand = "band of loops";

@@ -37,7 +37,7 @@ struct TargetInfo {
   // The same where other threads have tasks of their own, so that its size does not matter.
   std::function<Decision(const Instruction& kernel)> joins_task;
   // May this kernel become part of a band (plan/band.h), in tasks of `elements` of its result each, in order (0: not
-  // known yet)? Null: there are no bands.
+  // known yet; less: a product that sums along the band's rows)? Null: there are no bands.
   std::function<Decision(const Instruction& kernel, int64_t elements)> joins_band;
   // May `producer` be computed inside the kernel of `consumer_root`, at `user` (its user inside that kernel)? Asked
   // after the plan's own rules said yes. Null: the plan's rules alone decide.

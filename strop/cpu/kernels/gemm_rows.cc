@@ -46,6 +46,8 @@ class RealRowGemm final : public RowGemm {
                      p.c.col_stride == 1 && units_ == kb_;
     stores_rows_ = !direct_halves_ && !whole_ && !HoldsSums<T>(p.c.type) && p.c.col_stride == 1 && units_ == kb_ &&
                    wanted_.step == 0 && std::max(kb_, mr) * cols_ * bytes <= kNearBytes;
+    reads_columns_ =
+        !lie && p.a.row_stride == 1 && !whole_ && !direct_halves_ && units_ == kb_ && kb_ * cols_ * bytes <= kNearBytes;
     packed_bytes_ = sizeof(Finite) + (reads_b_ ? 0 : cols_ * units_ * bytes) + 2 * kCarverSlack;
     scratch_bytes_ = (reads_a_ ? 0 : HeldRows() * kb_ * bytes) + mr * (stores_rows_ ? cols_ : nr) * bytes +
                      (KeepsSums() ? rows * cols_ * bytes : 0) + panels_ * static_cast<int64_t>(sizeof(Extent)) +
@@ -81,9 +83,10 @@ class RealRowGemm final : public RowGemm {
     }
   }
 
-  void Run(const void* a, const void* b, void* packed, void* c, void* scratch, int64_t first) const override {
+  void Run(const void* a, const void* b, void* packed, void* c, void* scratch, int64_t first, To to) const override {
     const int64_t nr = micro_.nr;
     const KernelScope kernels(micro_);
+    const bool adds = to == To::kAdd;
     Carver carver(scratch);
     LeftRows left;  // followed by a tile, which is more than what kernels may read beyond panels
     left.panels = reads_a_ ? nullptr : carver.Take<T>(HeldRows() * kb_);
@@ -99,6 +102,7 @@ class RealRowGemm final : public RowGemm {
     for (int64_t k0 = 0; k0 < units_; k0 += kb_) {
       left.kc = std::min(kb_, units_ - k0);
       if (stores_rows_) return StoreRows(a, left, from, *finite, target, tile);
+      if (reads_columns_) return MultiplyColumns(a, left, from, *finite, target, first, tile, adds);
       ReadA(a, k0, 0, panels_, left);
       for (int64_t n = 0; n < panels_; ++n) left.needed[n] = Needed(left, n, from, *finite);
       for (int64_t j = 0; j < p_.n; j += nr) {
@@ -110,7 +114,7 @@ class RealRowGemm final : public RowGemm {
           if (!IsWanted(first + i, height, j, some)) continue;
           if (whole_) {
             const RowTile at = {i, height, j, some, k0};
-            MultiplyParts(at, TileOf(left, n, left.kc, panel, stride), {a, b, c}, target, sums, tile, repair);
+            MultiplyParts(at, TileOf(left, n, left.kc, panel, stride), {a, b, c}, target, sums, tile, repair, adds);
             continue;
           }
           if (direct_halves_ && some == width) {
@@ -129,12 +133,13 @@ class RealRowGemm final : public RowGemm {
             to = static_cast<T*>(c) + i * p_.c.row_stride + j;
             distance = p_.c.row_stride;
           }
-          Multiply(left, n, panel, stride, some, to, distance, to != tile && k0 > 0);
-          if (to == tile) StoreTile<T>(target, i, j, height, some, tile, nr, k0 > 0);
+          const bool more = k0 > 0 || (adds && !sum);
+          Multiply(left, n, panel, stride, some, to, distance, to != tile && more);
+          if (to == tile) StoreTile<T>(target, i, j, height, some, tile, nr, more);
         }
       }
     }
-    if (sums && !whole_) StoreTile<T>(target, 0, 0, rows_, p_.n, sums, cols_, false);
+    if (sums && !whole_) StoreTile<T>(target, 0, 0, rows_, p_.n, sums, cols_, adds);
   }
 
  private:
@@ -145,12 +150,12 @@ class RealRowGemm final : public RowGemm {
 
   // A tile of numbers in parts by a block along k. `sums` are those of the blocks before, unless there is only one.
   void MultiplyParts(const RowTile& at, StepTile<T> tile, const GemmCall& call, const StoreTarget& target, T* sums,
-                     T* buffer, void* repair) const {
+                     T* buffer, void* repair, bool adds) const {
     const int64_t width = WidthOf(at.cols);
     tile.ends = at.k0 + kb_ >= units_;
     T* const kept = sums ? sums + at.row * cols_ + at.col : nullptr;
     if (at.k0 > 0) tile.before = kept, tile.before_stride = cols_;
-    const bool direct = direct_ && at.cols == width;
+    const bool direct = direct_ && at.cols == width && !adds;
     if (!tile.ends)
       tile.to = kept, tile.stride = cols_;
     else if (direct)
@@ -161,7 +166,7 @@ class RealRowGemm final : public RowGemm {
     if constexpr (std::is_same_v<T, float>) {
       if (!numbers) Repair(at, call, static_cast<float*>(tile.to), tile.stride, repair);
     }
-    if (tile.ends && !direct) StoreTile<T>(target, at.row, at.col, at.rows, at.cols, buffer, width, false);
+    if (tile.ends && !direct) StoreTile<T>(target, at.row, at.col, at.rows, at.cols, buffer, width, adds);
   }
 
   void Repair(const RowTile& at, const GemmCall& call, float* sums, int64_t stride, void* memory) const {
@@ -205,8 +210,27 @@ class RealRowGemm final : public RowGemm {
     }
   }
 
+  // Columns of A that are its rows in memory: a panel of them is turned while it is near, and multiplied by all of B.
+  void MultiplyColumns(const void* a, LeftRows& left, const T* b, Finite& finite, const StoreTarget& target,
+                       int64_t first, T* tile, bool adds) const {
+    for (int64_t n = 0; n < panels_; ++n) {
+      ReadA(a, 0, n, n + 1, left);
+      left.needed[n] = Needed(left, n, b, finite);
+      const int64_t i = FirstRow(n), height = FirstRow(n + 1) - i;
+      for (int64_t j = 0; j < p_.n; j += micro_.nr) {
+        const int64_t some = std::min<int64_t>(micro_.nr, p_.n - j), width = WidthOf(some);
+        if (!IsWanted(first + i, height, j, some)) continue;
+        const bool direct = direct_ && some == width;
+        T* to = direct ? static_cast<T*>(static_cast<void*>(target.data)) + i * p_.c.row_stride + j : tile;
+        Multiply(left, n, reads_b_ ? b + j : b + j * left.kc, reads_b_ ? p_.b.row_stride : width, some, to,
+                 direct ? p_.c.row_stride : micro_.nr, direct && adds);
+        if (!direct) StoreTile<T>(target, i, j, height, some, tile, micro_.nr, adds);
+      }
+    }
+  }
+
   // Of A, at a time.
-  int64_t HeldRows() const { return stores_rows_ ? std::min<int64_t>(micro_.mr, rows_) : rows_; }
+  int64_t HeldRows() const { return stores_rows_ || reads_columns_ ? std::min<int64_t>(micro_.mr, rows_) : rows_; }
   // Partial sums that C cannot hold.
   bool KeepsSums() const { return (whole_ || !HoldsSums<T>(p_.c.type)) && units_ > kb_; }
   // Of `height` rows of the product, is any of `width` columns?
@@ -320,6 +344,7 @@ class RealRowGemm final : public RowGemm {
   bool converts_a_ = false;                      // row by row
   bool direct_ = false, direct_halves_ = false;  // inner kernels write to C
   bool stores_rows_ = false;                     // of a panel, once its sums are there
+  bool reads_columns_ = false;                   // of A, a panel at a time
 };
 
 // Pairs of bf16 where no subnormal number can come of the rows (NoSubnormals), f32 where one can. Each block of rows
@@ -343,16 +368,16 @@ class Bf16RowGemm final : public RowGemm {
     pairs_.Pack(b, At(packed, kHead));
   }
 
-  void Run(const void* a, const void* b, void* packed, void* c, void* scratch, int64_t first) const override {
+  void Run(const void* a, const void* b, void* packed, void* c, void* scratch, int64_t first, To to) const override {
     Head& head = *static_cast<Head*>(packed);
     if (NoSubnormals(scan_a_.Least(least_, static_cast<const uint16_t*>(a)), head.least)) {
-      pairs_.Run(a, b, At(packed, kHead), c, scratch, first);
+      pairs_.Run(a, b, At(packed, kHead), c, scratch, first, to);
       return;
     }
     void* const singles = At(packed, singles_at_);
     if (!head.has_singles) singles_.Pack(b, singles);
     head.has_singles = true;
-    singles_.Run(a, b, singles, c, scratch, first);
+    singles_.Run(a, b, singles, c, scratch, first, to);
   }
 
  private:

@@ -28,9 +28,11 @@ class RowGemm {
   std::string tiles() const { return tiles_; }
 
   // `b` is the matrix of a product of the batch; a and c are the first of the rows, the row `first` of the product.
-  // `packed` is what Pack filled, for this thread alone.
+  // `packed` is what Pack filled, for this thread alone. kAdd adds to what c holds, which is of the type of the sums.
+  enum class To : uint8_t { kSet, kAdd };
   virtual void Pack(const void* b, void* packed) const = 0;
-  virtual void Run(const void* a, const void* b, void* packed, void* c, void* scratch, int64_t first = 0) const = 0;
+  virtual void Run(const void* a, const void* b, void* packed, void* c, void* scratch, int64_t first = 0,
+                   To to = To::kSet) const = 0;
 
  protected:
   int64_t packed_bytes_ = 0, scratch_bytes_ = 0;

@@ -54,6 +54,30 @@ void CheckRows(const GemmProblem& p, int64_t rows, const GemmIsa& isa, const Lit
                          << Name(p.a.type) << " " << Name(p.b.type) << " " << Name(p.c.type);
 }
 
+// The terms a block at a time, each of which adds to what is there (RowGemm::To::kAdd): all at once, and as few as
+// divide them.
+void CheckSums(const GemmProblem& p, int64_t terms, const GemmIsa& isa, const Literal& a, const Literal& b,
+               const Literal& want) {
+  if (p.m == 0 || p.n == 0 || p.c.type != GemmAccumulator(p.a.type, p.b.type, p.c.type)) return;
+  GemmProblem some = p;
+  some.k = terms;
+  const auto gemm = RowGemm::Create(some, p.m, isa);
+  if (gemm.status().code() == StatusCode::kUnimplemented) return;
+  ASSERT_TRUE(gemm.ok()) << gemm.status().ToString();
+  std::vector<uint8_t> packed((*gemm)->packed_bytes()), scratch((*gemm)->scratch_bytes());
+  Literal c = *Literal::Zeros(want.shape());
+  for (int64_t n = 0; n < p.batch; ++n)
+    for (int64_t k = 0; k < p.k; k += terms) {
+      const uint8_t* from = a.bytes().data() + (p.Offset(p.a, n) + k * p.a.col_stride) * Bytes(p.a.type);
+      const uint8_t* by = b.bytes().data() + (p.Offset(p.b, n) + k * p.b.row_stride) * Bytes(p.b.type);
+      (*gemm)->Pack(by, packed.data());
+      (*gemm)->Run(from, by, packed.data(), c.mutable_bytes().data() + p.Offset(p.c, n) * Bytes(p.c.type),
+                   scratch.data(), 0, k == 0 ? RowGemm::To::kSet : RowGemm::To::kAdd);
+    }
+  EXPECT_TRUE(c == want) << isa.name << " " << terms << " terms of " << p.m << "x" << p.n << "x" << p.k << " "
+                         << Name(p.a.type) << " " << Name(p.b.type) << " " << Name(p.c.type);
+}
+
 void Check(const Case& t) {
   std::mt19937 rng(7);
   Literal a = RandomMatrix(t.a, t.batch, t.m, t.k, rng), b = RandomMatrix(t.b, t.batch, t.k, t.n, rng);
@@ -98,6 +122,7 @@ void Check(const Case& t) {
     }
     EXPECT_TRUE(again == c);
     for (int64_t rows : RowsAtATime(t.m)) CheckRows(p, rows, *isa, a, b, want);
+    for (int64_t terms : RowsAtATime(t.k)) CheckSums(p, terms, *isa, a, b, want);
     if (t.batch != 1 || t.k == 0) continue;
     auto split = SplitGemm::Create(p, *isa);
     ASSERT_TRUE(split.ok()) << split.status().ToString();

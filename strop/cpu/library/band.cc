@@ -15,6 +15,7 @@ namespace strop::cpu {
 namespace {
 
 constexpr int64_t kMostColumns = int64_t{1} << 20;  // bytes of the right operand of a product, which each thread packs
+constexpr int64_t kMostSums = int64_t{1} << 20;     // bytes of sums that each block of rows adds to
 constexpr int64_t kAlign = 64;
 
 // What of a product a mask lets through. Its rows are indices of the left operand's free dimensions, the first of which
@@ -51,10 +52,18 @@ bool IsResultOfProgram(const Instruction& fusion, int result) {
   return true;
 }
 
+// May a product that sums along the rows of a band add up a block of them at a time?
+Decision AddsUp(const GemmProblem& p, ElementType sums, const Isa& isa) {
+  if (p.m * p.n * Bytes(sums) > kMostSums) return Decision::No("its sums are large");
+  // They want more terms than a block has rows.
+  if (isa.squares) return Decision::No("it is multiplied in squares");
+  return Decision::Yes();
+}
+
 }  // namespace
 
-Decision JoinsBand(const Instruction& kernel, int64_t elements, int vector_bytes) {
-  if (kernel.op() != Op::Dot) return LoopIsCutEvery(kernel, elements, vector_bytes);
+Decision JoinsBand(const Instruction& kernel, int64_t elements, const Isa& isa) {
+  if (kernel.op() != Op::Dot) return LoopIsCutEvery(kernel, elements, isa.vector_bytes);
   if (Decision d = SupportsDot(kernel); !d) return d;
   if (!kernel.shape().IsStatic()) return Decision::No("its size is not known");
   const Result<GemmProblem> p = GemmProblemOf(kernel);
@@ -62,15 +71,16 @@ Decision JoinsBand(const Instruction& kernel, int64_t elements, int vector_bytes
   const ElementType sums = GemmAccumulator(p->a.type, p->b.type, p->c.type);
   if (sums != ElementType::F32 && sums != ElementType::F64) return Decision::No("sums of ", Name(sums));
   if (p->k == 0 || p->n <= 1) return Decision::No("no product of matrices");
+  if (elements < 0) return AddsUp(*p, sums, isa);
   if (p->k * p->n * Bytes(sums) > kMostColumns) return Decision::No("its right operand is large");
   return Decision::Yes();
 }
 
-std::optional<Band> BandOf(const Instruction& fusion, int vector_bytes) {
+std::optional<Band> BandOf(const Instruction& fusion, const Isa& isa) {
   std::optional<Band> band = Band::Of(fusion);
   if (!band) return std::nullopt;
   const bool join = std::ranges::all_of(band->members, [&](const Instruction* m) {
-    return static_cast<bool>(JoinsBand(*m, band->block * band->widths.at(m), vector_bytes));
+    return static_cast<bool>(JoinsBand(*m, band->block * band->widths.at(m), isa));
   });
   return join ? band : std::nullopt;
 }
@@ -104,18 +114,20 @@ std::vector<KernelSpec> GeneratedOf(const KernelSpec& whole, const Band& band) {
 Result<CompiledKernel> MakeBand(const KernelSpec& spec, const Band& band, std::span<const CompiledKernel> generated,
                                 const LoadContext& context) {
   BandProblem problem{.block = band.block, .blocks = band.rows / band.block};
+  problem.blocks_of_task = std::max<int64_t>(band.summed / band.block, 1);
   std::unordered_map<const Instruction*, BandProblem::Place> places;
   const int32_t operands = static_cast<int32_t>(spec.instruction->operand_count());
   for (const Instruction* p : spec.instruction->called(0)->parameters())
     places[p].arg = static_cast<int32_t>(p->parameter_number());
+  const auto row_bytes = [&](const Instruction& m) { return band.widths.at(&m) * Bytes(m.shape().type()); };
+  const BandMemory memory =
+      PlaceValues(band, [&](const Instruction& m) { return RoundUp(band.block * row_bytes(m), kAlign); });
+  problem.value_bytes = memory.bytes;
   for (const Instruction* m : band.members) {
-    const int64_t row_bytes = band.widths.at(m) * Bytes(m->shape().type());
-    if (const int result = band.ResultOf(m); result >= 0) {
+    if (const int result = band.ResultOf(m); result >= 0)
       places[m].arg = operands + result;
-      continue;
-    }
-    places[m] = {.offset = problem.value_bytes, .row_bytes = row_bytes};
-    problem.value_bytes += RoundUp(band.block * row_bytes, kAlign);
+    else
+      places[m] = {.offset = memory.offsets.at(m), .row_bytes = row_bytes(*m)};
   }
   size_t next = 0;
   for (const Instruction* m : band.members) {
@@ -125,6 +137,7 @@ Result<CompiledKernel> MakeBand(const KernelSpec& spec, const Band& band, std::s
     part.is_product = m->op() == Op::Dot;
     if (part.is_product) {
       STROP_ASSIGN(part.product, GemmProblemOf(*m));
+      part.sums_rows = band.IsSum(m);
       if (band.ResultOf(m) < 0) part.wanted = WantedOf(*m);
     } else {
       Result<KernelProblem> code = ProblemOfRecipe<KernelProblem>(generated[next++].recipe, kKernelRecipe);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "strop/backend/backend.h"
+#include "strop/cpu/isa.h"
 #include "strop/cpu/load/recipe.h"
 #include "strop/plan/band.h"
 
@@ -23,10 +24,10 @@ Result<CompiledKernel> MakeLibraryKernel(const KernelSpec& spec);
 
 // ---- bands (plan/band.h)
 // As TargetInfo::joins_band.
-Decision JoinsBand(const Instruction& kernel, int64_t elements, int vector_bytes);
+Decision JoinsBand(const Instruction& kernel, int64_t elements, const Isa& isa);
 // The band that a fusion is, if all its kernels may join one in blocks of its size: others come from who wrote the
 // program.
-std::optional<Band> BandOf(const Instruction& fusion, int vector_bytes);
+std::optional<Band> BandOf(const Instruction& fusion, const Isa& isa);
 // The kernels of a band for which code is generated, and the band's own of them once they are compiled.
 std::vector<KernelSpec> GeneratedOf(const KernelSpec& whole, const Band& band);
 Result<CompiledKernel> MakeBand(const KernelSpec& spec, const Band& band, std::span<const CompiledKernel> generated,

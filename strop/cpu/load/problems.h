@@ -127,13 +127,14 @@ struct BandProblem {
     int64_t offset = 0, row_bytes = 0;
   };
   struct Part {
-    bool is_product = false;
+    bool is_product = false, sums_rows = false;
     GemmProblem product;      // if it is
     WantedColumns wanted;     // of it
     KernelProblem kernel;     // if it is not
     std::vector<Place> args;  // operands, then the result
   };
   int64_t block = 0, blocks = 0;  // rows of one; number of them
+  int64_t blocks_of_task = 1;     // more where parts sum along the rows
   int64_t value_bytes = 0;        // of scratch memory: what the places take
   std::vector<Part> parts;
 };
@@ -149,12 +150,15 @@ void Fields(Archive& a, BandProblem::Place& p) {
 }
 template <class Archive>
 void Fields(Archive& a, BandProblem::Part& p) {
-  a(p.is_product, p.product, p.wanted, p.kernel, p.args);
+  a(p.is_product, p.sums_rows, p.product, p.wanted, p.kernel, p.args);
 }
 template <class Archive>
 void Fields(Archive& a, BandProblem& p) {
-  a(p.block, p.blocks, p.value_bytes, p.parts);
+  a(p.block, p.blocks, p.blocks_of_task, p.value_bytes, p.parts);
   Require(a, p.block > 0 && IsArraySize({p.block, p.blocks}) && IsArraySize({p.value_bytes}));
+  Require(a, p.blocks_of_task > 0 && p.blocks % p.blocks_of_task == 0);
+  for (const BandProblem::Part& part : p.parts)
+    Require(a, !part.sums_rows || p.block * p.blocks_of_task == part.product.k);
 }
 
 // ---- linear algebra
