@@ -57,6 +57,31 @@ def sliding_window_600_w128(q, k, v):
     return attend(q, k, v, (j <= i) & (i - j < 128))
 
 
+@case("attention", lambda g: tuple(g.normal(1, 10, 448, 64) for _ in range(4)))
+def causal_backward_448_d64(q, k, v, dy):
+    def f(q, k, v):
+        s = jnp.einsum("bhqd,bhkd->bhqk", q, k) * 0.125
+        mask = jnp.tril(jnp.ones((448, 448), bool))
+        return jnp.einsum("bhqk,bhkd->bhqd", nn.softmax(jnp.where(mask, s, -jnp.inf)), v)
+
+    return jax.vjp(f, q, k, v)[1](dy)
+
+
+@case("attention", lambda g: (g.normal(2, 700, 12, 48), g.normal(2, 700, 4, 48), g.normal(2, 700, 4, 48),
+                              g.normal(2, 700, 12, 48)))  # fmt: skip
+def gqa_backward_700_d48(q, k, v, dy):
+    def f(q, k, v):
+        s = jnp.einsum("bqgnd,bkgd->bgnqk", q.reshape(2, 700, 4, 3, 48), k) / np.sqrt(np.float32(48))
+        return jnp.einsum("bgnqk,bkgd->bqgnd", nn.softmax(s), v).reshape(q.shape)
+
+    return jax.vjp(f, q, k, v)[1](dy)
+
+
+@case("attention", lambda g: tuple(g.normal(2, 512, 8, 64, dtype="bf16") for _ in range(4)), tol=6e-2)
+def bf16_backward_512_d64(q, k, v, dy):
+    return jax.vjp(lambda q, k, v: attend(q, k, v, jnp.tril(jnp.ones((512, 512), bool))), q, k, v)[1](dy)
+
+
 @case("attention", bshd(1, 300, 300, 8, 40))
 def alibi_causal_300(q, k, v):
     d = jnp.arange(300)[None] - jnp.arange(300)[:, None]

@@ -3,6 +3,8 @@
 //
 //   1. Transposes of operands become other dimension numbers, where the result still has that form:
 //        dot(transpose(x), y), lhs_contracting_dims={0}        dot(x, y), lhs_contracting_dims={1}
+//      Where they order the free dimensions of an operand, the result is transposed instead if it is much smaller
+//      (queries that share their keys: [heads, keys, queries, group] weights).
 //   2. A transpose of the result that only exchanges the operands' sides exchanges the operands: (x y)^T = y^T x^T. One
 //      that orders the dimensions of a side transposes that operand, if it is smaller; one that would turn the rows of
 //      the exchanged product's result leaves them rows.
@@ -24,14 +26,14 @@
 namespace strop {
 namespace {
 
-void SetSides(Instruction* dot, const DotSides& s) {
-  DotAttrs a = dot->attrs<DotAttrs>();
+DotAttrs WithSides(DotAttrs a, const DotSides& s) {
   a.lhs_batch = s[0].batch;
   a.lhs_contracting = s[0].contracting;
   a.rhs_batch = s[1].batch;
   a.rhs_contracting = s[1].contracting;
-  dot->set_attrs(std::move(a));
+  return a;
 }
+void SetSides(Instruction* dot, const DotSides& s) { dot->set_attrs(WithSides(dot->attrs<DotAttrs>(), s)); }
 
 // Would members of a batch lie side by side? Products would be read element by element (small-products).
 bool LiesSideBySide(const DotSide& side) {
@@ -56,6 +58,45 @@ bool FoldOperands(Instruction* dot) {
   }
   if (folded) SetSides(dot, sides);
   return folded;
+}
+
+// dot(transpose(x), y) whose free dimensions lie in another order in x: transpose(dot(x, y)).
+bool OrderResult(Instruction* dot) {
+  constexpr int64_t kMuchSmaller = 2;
+  if (dot->shape().has_layout()) return false;
+  for (size_t k = 0; k < 2; ++k) {
+    Instruction* t = dot->operand(static_cast<int64_t>(k));
+    DotSides sides = SidesOf(*dot);
+    if (t->op() != Op::Transpose || t->shape().byte_size() <= kMuchSmaller * dot->shape().byte_size()) continue;
+    const Dims free = FreeDims(sides[k].shape.rank(), sides[k].batch, sides[k].contracting);
+    if (!FoldTranspose(t->dimensions(), t->operand(0)->shape(), sides, k, FreeOrder::kMayChange)) continue;
+    // Which of the free dimensions comes first in x, and so on.
+    Dims order(free.size());
+    std::iota(order.begin(), order.end(), int64_t{0});
+    std::ranges::sort(order, {},
+                      [&](int64_t n) { return t->dimensions()[static_cast<size_t>(free[static_cast<size_t>(n)])]; });
+    const int64_t rank = dot->shape().rank(), count = static_cast<int64_t>(free.size());
+    const int64_t first = k == 0 ? static_cast<int64_t>(sides[0].batch.size()) : rank - count;
+    Int64Vector sizes(dot->shape().dims());
+    Dims back(static_cast<size_t>(rank));
+    std::iota(back.begin(), back.end(), int64_t{0});
+    for (int64_t n = 0; n < count; ++n) {
+      const int64_t from = first + order[static_cast<size_t>(n)];
+      sizes[static_cast<size_t>(first + n)] = dot->shape().dim(from);
+      back[static_cast<size_t>(from)] = first + n;
+    }
+    Builder b(dot->parent());
+    b.set_insert_before(dot);
+    b.set_metadata(dot->shared_metadata());
+    std::array<Instruction*, 2> operands = {dot->operand(0), dot->operand(1)};
+    operands[k] = t->operand(0);
+    Instruction* ordered = b.MakeWithShape(Op::Dot, Shape::Array(dot->shape().type(), sizes),
+                                           {operands[0], operands[1]}, WithSides(dot->attrs<DotAttrs>(), sides));
+    if (!b.status().ok()) return false;
+    dot->parent()->ReplaceWithNew(dot, Op::Transpose, dot->shape(), {ordered}, DimensionsAttrs{back});
+    return true;
+  }
+  return false;
 }
 
 // The free dimensions of a dot's result: those of lhs, then those of rhs.
@@ -289,7 +330,7 @@ struct DotCanonicalizer final : Pass {
         }
         folded += FoldOperands(i);
         STROP_TRY(ConvertIntegers(i, changed));
-        if (FoldIntoBatch(i)) {
+        if (FoldIntoBatch(i) || OrderResult(i)) {
           ++folded;
           continue;
         }

@@ -31,9 +31,9 @@ bool BatchFits(const Shape& shape, const Dims& batch) {
 int64_t FittingSides(const DotSides& s) { return s[0].Fits() + s[1].Fits(); }
 
 // `side` as dimensions of what a transpose by `permutation` is of.
-bool FoldSide(const Dims& permutation, const Shape& operand, DotSide& side) {
+bool FoldSide(const Dims& permutation, const Shape& operand, FreeOrder order, DotSide& side) {
   const Dims free = FreeDims(side.shape.rank(), side.batch, side.contracting);
-  for (size_t k = 1; k < free.size(); ++k)
+  for (size_t k = 1; k < free.size() && order == FreeOrder::kStays; ++k)
     if (permutation[free[k - 1]] > permutation[free[k]]) return false;
   for (Dims* dims : {&side.batch, &side.contracting})
     for (int64_t& d : *dims) d = permutation[d];
@@ -77,9 +77,9 @@ DotSides WithBestPairing(const DotSides& given) {
   return best;
 }
 
-bool FoldTranspose(const Dims& permutation, const Shape& operand, DotSides& sides, size_t k) {
+bool FoldTranspose(const Dims& permutation, const Shape& operand, DotSides& sides, size_t k, FreeOrder order) {
   const int64_t fitting = FittingSides(sides);
-  if (!FoldSide(permutation, operand, sides[k])) return false;
+  if (!FoldSide(permutation, operand, order, sides[k])) return false;
   sides = WithBestPairing(sides);
   return sides[k].Fits() && FittingSides(sides) >= fitting;
 }

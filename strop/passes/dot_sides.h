@@ -21,7 +21,10 @@ DotSides SidesOf(const Instruction& dot);
 // The order of contracting pairs that suits most sides: as given, sorted by lhs, or sorted by rhs.
 DotSides WithBestPairing(const DotSides& given);
 // The sides if operand `k` were what it is a transpose of: an array of shape `operand`, transposed by `permutation`.
-// False, and then `sides` are of no use, if free dimensions would change their order or a side would no longer fit.
-bool FoldTranspose(const Dims& permutation, const Shape& operand, DotSides& sides, size_t k);
+// False, and then `sides` are of no use, if free dimensions would change their order (unless they may: then the
+// result's do, too) or a side would no longer fit.
+enum class FreeOrder : uint8_t { kStays, kMayChange };
+bool FoldTranspose(const Dims& permutation, const Shape& operand, DotSides& sides, size_t k,
+                   FreeOrder order = FreeOrder::kStays);
 
 }  // namespace strop
