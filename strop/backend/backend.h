@@ -55,6 +55,8 @@ struct CompiledKernel {
   std::string recipe = {};
   // For reports: the way in which it is computed ("gemm", "loop"), and how it was cut ("blocks of 96x512, k by 256").
   std::string family = {}, tiles = {};
+  // What stands in the way of compiling it, where that came out while it was compiled.
+  std::string why_interpreted = {};
 };
 
 // What the machine can do at best, for estimates of what a kernel should take. Empty: not known.
@@ -124,7 +126,7 @@ class Backend {
 };
 
 // A kernel that the evaluator runs: the fallback of any backend, and all of `null`. Its recipe names the instruction.
-CompiledKernel InterpretKernel(const KernelSpec& spec);
+CompiledKernel InterpretKernel(const KernelSpec& spec, std::string why = {});
 // The step of such a recipe. InvalidArgument if the module has no such instruction.
 Result<StepBody> InterpretRecipe(std::string_view recipe, const Module& module);
 

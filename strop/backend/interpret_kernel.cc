@@ -138,11 +138,12 @@ HostStep StepOf(const Instruction* instruction, int64_t id) {
 
 }  // namespace
 
-CompiledKernel InterpretKernel(const KernelSpec& spec) {
+CompiledKernel InterpretKernel(const KernelSpec& spec, std::string why) {
   const Instruction& i = *spec.instruction;
   CompiledKernel kernel;
   kernel.body = StepOf(&i, i.id());
   kernel.family = "evaluator";
+  kernel.why_interpreted = std::move(why);
   ByteWriter recipe;  // the id is the seed of what is random
   recipe(i.parent()->name(), i.name(), static_cast<int64_t>(i.id()));
   kernel.recipe = recipe.Take();

@@ -366,8 +366,9 @@ std::optional<LaneIndex> ElementalEmitter::KnownIndex(const Instruction& i, cons
 
 LaneIndex ElementalEmitter::EmitIndexComponent(const Instruction* indices, int64_t index_vector_dim,
                                                const ArrayIndex& batch, int64_t component) {
-  // Components that are put together are asked for apart: x[rows, columns].
-  while (indices->op() == Op::Concatenate && indices->dimensions()[0] == index_vector_dim) {
+  // Components that are put together here are asked for apart: x[rows, columns].
+  while (indices->op() == Op::Concatenate && indices->dimensions()[0] == index_vector_dim &&
+         !buffers_.contains(Resolve(indices))) {
     int64_t k = 0;
     while (component >= indices->operand(k)->shape().dim(index_vector_dim))
       component -= indices->operand(k++)->shape().dim(index_vector_dim);

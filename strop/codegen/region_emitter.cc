@@ -21,6 +21,7 @@ constexpr uint64_t kAlignment = 64;
 constexpr int64_t kRepeatedCode = 2048;  // simple instructions of all kernels, when their loops are no more
 constexpr int64_t kMostRepeated = 32;    // times
 constexpr int64_t kRepeatedBytes = 512;  // of a result: larger ones fill the registers
+constexpr int64_t kReducedBytes = 8192;  // of what is reduced to one: more is many trips, however little is left of it
 
 static_assert(sizeof(std::atomic<bool>) == 1, "regions read it as a byte");
 
@@ -31,6 +32,12 @@ bool WritesAtMost(const KernelBody& body, int64_t bytes) {
     const std::vector<Shape> leaves = shape.Leaves();
     return std::all_of(leaves.begin(), leaves.end(),
                        [&](const Shape& leaf) { return leaf.IsArray() && leaf.byte_size() <= bytes; });
+  });
+}
+
+bool ReducesAtMost(const KernelBody& body, int64_t bytes) {
+  return std::ranges::all_of(body.Computed(), [&](const Instruction* i) {
+    return i->op() != Op::Reduce || i->operand(0)->shape().byte_size() <= bytes;
   });
 }
 
@@ -252,7 +259,7 @@ Status RegionEmitter::EmitOneKernel(const RegionNode& node) {
                        .padding = places_[arg].padding});
   }
   KernelFrame frame(b_, body, node.in_place, buffers);
-  if (WritesAtMost(body, kRepeatedBytes)) frame.RepeatUpTo(copies_);
+  if (WritesAtMost(body, kRepeatedBytes) && ReducesAtMost(body, kReducedBytes)) frame.RepeatUpTo(copies_);
   // There is little else to compute while a state of two vectors is waited for.
   b_.ShortenChains(WritesAtMost(body, 2 * b_.target().vector_bytes));
   const Status status = emit_kernel_(node, body, frame);

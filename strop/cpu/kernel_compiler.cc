@@ -332,7 +332,7 @@ Result<GeneratedKernels> KernelCompiler::Compile(std::span<const KernelSpec> spe
                              .family = std::string(compiled.family ? compiled.family->name : "region"),
                              .tiles = compiled.emitted.tiles});
     } else if (compiled.status.code() == StatusCode::kUnimplemented && !specs[k].region) {
-      out.kernels.push_back(InterpretKernel(specs[k]));
+      out.kernels.push_back(InterpretKernel(specs[k], std::string(compiled.status.message())));
     } else {
       return Status(compiled.status).Note(StrCat("while compiling %", specs[k].name()));
     }

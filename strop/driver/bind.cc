@@ -33,8 +33,9 @@ Status BindKernels(Plan& plan, const Backend& backend, const CompileSettings& op
     if (kernel.bytes > 0) step.info.bytes = kernel.bytes;
     if (auto* host = std::get_if<HostStep>(&kernel.body); host && host->interpreted) {
       const Instruction& i = *planned.instruction;
-      explanation.interpreted.push_back(StrCat("%", i.name(), " (", Name(i.op()), " -> ", i.shape().ToString(), ", ",
-                                               i.Where(), "): ", backend.Supports(i).why_not()));
+      const std::string why = kernel.why_interpreted.empty() ? backend.Supports(i).why_not() : kernel.why_interpreted;
+      explanation.interpreted.push_back(
+          StrCat("%", i.name(), " (", Name(i.op()), " -> ", i.shape().ToString(), ", ", i.Where(), "): ", why));
     }
     step.body = std::move(kernel.body);
     step.recipe = std::move(kernel.recipe);

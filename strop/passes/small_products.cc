@@ -91,7 +91,7 @@ class Expander {
       return false;
     if (dot_->HasControlEdges() || dot_->sharding() || attrs_.lhs_contracting.empty()) return false;
     const bool batched = !attrs_.lhs_batch.empty() || IsInteger(shape.type());
-    if (!complex && (!batched || attrs_.lhs_contracting.size() != 1)) return false;
+    if (!complex && !batched) return false;
     const int64_t terms = Terms();
     int64_t free[2] = {1, 1};
     bool converted = false;

@@ -36,6 +36,7 @@ constexpr int kMaxCheapKernels = 8;          // kernels that repeat a cheap inst
 constexpr size_t kMaxPlaces[] = {16, 4, 2};  // index maps in a kernel at which an instruction is computed, by Cost
 constexpr int64_t kKernelBytes = 1 << 17;    // what a kernel costs besides, in bytes that are read
 constexpr int64_t kManyLookedUp = 1024;      // elements: as many are worth a kernel that computes the table
+constexpr int64_t kJoinedALookUp = 3;        // elements of a table of parts that a kernel writes while one is looked up
 constexpr int64_t kMaxPadding = 2;           // times that a cheap instruction is computed for positions of padding
 
 // No step and no memory of its own: the same bytes as its operand.
@@ -146,6 +147,7 @@ struct Node {
   int64_t repeat = 1;            // times that an element is computed, over the worst path to a root
   int64_t padded = 1;            // the part of it that is due to padding
   int64_t looked_up = 1;         // the part of it that is due to gathers
+  int64_t look_ups = 0;          // by which a gather finds it
   int64_t row = 0;               // inlined, and each element is used along one row of so many elements only; 0: not so
   std::vector<int32_t> kernels;  // roots (numbers of nodes) that compute it; a root has itself
   std::vector<int32_t> places;   // index maps at which they do (numbers of places); a root has one
@@ -384,6 +386,8 @@ class Fuser {
       const bool looks_up = user.op() == Op::Gather && use.operand_number == 0;
       node.looked_up =
           std::max(node.looked_up, SaturatingMultiply(at.inlined ? at.looked_up : 1, looks_up ? factor : 1));
+      node.look_ups =
+          std::max({node.look_ups, at.inlined ? at.look_ups : 0, looks_up ? user.shape().num_elements() : 0});
       AddPlaces(use, at, node.places);
       if (node.places.size() > kMaxPlaces[0] * kMaxCheapKernels && !scalar)
         return Decision::No("it would be computed at too many places");
@@ -419,6 +423,9 @@ class Fuser {
       return Decision::No("its short parts would be told apart for each sum");
     if (JoinsStacks(*i) && IsComputedByParts(*i))
       return Decision::No("its parts are stacks, each of which has a loop of its own");
+    if (i->op() == Op::Concatenate && node.look_ups >= kManyLookedUp &&
+        SaturatingMultiply(node.look_ups, kJoinedALookUp) >= i->shape().num_elements())
+      return Decision::No("its parts would be told apart for each of ", node.look_ups, " look-ups");
     if (i->op() == Op::Concatenate && IsReduced(node, ReducesLargeWindows))
       return Decision::No("its parts would be told apart for each element of a window");
     if (IsCutIntoOtherRows(*i, node)) return Decision::No("it is cut into other rows, which are reduced");

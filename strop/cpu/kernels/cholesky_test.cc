@@ -9,7 +9,9 @@
 #include <random>
 #include <vector>
 
+#include "strop/base/isa.h"
 #include "strop/cpu/kernels/triangular_solve.h"
+#include "strop/runtime/lapack/substitution.h"
 
 namespace strop::cpu {
 namespace {
@@ -197,6 +199,57 @@ TEST(TriangularSolve, Panels) {
       CheckSolve(type, options, 1, options.left_side ? 523 : 20, options.left_side ? 20 : 523, &pool);
     }
   }
+}
+
+// Fewer right-hand sides than fill a panel: sizes that are no multiples of a vector, by the vectors of every processor.
+TEST(TriangularSolve, OneByOne) {
+  ThreadPool pool(3);
+  for (ElementType type : {ElementType::F32, ElementType::F64})
+    for (int variant = 0; variant < 16; ++variant) {
+      const TriangularOptions options{variant % 2 == 0, variant / 2 % 2 == 0, variant / 4 % 2 == 0,
+                                      static_cast<TriangularTranspose>(1 + variant / 8)};
+      for (int64_t size : {17, 23, 31, 32, 33, 40, 47, 48, 63, 129})
+        for (int64_t columns : {1, 2, 3})
+          CheckSolve(type, options, size < 40 ? 3 : 1, options.left_side ? size : columns,
+                     options.left_side ? columns : size, &pool);
+    }
+}
+
+template <class T>
+void CheckOne(const lapack::SubstitutionKernels<T>& kernels, int64_t size, bool by_rows, bool lower, bool unit) {
+  constexpr int64_t kBetween = 3;  // behind each row or column
+  const int64_t stride = size + kBetween;
+  std::mt19937 random(static_cast<uint32_t>(size));
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  std::vector<T> a(size * stride, std::numeric_limits<T>::quiet_NaN()), x(size);
+  const auto at = [&](int64_t i, int64_t j) -> T& { return by_rows ? a[i * stride + j] : a[i + j * stride]; };
+  for (int64_t i = 0; i < size; ++i) {
+    for (int64_t j = lower ? 0 : i; j < (lower ? i + 1 : size); ++j)
+      if (i != j || !unit) at(i, j) = static_cast<T>(i == j ? 2 : uniform(random) / static_cast<double>(size));
+    x[i] = static_cast<T>(uniform(random));
+  }
+  const std::vector<T> b = x;
+  kernels.solve_one({size, a.data(), stride, by_rows, lower, unit}, x.data());
+  for (int64_t i = 0; i < size; ++i) {
+    double sum = unit ? x[i] : double{at(i, i)} * x[i];
+    for (int64_t j = lower ? 0 : i + 1; j < (lower ? i : size); ++j) sum += double{at(i, j)} * x[j];
+    ASSERT_NEAR(sum, b[i], 20 * std::numeric_limits<T>::epsilon())
+        << kernels.width << " " << size << " " << by_rows << lower << unit << " unknown " << i;
+  }
+}
+
+TEST(TriangularSolve, OneByOneOnEveryProcessor) {
+  std::vector<const lapack::SubstitutionIsa*> isas = {&lapack::SubstitutionBaseline()};
+#if defined(__x86_64__)
+  if (HasAvx2()) isas.push_back(&lapack::SubstitutionAvx2());
+#endif
+  isas.push_back(&lapack::BestSubstitutionIsa());
+  for (const lapack::SubstitutionIsa* isa : isas)
+    for (int64_t size = 1; size <= 50; ++size)
+      for (int form = 0; form < 8; ++form) {
+        CheckOne(isa->f32, size, form % 2 == 0, form / 2 % 2 == 0, form / 4 == 0);
+        CheckOne(isa->f64, size, form % 2 == 0, form / 2 % 2 == 0, form / 4 == 0);
+      }
 }
 
 TEST(TriangularSolve, SmallOnesHaveTheSameBitsAloneAndSideBySide) {

@@ -158,6 +158,35 @@ class PanelSolver {
   int64_t width_ = 0;  // right-hand sides of a piece
 };
 
+// Right-hand sides one by one, by the triangle as it lies.
+template <class T>
+bool SolveFew(const TriangularSystem<T>& system, bool transposed, bool unit_diagonal, int64_t batch, const T* triangles,
+              T* b, ThreadPool* pool) {
+  const auto solve_one = lapack::BestSubstitution<T>().solve_one;
+  const int64_t size = system.size, columns = system.columns;
+  const int64_t step = system.b_by_rows ? system.b_stride : 1, apart = system.b_by_rows ? 1 : system.b_stride;
+  std::atomic<bool> memory{true};
+  ForEachPiece(pool, batch * columns, std::max<int64_t>(1, kTaskProducts / (size * size)),
+               [&](int64_t begin, int64_t end) {
+                 const Scratch<T> dense(step == 1 ? 0 : size);
+                 if (step != 1 && !dense.get()) return memory.store(false, std::memory_order_relaxed);
+                 for (int64_t n = begin; n < end; ++n) {
+                   const lapack::DenseTriangle<T> a = {.size = size,
+                                                       .at = triangles + n / columns * size * size,
+                                                       .stride = size,
+                                                       .by_rows = !transposed,
+                                                       .lower = system.lower,
+                                                       .unit_diagonal = unit_diagonal};
+                   T* const own = b + n / columns * size * columns + n % columns * apart;
+                   T* const x = step == 1 ? own : dense.get();
+                   for (int64_t i = 0; i < size && x != own; ++i) x[i] = own[i * step];
+                   solve_one(a, x);
+                   for (int64_t i = 0; i < size && x != own; ++i) own[i * step] = x[i];
+                 }
+               });
+  return memory.load();
+}
+
 template <class T>
 Status Solve(const TriangularOptions& options, int64_t batch, int64_t m, int64_t n, const void* a, void* b,
              ThreadPool* pool) {
@@ -177,6 +206,9 @@ Status Solve(const TriangularOptions& options, int64_t batch, int64_t m, int64_t
                      .Run(batch, static_cast<const T*>(a), static_cast<T*>(b), pool)
                  ? OkStatus()
                  : NoMemory(first.size);
+    return SolveFew(first, transposed, options.unit_diagonal, batch, static_cast<const T*>(a), static_cast<T*>(b), pool)
+               ? OkStatus()
+               : NoMemory(first.size);
   }
   const int64_t pieces = (first.columns + kColumns - 1) / kColumns;
   const int64_t products = size * std::min(kColumns, first.columns);

@@ -1,6 +1,6 @@
 // Triangular solve: what HLO's triangular-solve means, for dense row-major batches. Real systems with several
-// right-hand sides are solved in panels (substitution.h), many small ones side by side (small_systems.h), all others by
-// Eigen (eigen_kernels.h).
+// right-hand sides are solved in panels, those with fewer one by one (substitution.h), many small ones side by side
+// (small_systems.h); complex ones by Eigen (eigen_kernels.h).
 //
 // Transposes, adjoints and solves from the right are the same memory, read the other way round. The right-hand sides
 // are cut into pieces of a fixed number of columns; pieces and batches run in parallel, so the bits do not depend on

@@ -1,7 +1,7 @@
 // Substitution: triangular systems of real numbers with several right-hand sides, one table per instruction set.
 //
-// Right-hand sides lie side by side in a panel, x[unknown][lane]. Unknowns are found `rows` at a time: what those
-// before them contribute is subtracted in registers, rows x width sums at once, and the triangle on the diagonal
+// Several right-hand sides lie side by side in a panel, x[unknown][lane]. Unknowns are found `rows` at a time: what
+// those before them contribute is subtracted in registers, rows x width sums at once, and the triangle on the diagonal
 // follows there. substitution.inc is compiled once for each set with its own flags; it includes nothing that could emit
 // an inline function for the wrong processor.
 #pragma once
@@ -23,6 +23,15 @@ struct SubstitutionTriangle {
   bool packed = false;
 };
 
+// One as it lies: element (i, j) is at at[i * stride + j] if its rows lie dense, else at at[i + j * stride].
+template <class T>
+struct DenseTriangle {
+  int64_t size = 0;
+  const T* at = nullptr;
+  int64_t stride = 0;
+  bool by_rows = true, lower = true, unit_diagonal = false;
+};
+
 template <class T>
 struct SubstitutionKernels {
   int rows = 0;   // of a block
@@ -33,6 +42,8 @@ struct SubstitutionKernels {
   // column_stride, in place. `panel` is for a.size unknowns, rounded up to blocks, times width.
   void (*solve)(const SubstitutionTriangle<T>& a, int64_t columns, T* b, int64_t row_stride, int64_t column_stride,
                 T* panel) = nullptr;
+  // Solves for a single right-hand side, dense and in place.
+  void (*solve_one)(const DenseTriangle<T>& a, T* x) = nullptr;
 
   int64_t blocks(int64_t size) const { return (size + rows - 1) / rows; }
   int64_t packed_elements(int64_t size) const { return blocks(size) * (blocks(size) + 1) / 2 * rows * rows; }
