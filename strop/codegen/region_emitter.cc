@@ -21,7 +21,8 @@ constexpr uint64_t kAlignment = 64;
 constexpr int64_t kRepeatedCode = 2048;  // simple instructions of all kernels, when their loops are no more
 constexpr int64_t kMostRepeated = 32;    // times
 constexpr int64_t kRepeatedBytes = 512;  // of a result: larger ones fill the registers
-constexpr int64_t kReducedBytes = 8192;  // of what is reduced to one: more is many trips, however little is left of it
+constexpr int64_t kReducedBytes =
+    1 << 14;  // of what is reduced to one: more is many trips, however little is left of it
 
 static_assert(sizeof(std::atomic<bool>) == 1, "regions read it as a byte");
 

@@ -62,12 +62,13 @@ bool FoldOperands(Instruction* dot) {
 
 // dot(transpose(x), y) whose free dimensions lie in another order in x: transpose(dot(x, y)).
 bool OrderResult(Instruction* dot) {
-  constexpr int64_t kMuchSmaller = 2;
+  constexpr int64_t kMuchSmaller = 2, kLeastBytes = 1 << 16;  // of what is less the copy is not felt
   if (dot->shape().has_layout()) return false;
   for (size_t k = 0; k < 2; ++k) {
     Instruction* t = dot->operand(static_cast<int64_t>(k));
     DotSides sides = SidesOf(*dot);
-    if (t->op() != Op::Transpose || t->shape().byte_size() <= kMuchSmaller * dot->shape().byte_size()) continue;
+    const int64_t bytes = t->shape().byte_size();
+    if (t->op() != Op::Transpose || bytes < std::max(kLeastBytes, kMuchSmaller * dot->shape().byte_size())) continue;
     const Dims free = FreeDims(sides[k].shape.rank(), sides[k].batch, sides[k].contracting);
     if (!FoldTranspose(t->dimensions(), t->operand(0)->shape(), sides, k, FreeOrder::kMayChange)) continue;
     // Which of the free dimensions comes first in x, and so on.
