@@ -36,7 +36,8 @@ constexpr int kMaxCheapKernels = 8;          // kernels that repeat a cheap inst
 constexpr size_t kMaxPlaces[] = {16, 4, 2};  // index maps in a kernel at which an instruction is computed, by Cost
 constexpr int64_t kKernelBytes = 1 << 17;    // what a kernel costs besides, in bytes that are read
 constexpr int64_t kManyLookedUp = 1024;      // elements: as many are worth a kernel that computes the table
-constexpr int64_t kJoinedALookUp = 3;        // elements of a table of parts that a kernel writes while one is looked up
+constexpr int64_t kJoinedALookUp = 2;        // elements of a table of parts that a kernel writes while one is looked up
+constexpr int64_t kFewParts = 4;             // that a look-up tells apart as fast as it reads
 constexpr int64_t kMaxPadding = 2;           // times that a cheap instruction is computed for positions of padding
 
 // No step and no memory of its own: the same bytes as its operand.
@@ -267,6 +268,24 @@ class Fuser {
     return at.inlined && passes && user.shape().num_elements() == i.shape().num_elements() ? at.row : 0;
   }
 
+  // How often it is looked up where its user is: of a part of several, as much less often as it is smaller.
+  static int64_t LookUpsOf(const Instruction& i, const Instruction& user, const Node& at) {
+    if (user.op() != Op::Concatenate || at.look_ups == 0) return at.look_ups;
+    const int64_t parts = user.shape().num_elements() / std::max<int64_t>(i.shape().num_elements(), 1);
+    return at.look_ups / std::max<int64_t>(parts, 1);
+  }
+
+  // How many parts one element is looked for in, joined and joined again.
+  static int64_t PartsOf(const Instruction& i, int depth = 0) {
+    constexpr int kDeepest = 8;
+    const bool joins = i.op() == Op::Concatenate;
+    if (depth == kDeepest || (!joins && !IsElementwise(i.op()) && i.op() != Op::Reshape)) return 1;
+    int64_t parts = 0;
+    for (const Instruction* o : i.operands())
+      if (joins || o->shape().num_elements() == i.shape().num_elements()) parts += PartsOf(*o, depth + 1);
+    return std::max<int64_t>(parts, 1);
+  }
+
   // Does a kernel that computes it reduce it, or what it moves of it, by one of these?
   bool IsReduced(const Node& node, const std::function<bool(const Instruction&)>& by) const {
     return std::ranges::any_of(node.places, [&](int32_t p) {
@@ -386,8 +405,8 @@ class Fuser {
       const bool looks_up = user.op() == Op::Gather && use.operand_number == 0;
       node.looked_up =
           std::max(node.looked_up, SaturatingMultiply(at.inlined ? at.looked_up : 1, looks_up ? factor : 1));
-      node.look_ups =
-          std::max({node.look_ups, at.inlined ? at.look_ups : 0, looks_up ? user.shape().num_elements() : 0});
+      node.look_ups = std::max(
+          {node.look_ups, at.inlined ? LookUpsOf(*i, user, at) : 0, looks_up ? user.shape().num_elements() : 0});
       AddPlaces(use, at, node.places);
       if (node.places.size() > kMaxPlaces[0] * kMaxCheapKernels && !scalar)
         return Decision::No("it would be computed at too many places");
@@ -424,7 +443,7 @@ class Fuser {
     if (JoinsStacks(*i) && IsComputedByParts(*i))
       return Decision::No("its parts are stacks, each of which has a loop of its own");
     if (i->op() == Op::Concatenate && node.look_ups >= kManyLookedUp &&
-        SaturatingMultiply(node.look_ups, kJoinedALookUp) >= i->shape().num_elements())
+        SaturatingMultiply(node.look_ups, kJoinedALookUp) >= i->shape().num_elements() && PartsOf(*i) > kFewParts)
       return Decision::No("its parts would be told apart for each of ", node.look_ups, " look-ups");
     if (i->op() == Op::Concatenate && IsReduced(node, ReducesLargeWindows))
       return Decision::No("its parts would be told apart for each element of a window");
