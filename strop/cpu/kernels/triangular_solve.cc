@@ -187,45 +187,28 @@ bool SolveFew(const TriangularSystem<T>& system, bool transposed, bool unit_diag
   return memory.load();
 }
 
+// Complex systems, which have no kernels of their own.
 template <class T>
-Status Solve(const TriangularOptions& options, int64_t batch, int64_t m, int64_t n, const void* a, void* b,
-             ThreadPool* pool) {
+Status SolveByEigen(const TriangularSystem<T>& first, bool transposed, bool unit_diagonal, int64_t batch,
+                    const T* all_triangles, T* b, ThreadPool* pool) {
   const EigenTable<T>& eigen = BestEigenIsa().table<T>();
-  const bool transposed = (options.transpose == TriangularTranspose::kNone) != options.left_side;
-  const TriangularSystem<T> first = SystemOf<T>(options, transposed, m, n);
   const int64_t size = first.size * first.size;
-  if constexpr (std::is_floating_point_v<T>) {
-    using Small = SmallSystems<T>;
-    const int64_t most = batch < Small::kLanes ? Small::kMaxSizeOfOne : Small::kMaxSize;
-    if (first.size <= most && first.columns <= Small::kMaxColumns) {
-      SolveSmall(first, transposed, options.unit_diagonal, batch, static_cast<const T*>(a), static_cast<T*>(b), pool);
-      return OkStatus();
-    }
-    if (first.columns >= kFewestColumns)
-      return PanelSolver<T>(first, transposed, options.unit_diagonal)
-                     .Run(batch, static_cast<const T*>(a), static_cast<T*>(b), pool)
-                 ? OkStatus()
-                 : NoMemory(first.size);
-    return SolveFew(first, transposed, options.unit_diagonal, batch, static_cast<const T*>(a), static_cast<T*>(b), pool)
-               ? OkStatus()
-               : NoMemory(first.size);
-  }
   const int64_t pieces = (first.columns + kColumns - 1) / kColumns;
   const int64_t products = size * std::min(kColumns, first.columns);
-  const bool copy = transposed || options.unit_diagonal;
+  const bool copy = transposed || unit_diagonal;
   const int64_t chunk = copy ? std::clamp<int64_t>(kCopiedElements / size, 1, batch) : batch;  // matrices at a time
   const Scratch<T> copies(copy ? chunk * size : 0);
   std::atomic<bool> memory{!copy || copies.get()};
   for (int64_t start = 0; start < batch && memory; start += chunk) {
     const int64_t count = std::min(chunk, batch - start);
-    const T* triangles = static_cast<const T*>(a) + start * size;
+    const T* triangles = all_triangles + start * size;
     if (copy) {
       ForEachPiece(pool, count * first.size, std::max<int64_t>(16, kTaskProducts / first.size / 16 * 16),
                    [&](int64_t begin, int64_t end) {
                      for (int64_t row = begin; row < end;) {
                        const int64_t matrix = row / first.size, r = row % first.size;
                        const int64_t rows = std::min(end - row, first.size - r);
-                       CopyRows(first, transposed, options.unit_diagonal, r, r + rows, triangles + matrix * size,
+                       CopyRows(first, transposed, unit_diagonal, r, r + rows, triangles + matrix * size,
                                 copies.get() + matrix * size);
                        row += rows;
                      }
@@ -237,13 +220,36 @@ Status Solve(const TriangularOptions& options, int64_t batch, int64_t m, int64_t
         const int64_t matrix = piece / pieces, column = piece % pieces * kColumns;
         TriangularSystem<T> system = first;
         system.triangle = triangles + matrix * size;
-        system.b = static_cast<T*>(b) + (start + matrix) * m * n + column * (first.b_by_rows ? 1 : first.b_stride);
+        system.b = b + (start + matrix) * first.size * first.columns + column * (first.b_by_rows ? 1 : first.b_stride);
         system.columns = std::min(kColumns, first.columns - column);
         if (!eigen.solve(system)) memory.store(false, std::memory_order_relaxed);
       }
     });
   }
   return memory.load() ? OkStatus() : NoMemory(first.size);
+}
+
+template <class T>
+Status Solve(const TriangularOptions& options, int64_t batch, int64_t m, int64_t n, const void* triangles, void* rhs,
+             ThreadPool* pool) {
+  const bool transposed = (options.transpose == TriangularTranspose::kNone) != options.left_side;
+  const TriangularSystem<T> first = SystemOf<T>(options, transposed, m, n);
+  const T* const a = static_cast<const T*>(triangles);
+  T* const b = static_cast<T*>(rhs);
+  if constexpr (std::is_floating_point_v<T>) {
+    using Small = SmallSystems<T>;
+    const int64_t most = batch < Small::kLanes ? Small::kMaxSizeOfOne : Small::kMaxSize;
+    if (first.size <= most && first.columns <= Small::kMaxColumns) {
+      SolveSmall(first, transposed, options.unit_diagonal, batch, a, b, pool);
+      return OkStatus();
+    }
+    const bool solved = first.columns >= kFewestColumns
+                            ? PanelSolver<T>(first, transposed, options.unit_diagonal).Run(batch, a, b, pool)
+                            : SolveFew(first, transposed, options.unit_diagonal, batch, a, b, pool);
+    return solved ? OkStatus() : NoMemory(first.size);
+  } else {
+    return SolveByEigen(first, transposed, options.unit_diagonal, batch, a, b, pool);
+  }
 }
 
 }  // namespace
