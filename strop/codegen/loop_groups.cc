@@ -304,6 +304,11 @@ void Interleave(const KernelBody& body, LoopSpace& space, Int64Vector& sizes) {
   space.lanes = std::min(space.lanes, RoundDownToPowerOfTwo(before));
 }
 
+bool PadsBetweenRows(const KernelBody& body, int64_t last) {
+  const InteriorPadding padding = FindInteriorPadding(body);
+  return padding.pads > 0 && last > 1 && padding.behind % last == 0;
+}
+
 // Padding between the elements of rows, or between few elements each: which element of its group one is is known if the
 // vectors hold elements of different groups.
 bool SetStep(const KernelBody& body, LoopSpace& space, Int64Vector& sizes) {

@@ -8,6 +8,9 @@ namespace strop {
 // Is the last factor what a gather finds side by side, at a place of its own for each row, and long enough to be walked
 // so?
 bool GathersRows(const KernelBody& body, int64_t last);
+// Are there rows of padding between rows of the last factor, or of several of them? Where a vector is in one row,
+// whether it is padding is asked once for all lanes.
+bool PadsBetweenRows(const KernelBody& body, int64_t last);
 // Each takes the digit out of `sizes`, if it suits; SetStep says whether.
 void Interleave(const KernelBody& body, LoopSpace& space, Int64Vector& sizes);
 bool SetStep(const KernelBody& body, LoopSpace& space, Int64Vector& sizes);

@@ -332,9 +332,10 @@ LoopSpace ChooseLoopSpace(const KernelBody& body, int vector_bytes, bool by_peri
     const bool short_element = CodeOf(body) <= kShortElement || GathersRows(body, sizes.back());
     const bool keeps_rows = by_period && !columns && !trips && space.interleaved == 1 && short_element;
     constexpr int kLeastRow = 8;
-    const int least_row = keeps_parts && space.interleaved == 1 ? std::min<int>(kLeastPart, space.lanes)
-                          : keeps_rows                          ? std::min(kLeastRow, space.lanes / 2)
-                                                                : INT_MAX;
+    const bool pads_rows = !columns && !trips && PadsBetweenRows(body, sizes.back());
+    const int least_row = (keeps_parts || pads_rows) && space.interleaved == 1 ? std::min<int>(kLeastPart, space.lanes)
+                          : keeps_rows                                         ? std::min(kLeastRow, space.lanes / 2)
+                                                                               : INT_MAX;
     const bool alone = in_strips && by_period;
     const int strips = alone ? StripsOfColumns(body, vector_bytes, space, sizes) : in_strips || trips ? kStrips : 1;
     VectorizeRows(space, sizes, strips, least_row);

@@ -686,6 +686,7 @@ Status FuseModule(Module& module, const TargetInfo& target, std::vector<FusionLi
   for (Computation* c : plan_internal::StepComputations(module)) {
     plan_internal::WriteProductsTransposed(*c, target);
     plan_internal::ReinterpretInMemory(*c);
+    plan_internal::MakeWhatIsWrittenOverApart(*c);
     STROP_TRY(Fuser(module, *c, target, limits).Run());
     plan_internal::FormBands(module, *c, target, limits);
   }

@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "strop/plan/band_maker.h"
+#include "strop/plan/fusion_cost.h"
 #include "strop/plan/plan.h"
 #include "strop/plan/values.h"
 
@@ -99,6 +100,22 @@ InPlace CanReuseOperand(const Instruction& kernel, int64_t operand, int64_t leaf
 }
 
 namespace plan_internal {
+
+void MakeWhatIsWrittenOverApart(Computation& computation) {
+  for (Instruction* made : computation.PostOrder()) {
+    if (!IsMadeFromNothing(*made) || made->shape().num_elements() == 1) continue;
+    const std::vector<Use> uses(made->uses().begin(), made->uses().end());
+    for (const Use& use : uses) {
+      if (made->use_count() == 1) break;
+      bool written_over = false;
+      for (int64_t leaf = 0; leaf < use.user->shape().num_leaves(); ++leaf)
+        written_over |= CanReuseOperand(*use.user, use.operand_number, leaf) == InPlace::Required;
+      if (written_over)
+        use.user->SetOperand(use.operand_number,
+                             computation.AddClone(*made, made->shape(), made->operands(), nullptr, use.user));
+    }
+  }
+}
 
 bool HandsOnItsOperand(Op op) {
   return op == Op::Reshape || op == Op::Bitcast || op == Op::Copy || op == Op::OptimizationBarrier ||

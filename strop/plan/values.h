@@ -197,6 +197,9 @@ void WriteProductsTransposed(Computation& computation, const TargetInfo& target)
 // Conversions of bits to elements of another size become views of their operands' memory (reinterpret.cc).
 void ReinterpretInMemory(Computation& computation);
 bool IsOfOtherSize(const Instruction& bitcast);
+// Each update in place of what is made from nothing (zeros that are added to, say) gets one of its own to write over:
+// making it costs half of what a copy does, and who else reads the value makes it where it is read (in_place.cc).
+void MakeWhatIsWrittenOverApart(Computation& computation);
 // band.cc: the last step of fusion.
 void FormBands(Module& module, Computation& computation, const TargetInfo& target, std::vector<FusionLimit>* limits);
 // Output leaf -> the parameter leaf whose memory is given to it.
