@@ -147,11 +147,18 @@ bool VectorBuilder::IsMajority(const llvm::IntrinsicInst& call) {
 V VectorBuilder::Majority(V a, V b, V c) {
   Match(a, b);
   Match(a, c);
-  constexpr int kRegister = 512;
+  constexpr int kRegister = 512, kLeastRegister = 128;
   const int lanes = Lanes(a), bits = lanes * ScalarBits(a);
   const bool wide = ScalarBits(a) == 64;
   llvm::Intrinsic::ID id = llvm::Intrinsic::not_intrinsic;
   if (target_.ternary_logic && (wide || ScalarBits(a) == 32)) {
+    if (lanes == 1) {  // floats stay in registers for vectors
+      const auto in_vector = [&](V v) {
+        llvm::Type* type = WithLanes(v->getType(), kLeastRegister / bits);
+        return ir_.CreateInsertElement(llvm::PoisonValue::get(type), v, uint64_t{0});
+      };
+      return ir_.CreateExtractElement(Majority(in_vector(a), in_vector(b), in_vector(c)), uint64_t{0});
+    }
     if (bits % (2 * kRegister) == 0) {  // LLVM cuts its own operations so, not those of one processor
       const auto half = [&](int first) {
         return Majority(Slice(a, first, lanes / 2), Slice(b, first, lanes / 2), Slice(c, first, lanes / 2));
