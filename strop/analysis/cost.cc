@@ -113,7 +113,7 @@ int64_t ParameterBytes(const Instruction& parameter) {
     const Op op = use.user->op();
     if (use.operand_number == 0 && (op == Op::DynamicSlice || op == Op::Slice || op == Op::Gather))
       n = SaturatingAdd(n, use.user->shape().byte_size());
-    else if (use.operand_number == 0 && op == Op::DynamicUpdateSlice)
+    else if (use.operand_number == 0 && (op == Op::DynamicUpdateSlice || op == Op::Scatter))
       continue;
     else
       return parameter.shape().byte_size();
@@ -174,6 +174,7 @@ int64_t BytesAccessed(const Instruction& i) {
       // In place, if what is updated comes from outside.
       if (fused.root()->op() == Op::DynamicUpdateSlice && fused.root()->operand(0)->IsParameter())
         n = fused.root()->operand(1)->shape().byte_size();
+      if (fused.root()->op() == Op::Scatter) n = SaturatingMultiply(2, fused.root()->operand(2)->shape().byte_size());
       for (const Instruction* p : fused.parameters()) n = SaturatingAdd(n, ParameterBytes(*p));
       return n;
     }

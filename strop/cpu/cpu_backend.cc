@@ -23,6 +23,7 @@ CpuBackend::CpuBackend(const Isa& isa) : isa_(isa), compiler_(std::make_unique<K
   target_.description = isa.summary;
   target_.vector_bytes = isa.vector_bytes;
   target_.supports = [this](const Instruction& i) { return Supports(i); };
+  target_.updates_in_kernels = true;
   target_.joins_region = &JoinsRegion;
   target_.joins_task = &JoinsTask;
   target_.writes_in_layout = &WritesInLayout;
@@ -30,7 +31,10 @@ CpuBackend::CpuBackend(const Isa& isa) : isa_(isa), compiler_(std::make_unique<K
   target_.joins_band = [this](const Instruction& kernel, int64_t elements) {
     return JoinsBand(kernel, elements, isa_);
   };
-  target_.can_fuse = [](const Instruction&, const Instruction&, const Instruction& root) {
+  target_.can_fuse = [](const Instruction& producer, const Instruction&, const Instruction& root) {
+    // (A scatter has fewer tasks, and shorter vectors, than a loop.)
+    if (root.op() == Op::Scatter && Is(producer.op(), kFloatMath))
+      return Decision::No("it is expensive, and %", root.name(), " would compute it update by update");
     if (root.op() == Op::ReduceWindow && LibrarySupports(root))
       return Decision::No("%", root.name(), " is a scan, which reads its operands from memory");
     return Decision::Yes();

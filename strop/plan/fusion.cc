@@ -31,7 +31,6 @@ namespace {
 
 using namespace plan_internal;
 
-constexpr int kMaxKernelSize = 512;          // instructions in a fused computation, those that cost nothing aside
 constexpr int kMaxCheapKernels = 8;          // kernels that repeat a cheap instruction
 constexpr size_t kMaxPlaces[] = {16, 4, 2};  // index maps in a kernel at which an instruction is computed, by Cost
 constexpr int64_t kKernelBytes = 1 << 17;    // what a kernel costs besides, in bytes that are read
@@ -87,6 +86,8 @@ bool ReadsWindow(const Instruction& reader, const Instruction& root) {
   return true;
 }
 
+constexpr size_t kMostSearched = 2048;  // instructions, for one that reads a buffer
+
 // Does operand `k` of a dynamic-update-slice, the update or a part of its position, depend on what is in the buffer
 // that is updated, at other places than the one that is overwritten, or on what was there before another update? Then
 // it has to be known before anything is written: computed inside the kernel, it would make that work on a copy of the
@@ -103,7 +104,7 @@ bool DependsOnItsBuffer(const Instruction& root, int64_t k) {
     const auto [at, aligned] = stack.back();
     stack.pop_back();
     const bool is_form = std::ranges::find(forms, at) != forms.end();
-    if (is_form || (is_window(*at) && !aligned) || seen.size() > 4 * kMaxKernelSize) return true;
+    if (is_form || (is_window(*at) && !aligned) || seen.size() > kMostSearched) return true;
     if (is_window(*at) || (!IsInlinable(*at) && !IsRowReduce(*at))) continue;
     const auto known = seen.find(at);
     if (known != seen.end() && known->second <= aligned) continue;
@@ -122,12 +123,53 @@ bool IsKeptByCaller(const Instruction& buffer) {
          module.config().buffer_donors.empty();
 }
 
+// In bytes: what fills half of a vector; what costs less to look up where it is needed than apart, and to read again.
+constexpr int64_t kLongRow = 32, kShortRow = 12;
+
+// Does a scatter combine rows of its updates, of so many bytes at least?
+bool CombinesRows(const Instruction& scatter, int64_t least_bytes) {
+  const Shape& updates = scatter.operand(2)->shape();
+  const ScatterAttrs& a = scatter.attrs<ScatterAttrs>();
+  const int64_t last = updates.rank() - 1, in_operand = scatter.operand(0)->shape().rank() - 1;
+  return last >= 0 && Contains(a.update_window_dims, last) && !Contains(a.inserted_window_dims, in_operand) &&
+         !Contains(a.input_batching_dims, in_operand) && updates.dim(last) * Bytes(updates.type()) >= least_bytes;
+}
+
+// Is it looked up in an array, and then combined with something at most?
+bool IsLookedUp(const Instruction& i, int steps = 1) {
+  if (i.op() == Op::Gather) return true;
+  if (IsAlias(i)) return IsLookedUp(*i.operand(0), steps);
+  if (steps == 0 || !IsElementwise(i.op())) return false;
+  return std::ranges::any_of(i.operands(), [&](const Instruction* o) { return IsLookedUp(*o, steps - 1); });
+}
+
+// May the updates of a scatter be computed where they are combined? So a sum over the neighbours in a graph writes no
+// array of what each edge hands on. They are where each comes as vectors of a row of the window, or is one look-up; and
+// where nothing of what is written over can be read for them.
+Decision ComputesUpdates(const Instruction& scatter, int64_t k, const TargetInfo& target) {
+  if (!target.updates_in_kernels || scatter.operand_count() != 3 || k != 2)
+    return Decision::No("scatter reads its operands from memory");
+  const Instruction &operand = *scatter.operand(0), &updates = *scatter.operand(2);
+  if (IsMadeFromNothing(updates)) return Decision::Yes();
+  if (!IsMadeFromNothing(operand)) return Decision::No("what the scatter updates may be read for it");
+  if (CombinesRows(scatter, kLongRow) || (CombinesRows(scatter, kShortRow) && IsLookedUp(updates)))
+    return Decision::Yes();
+  return Decision::No("each is computed by itself in a scatter, and in vectors before it");
+}
+
+// How many instructions a kernel takes, those that cost nothing aside.
+int MostInKernel(const Instruction& root) {
+  constexpr int kMaxKernelSize = 512, kMaxOfUpdate = 8;
+  return root.op() == Op::Scatter && !CombinesRows(root, kLongRow) ? kMaxOfUpdate : kMaxKernelSize;
+}
+
 // May the producer of operand `k` be computed inside the kernel rooted at `root`?
 Decision TakesInlined(const Instruction& root, int64_t k, const TargetInfo& target) {
   if (root.op() == Op::Dot && target.products_in_kernels) return Decision::Yes();
   switch (root.op()) {
     case Op::Reduce: return Decision::Yes();  // operands and scalar initial values
     case Op::ReduceWindow: return Decision::Yes();
+    case Op::Scatter: return ComputesUpdates(root, k, target);
     case Op::DynamicUpdateSlice:
       if (k == 0) return Decision::No("the updated buffer must be in memory");
       if (!IsKeptByCaller(*root.operand(0)) && DependsOnItsBuffer(root, k))
@@ -415,7 +457,7 @@ class Fuser {
       for (int32_t k : at.kernels) {
         if (std::find(node.kernels.begin(), node.kernels.end(), k) != node.kernels.end()) continue;
         const bool contracted = ContractedOperand(user) == use.operand_number;
-        if (kernel_size_[k] >= kMaxKernelSize && !contracted)
+        if (kernel_size_[k] >= MostInKernel(*order_[k]) && !contracted)
           return Decision::No("the kernel of %", order_[k]->name(), " is full");
         if (target_.can_fuse)
           if (Decision d = target_.can_fuse(*i, user, *order_[k]); !d) return d;

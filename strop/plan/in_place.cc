@@ -75,7 +75,8 @@ InPlace FusionReuse(const Instruction& kernel, int64_t operand, int64_t leaf) {
     root = root->operand(leaf);
   }
   const Instruction* parameter = fused.parameter(operand);
-  if (root->op() == Op::DynamicUpdateSlice) return root->operand(0) == parameter ? InPlace::Required : InPlace::No;
+  if (root->op() == Op::DynamicUpdateSlice || root->op() == Op::Scatter)
+    return root->operand(0) == parameter ? InPlace::Required : InPlace::No;
   if (fused.root()->op() == Op::Tuple || !IsElementwise(root->op())) return InPlace::No;
   if (!SameElements(parameter->shape(), root->shape())) return InPlace::No;
   return ReadOnlyAtTheResultIndex(*parameter, *root) ? InPlace::Allowed : InPlace::No;

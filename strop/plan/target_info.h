@@ -26,6 +26,8 @@ struct TargetInfo {
   // Are products computed element by element, inside the kernel of what follows them and from operands that are
   // computed there? (Targets with a library keep them apart.)
   bool products_in_kernels = false;
+  // Does a scatter compute its updates where they are added, row by row? Else they come from memory.
+  bool updates_in_kernels = false;
   // Can the backend compile this instruction as a kernel (alone or as the root of a fusion)? No: it is interpreted.
   std::function<Decision(const Instruction&)> supports;
   // Does the backend compute this dot into the layout that its shape names? Null: into none but row-major.

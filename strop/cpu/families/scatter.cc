@@ -49,12 +49,21 @@ constexpr int64_t kFewRows = 8;        // of a window, without a loop
 constexpr int64_t kLeastOfBatch = 16;  // updates that are worth a loop
 
 Decision Matches(const Instruction& kernel) {
-  if (kernel.op() != Op::Scatter) return Decision::No(kOtherOp);
-  for (int64_t k = 0; k < kernel.operand_count(); ++k) {
-    const Shape& shape = kernel.operand(k)->shape();
+  const bool fused = kernel.op() == Op::Fusion;
+  const Instruction& scatter = fused ? *kernel.called(0)->root() : kernel;
+  if (scatter.op() != Op::Scatter) return Decision::No(kOtherOp);
+  for (int64_t k = 0; k < scatter.operand_count(); ++k) {
+    const Instruction& operand = *scatter.operand(k);
+    const Shape& shape = operand.shape();
     if (!shape.IsArray() || !shape.IsStatic()) return Decision::No("operand ", k, " is ", shape.ToString());
+    if (fused && k <= (scatter.operand_count() - 1) / 2 && !operand.IsParameter())
+      return Decision::No("operand ", k, " is computed in the kernel");
   }
-  return CanInline(*kernel.called(0));
+  if (fused)
+    for (const Instruction* i : kernel.called(0)->instructions())
+      if (i != &scatter && !i->IsParameter())
+        if (Decision d = CanEmitElement(*i); !d) return d;
+  return CanInline(*scatter.called(0));
 }
 
 // Dimensions of the window that follow each other in memory, in the operand and in the updates, are one.
@@ -198,6 +207,12 @@ ArrayIndex SourceOf(ElementalEmitter& e, const Geometry& g, const ArrayIndex& up
   return from;
 }
 
+// Which of the kernel's inputs it is; none: as many as there are.
+size_t InputOf(const KernelFrame& frame, const Instruction& operand) {
+  const auto& inputs = frame.body().inputs;
+  return static_cast<size_t>(std::ranges::find(inputs, &operand) - inputs.begin());
+}
+
 // Fetches the elements from `first` on, `count` of them, of windows that are combined some time later: where they go,
 // and, sooner needed as they come in order, what they are. `later(n)` is the update that comes n after this one.
 void FetchAhead(ElementalEmitter& e, const KernelFrame& frame, const Instruction& scatter, const Geometry& g, int level,
@@ -210,7 +225,8 @@ void FetchAhead(ElementalEmitter& e, const KernelFrame& frame, const Instruction
     const ElementType type = scatter.operand(k)->shape().type();
     const int some = static_cast<int>(std::min(count, kFetchedBytes / std::max(1, Bytes(type))));
     e.elements().Fetch(frame.output(static_cast<size_t>(k)), type, to.base, some);
-    e.elements().Fetch(frame.input(static_cast<size_t>(g.inputs + 1 + k)), type, from.base, some);
+    if (const size_t n = InputOf(frame, *scatter.operand(g.inputs + 1 + k)); n < frame.body().inputs.size())
+      e.elements().Fetch(frame.input(n), type, from.base, some);
   }
 }
 
@@ -598,11 +614,13 @@ class ScatterEmitter {
 };
 
 Result<EmittedKernel> Emit(const KernelSpec& spec, KernelFrame& frame) {
-  const Instruction& scatter = *spec.instruction;
+  const Instruction& scatter = *frame.body().roots[0];
   const int64_t inputs = (scatter.operand_count() - 1) / 2;
-  for (int64_t k = 0; k < inputs; ++k)
-    if (spec.in_place.size() <= static_cast<size_t>(k) || spec.in_place[static_cast<size_t>(k)] != k)
+  for (int64_t k = 0; k < inputs; ++k) {
+    const int64_t from = static_cast<size_t>(k) < spec.in_place.size() ? spec.in_place[static_cast<size_t>(k)] : -1;
+    if (from < 0 || InputOf(frame, *scatter.operand(k)) != static_cast<size_t>(from))
       return Internal("scatter %", scatter.name(), " is not in place");
+  }
   if (scatter.operand(0)->shape().num_elements() == 0 || scatter.operand(inputs + 1)->shape().num_elements() == 0)
     return EmittedKernel();
   return ScatterEmitter(scatter, frame).Emit();
