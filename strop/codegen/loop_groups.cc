@@ -13,9 +13,10 @@ namespace strop {
 namespace {
 
 constexpr int64_t kMaxInterleaved = 16, kMaxStacked = 32;
-constexpr int64_t kMaxInterleavedCode = 512;     // instructions, for all elements
-constexpr int64_t kMaxStackedCode = 1024;        // of elements each of which is another part
-constexpr int64_t kConditionCode = 16;           // of an operand that not all elements are read from
+constexpr int64_t kMaxInterleavedCode = 512;  // instructions, for all elements
+constexpr int64_t kMaxStackedCode = 1024;     // of elements each of which is another part
+constexpr int64_t kConditionCode = 16;        // of an operand that not all elements are read from
+constexpr int64_t kFarCode = 12;              // of what lies so far apart in rows of an array that lanes are gathered
 constexpr int64_t kMinInterleavedElements = 32;  // fewer are not worth the code
 constexpr int64_t kMinInterleavedLanes = 4;      // shorter vectors save nothing over reads of every so manieth element
 
@@ -109,6 +110,7 @@ int64_t InterleavedCode(const KernelBody& body, int64_t last, int lanes) {
       times = std::clamp<int64_t>(SaturatingMultiply(i->shape().num_elements(), last) / elements, 1, last);
     int64_t own = CodeOf(*i);
     const bool known = i->op() == Op::Concatenate && JoinsWithinPoints(*i, elements / last);
+    if (i->op() == Op::Slice && i->operand(0)->shape().dims().back() > kMaxInterleaved) own += kFarCode;
     if ((i->op() == Op::Concatenate || i->op() == Op::Pad) && !known && !IsStack(body, *i, last, lanes))
       own += kConditionCode * i->operand_count();
     code = SaturatingAdd(code, SaturatingMultiply(own, times));

@@ -53,11 +53,11 @@ Instruction* DotIsOuterProduct(Instruction* i, Builder& b) {
   return b.Convert(b.Make(Op::Add, {product, b.Splat(sum_type, 0, i->shape().dims())}), Type(i));
 }
 
-// Sums of a few terms each, without dimensions of one side alone: products that are reduced, which kernels compute
-// wherever they are needed. Of integers and complex numbers, for which the library has no loops along two vectors, of
-// more terms.
+// Sums without dimensions of one side alone: products that are reduced, which kernels compute wherever they are needed;
+// along rows as long as one task sums them, else of a few terms each. Of integers and complex numbers, for which the
+// library has no loops along two vectors, of more.
 Instruction* DotIsShortSums(Instruction* i, Builder& b) {
-  const int64_t most_terms = IsFloat(Type(i)) ? 8 : 256;
+  constexpr int64_t kFewTerms = 8, kMostTerms = 1024, kMostElements = 1 << 16;
   const auto& a = i->attrs<DotAttrs>();
   const Shape& operand = i->operand(0)->shape();
   if (i->operand_count() != 2 || !a.algorithm.empty() || operand != i->operand(1)->shape() ||
@@ -69,7 +69,10 @@ Instruction* DotIsShortSums(Instruction* i, Builder& b) {
     return nullptr;
   int64_t terms = 1;
   for (int64_t d : a.lhs_contracting) terms = SaturatingMultiply(terms, operand.dim(d));
-  if (terms > most_terms || terms < 2) return nullptr;
+  const int64_t last = operand.rank() - static_cast<int64_t>(a.lhs_contracting.size());
+  const bool rows = std::ranges::all_of(a.lhs_contracting, [&](int64_t d) { return d >= last; });
+  const bool along = rows && operand.num_elements() <= kMostElements;
+  if (terms > (along ? kMostTerms : IsFloat(Type(i)) ? kFewTerms : 256) || terms < 2) return nullptr;
   Computation* sum = i->parent()->module()->AddComputation("sum");
   const Shape scalar = Shape::Array(Type(i), {});
   Instruction *left = sum->AddParameter(0, scalar), *right = sum->AddParameter(1, scalar);
