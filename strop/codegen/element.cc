@@ -341,16 +341,31 @@ V ElementBuilder::TableVector(const Memory& memory, llvm::Type* type, int64_t fi
                   true);
 }
 
-// Any places in an array that two registers hold: they are looked up there, in a quarter of the time of a gather.
+// Any places in an array that a few registers hold: they are looked up there, in two at a time (a quarter of the time
+// of a gather), and chosen by the bits of their numbers that say in which two.
 V ElementBuilder::TablePart(const Memory& memory, llvm::Type* type, V offsets, int64_t elements) {
+  constexpr int kMostRegisters = 8;
   const int lanes = VectorBuilder::Lanes(offsets), length = std::min(lanes, b_.target().vector_bytes / 4);
-  if (elements < 2 || elements > 2 * length || lanes % length != 0) return nullptr;
+  if (elements < 2 || elements > kMostRegisters * length || lanes % length != 0) return nullptr;
   if (!b_.LooksUp(length, static_cast<int>(type->getScalarSizeInBits()))) return nullptr;
-  V first = TableVector(memory, type, 0, length, elements);
-  V second = elements > length ? TableVector(memory, type, length, length, elements) : first;
+  std::vector<V> table;
+  for (int64_t first = 0; first < elements; first += length)
+    table.push_back(TableVector(memory, type, first, length, elements));
+  if (table.size() == 1) table.push_back(table[0]);
+  table.resize(std::bit_ceil(table.size()), table.back());  // no number is of these
   V numbers = b_.ZExtOrTrunc(offsets, 32);
+  const auto in_registers = [&](V places) {
+    std::vector<V> found;
+    for (size_t k = 0; k < table.size(); k += 2) found.push_back(b_.LookUp(table[k], table[k + 1], places));
+    for (int64_t of = 2 * length; found.size() > 1; of *= 2) {
+      V upper = b_.Not(b_.IEq(b_.And(places, b_.I(of, places)), b_.Zero(places)));
+      for (size_t k = 0; k < found.size() / 2; ++k) found[k] = b_.Select(upper, found[2 * k + 1], found[2 * k]);
+      found.resize(found.size() / 2);
+    }
+    return found[0];
+  };
   const std::function<V(int, int)> look_up = [&](int from, int count) {
-    if (count == length) return b_.LookUp(first, second, lanes == length ? numbers : b_.Slice(numbers, from, length));
+    if (count == length) return in_registers(lanes == length ? numbers : b_.Slice(numbers, from, length));
     V low = look_up(from, count / 2);
     return b_.Concat(low, look_up(from + count / 2, count / 2));
   };
