@@ -10,7 +10,8 @@
 //   ->  %p = f32[2,8,6,8,8,3] dot(%y, %w)
 //       f32[2,64,48,3] reshape(f32[2,8,8,6,8,3] transpose(%p))
 //
-// The first only where features are not innermost: a kernel that reads images of them as they lie is as fast.
+// The first not where features are innermost and a window's rows fill vectors: a kernel that reads images of them as
+// they lie is as fast.
 #include <algorithm>
 
 #include "strop/ir/builder.h"
@@ -29,7 +30,7 @@ class Rewriter {
   // Whether the convolution was replaced.
   Result<bool> Run() {
     if (!IsPlain()) return false;
-    const bool gathers = ReadsPatches() && !FeaturesAreInnermost() && KernelIsOneMatrix();
+    const bool gathers = ReadsPatches() && KernelIsOneMatrix() && !(FeaturesAreInnermost() && ReadsWholeVectors());
     if (!gathers && !WritesPatches()) return false;
     b_.set_insert_before(conv_);
     if (conv_->has_metadata()) b_.set_metadata(conv_->shared_metadata());
@@ -61,7 +62,7 @@ class Rewriter {
     for (size_t d = 0; d < attrs_.window.dims.size(); ++d) {
       const WindowDim& w = attrs_.window.dims[d];
       if (w.stride != w.size || w.base_dilation != 1 || w.pad_low != 0 || w.pad_high != 0 || w.reversal ||
-          Size(0, l_.input_spatial[d]) != conv_->shape().dim(l_.output_spatial[d]) * w.size)
+          Size(0, l_.input_spatial[d]) < conv_->shape().dim(l_.output_spatial[d]) * w.size)
         return false;
     }
     return true;
@@ -75,6 +76,15 @@ class Rewriter {
   bool FeaturesAreInnermost() const {
     const int64_t last = conv_->shape().rank() - 1;
     return l_.input_feature == last && l_.output_feature == last;
+  }
+  // Are the rows of a window as long as vectors, with nothing behind the last one, and the output's features whole
+  // ones?
+  bool ReadsWholeVectors() const {
+    constexpr int64_t kRow = 12, kFeatures = 32;
+    const WindowDim& w = attrs_.window.dims.back();
+    const bool whole = Size(0, l_.input_spatial.back()) == conv_->shape().dim(l_.output_spatial.back()) * w.size;
+    if (!whole || Bits(conv_->shape().type()) < 32) return false;  // halves are gathered one by one
+    return w.size * Size(0, l_.input_feature) >= kRow && conv_->shape().dim(l_.output_feature) % kFeatures == 0;
   }
   // Output features first or last: what is summed over lies together.
   bool KernelIsOneMatrix() const {
@@ -93,9 +103,20 @@ class Rewriter {
     return x;
   }
 
+  // The input without what is left behind the last window of a row.
+  Instruction* WholePatches() {
+    Instruction* x = conv_->operand(0);
+    Dims limit(x->shape().dims().begin(), x->shape().dims().end());
+    for (size_t d = 0; d < attrs_.window.dims.size(); ++d)
+      limit[static_cast<size_t>(l_.input_spatial[d])] =
+          conv_->shape().dim(l_.output_spatial[d]) * attrs_.window.dims[d].size;
+    if (std::ranges::equal(limit, x->shape().dims())) return x;
+    return b_.Slice(x, Dims(limit.size(), 0), limit, Dims(limit.size(), 1));
+  }
+
   // Positions of the output by elements of a window in the kernel's order.
   Instruction* ProductOfPatches() {
-    Instruction* x = conv_->operand(0);
+    Instruction* x = WholePatches();
     Int64Vector sizes;
     std::vector<int64_t> at(static_cast<size_t>(x->shape().rank()));  // where each dimension of x begins
     for (int64_t d = 0; d < x->shape().rank(); ++d) {

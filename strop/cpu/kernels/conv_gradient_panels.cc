@@ -86,8 +86,10 @@ class GradientPanels final : public Conv {
   }
 
   bool Suits() const {
-    // Few rows are worth it where images are large; with a small window they are a convolution of few positions.
+    // Few rows are worth it where images are large; with a small window they are a convolution of few positions, and
+    // with a large one, windows that lie side by side.
     constexpr int64_t kLeastRows = 8, kLeastPositions = 64;
+    if (!merged_ && rows_ < kLeastRows && p_.input_feature_stride == 1) return false;
     return (merged_ || x_distance() > 0) && y_distance() > 0 &&
            (rows_ >= kLeastRows ? p_.in_features * positions_ : positions_) >= kLeastPositions &&
            shared_bytes_ <= kMostShared && lines_ * outer_taps_ <= kMostLines && PackerOf(micro_, ElementTypeOf<T>());
