@@ -10,8 +10,8 @@
 //   ->  %p = f32[2,8,6,8,8,3] dot(%y, %w)
 //       f32[2,64,48,3] reshape(f32[2,8,8,6,8,3] transpose(%p))
 //
-// The first not where features are innermost and a window's rows fill vectors: a kernel that reads images of them as
-// they lie is as fast.
+// Padding that is another leaves something of the edges out, or adds zeros. The first not where features are innermost
+// and a window's rows fill vectors: a kernel that reads images of them as they lie is as fast.
 #include <algorithm>
 
 #include "strop/ir/builder.h"
@@ -69,8 +69,7 @@ class Rewriter {
   }
   bool WritesPatches() const {
     for (const WindowDim& w : attrs_.window.dims)
-      if (w.stride != 1 || w.base_dilation != w.size || w.pad_low != w.size - 1 || w.pad_high != w.size - 1)
-        return false;
+      if (w.stride != 1 || w.base_dilation != w.size) return false;
     return true;
   }
   bool FeaturesAreInnermost() const {
@@ -174,7 +173,25 @@ class Rewriter {
       from.push_back(of_kernel(l_.kernel_spatial[window]));
     }
     if (!b_.status().ok()) return nullptr;
-    return b_.Reshape(Permuted(product, from), conv_->shape().dims());
+    return WithEdges(b_.Reshape(Permuted(product, from), WholeSizes()));
+  }
+  // The output as far as patches go, and what the padding leaves of it, or adds to it.
+  Dims WholeSizes() const {
+    Dims sizes(conv_->shape().dims().begin(), conv_->shape().dims().end());
+    for (size_t d = 0; d < attrs_.window.dims.size(); ++d)
+      sizes[static_cast<size_t>(l_.output_spatial[d])] = Size(0, l_.input_spatial[d]) * attrs_.window.dims[d].size;
+    return sizes;
+  }
+  Instruction* WithEdges(Instruction* whole) {
+    PadAttrs pad;
+    pad.padding.resize(static_cast<size_t>(conv_->shape().rank()));
+    for (size_t d = 0; d < attrs_.window.dims.size(); ++d) {
+      const WindowDim& w = attrs_.window.dims[d];
+      PaddingDim& edge = pad.padding[static_cast<size_t>(l_.output_spatial[d])];
+      edge.low = w.pad_low - (w.size - 1), edge.high = w.pad_high - (w.size - 1);
+    }
+    if (std::ranges::all_of(pad.padding, [](const PaddingDim& d) { return d == PaddingDim{}; })) return whole;
+    return b_.Make(Op::Pad, {whole, b_.Scalar(conv_->shape().type(), 0)}, std::move(pad));
   }
 
   Instruction* const conv_;
