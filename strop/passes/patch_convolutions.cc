@@ -10,7 +10,8 @@
 //   ->  %p = f32[2,8,6,8,8,3] dot(%y, %w)
 //       f32[2,64,48,3] reshape(f32[2,8,8,6,8,3] transpose(%p))
 //
-// Padding that is another leaves something of the edges out, or adds zeros. The first not where features are innermost
+// Padding that is another leaves something of the edges out, or adds zeros; a dilation beyond the window, zeros between
+// patches. The first not where features are innermost
 // and a window's rows fill vectors: a kernel that reads images of them as they lie is as fast.
 #include <algorithm>
 
@@ -30,7 +31,8 @@ class Rewriter {
   // Whether the convolution was replaced.
   Result<bool> Run() {
     if (!IsPlain()) return false;
-    const bool gathers = ReadsPatches() && KernelIsOneMatrix() && !(FeaturesAreInnermost() && ReadsWholeVectors());
+    const bool gathers = Taps() >= kLeastTaps && ReadsPatches() && KernelIsOneMatrix() &&
+                         !(FeaturesAreInnermost() && ReadsWholeVectors());
     if (!gathers && !WritesPatches()) return false;
     b_.set_insert_before(conv_);
     if (conv_->has_metadata()) b_.set_metadata(conv_->shared_metadata());
@@ -50,12 +52,12 @@ class Rewriter {
     if (attrs_.window.dims.empty() || attrs_.window.dims.size() != l_.input_spatial.size()) return false;
     for (const Instruction* operand : conv_->operands())
       if (!operand->shape().IsStatic() || operand->shape().type() != out.type()) return false;
+    return std::ranges::all_of(attrs_.window.dims, [](const WindowDim& w) { return w.window_dilation == 1; });
+  }
+  int64_t Taps() const {
     int64_t taps = 1;
-    for (const WindowDim& w : attrs_.window.dims) {
-      if (w.window_dilation != 1) return false;
-      taps = SaturatingMultiply(taps, w.size);
-    }
-    return taps >= kLeastTaps;
+    for (const WindowDim& w : attrs_.window.dims) taps = SaturatingMultiply(taps, w.size);
+    return taps;
   }
 
   bool ReadsPatches() const {
@@ -67,10 +69,14 @@ class Rewriter {
     }
     return true;
   }
+  // At every so manieth place, if they lie further apart than a window is wide.
   bool WritesPatches() const {
-    for (const WindowDim& w : attrs_.window.dims)
-      if (w.stride != 1 || w.base_dilation != w.size) return false;
-    return true;
+    bool dilated = false;
+    for (const WindowDim& w : attrs_.window.dims) {
+      if (w.stride != 1 || w.base_dilation < w.size) return false;
+      dilated |= w.base_dilation > 1;
+    }
+    return dilated;
   }
   bool FeaturesAreInnermost() const {
     const int64_t last = conv_->shape().rank() - 1;
@@ -173,25 +179,38 @@ class Rewriter {
       from.push_back(of_kernel(l_.kernel_spatial[window]));
     }
     if (!b_.status().ok()) return nullptr;
-    return WithEdges(b_.Reshape(Permuted(product, from), WholeSizes()));
+    product = Permuted(product, from);
+    PadAttrs between;  // windows that lie apart
+    between.padding.resize(from.size());
+    Dims sizes;  // of the output as far as patches go
+    size_t next = 0;
+    for (int64_t d = 0; d < rank; ++d, ++next) {
+      const size_t window = IndexIn(l_.output_spatial, d);
+      sizes.push_back(conv_->shape().dim(d));
+      if (window >= l_.output_spatial.size()) continue;
+      const WindowDim& w = attrs_.window.dims[window];
+      const int64_t pitch = w.size == 1 ? 1 : w.base_dilation;
+      between.padding[++next].high = pitch - w.size;
+      sizes.back() = Size(0, l_.input_spatial[window]) * pitch;
+    }
+    return WithEdges(b_.Reshape(Padded(product, std::move(between)), sizes));
   }
-  // The output as far as patches go, and what the padding leaves of it, or adds to it.
-  Dims WholeSizes() const {
-    Dims sizes(conv_->shape().dims().begin(), conv_->shape().dims().end());
-    for (size_t d = 0; d < attrs_.window.dims.size(); ++d)
-      sizes[static_cast<size_t>(l_.output_spatial[d])] = Size(0, l_.input_spatial[d]) * attrs_.window.dims[d].size;
-    return sizes;
-  }
+  // What the padding leaves of it, or adds to it; and what lies between single elements.
   Instruction* WithEdges(Instruction* whole) {
     PadAttrs pad;
     pad.padding.resize(static_cast<size_t>(conv_->shape().rank()));
     for (size_t d = 0; d < attrs_.window.dims.size(); ++d) {
       const WindowDim& w = attrs_.window.dims[d];
       PaddingDim& edge = pad.padding[static_cast<size_t>(l_.output_spatial[d])];
-      edge.low = w.pad_low - (w.size - 1), edge.high = w.pad_high - (w.size - 1);
+      edge.low = w.pad_low - (w.size - 1);
+      edge.high = w.size == 1 ? w.pad_high : w.pad_high + 1 - w.base_dilation;
+      edge.interior = w.size == 1 ? w.base_dilation - 1 : 0;
     }
-    if (std::ranges::all_of(pad.padding, [](const PaddingDim& d) { return d == PaddingDim{}; })) return whole;
-    return b_.Make(Op::Pad, {whole, b_.Scalar(conv_->shape().type(), 0)}, std::move(pad));
+    return Padded(whole, std::move(pad));
+  }
+  Instruction* Padded(Instruction* x, PadAttrs pad) {
+    if (!x || std::ranges::all_of(pad.padding, [](const PaddingDim& d) { return d == PaddingDim{}; })) return x;
+    return b_.Make(Op::Pad, {x, b_.Scalar(conv_->shape().type(), 0)}, std::move(pad));
   }
 
   Instruction* const conv_;
