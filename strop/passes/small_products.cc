@@ -25,7 +25,11 @@ constexpr int64_t kMostTermsOfFew = 16;  // where neither are more than kMostOfS
 // Of rows by so many columns, each term is a vector: the library multiplies them as fast where they are read again.
 constexpr int64_t kMostWideProducts = 16;  // terms times rows
 constexpr int64_t kFewestElements = 16;    // of the result
-constexpr int64_t kFewestComplex = 256;    // of a complex one
+// As many terms are less work than to write the product and to read it again, whatever the sides: a vector of it is one
+// row's numbers by as many vectors of columns. Of less than so many elements the library's is there without compiling.
+constexpr int64_t kTermsOfAny = 4, kFewestOfAny = 512;
+constexpr int64_t kTermsOfPairs = 2;     // of more, what lies apart is put together for each row
+constexpr int64_t kFewestComplex = 256;  // of a complex one
 
 bool IsFloatOrBrain(ElementType type) {
   return type == ElementType::F32 || type == ElementType::F64 || type == ElementType::BF16 || type == ElementType::F16;
@@ -83,6 +87,14 @@ class Expander {
     return false;
   }
 
+  // In memory, of the right side.
+  bool ColumnsAreNeighbours() const {
+    const Instruction& side = *dot_->operand(1);
+    int64_t last = side.shape().rank() - 1;
+    if (side.op() == Op::Transpose) last = std::ranges::find(side.dimensions(), last) - side.dimensions().begin();
+    return !Contains(Contracting(1), last);
+  }
+
   bool IsSmall() const {
     const Shape& shape = dot_->shape();
     if (dot_->operand_count() != 2 || !shape.IsStatic() || !attrs_.algorithm.empty()) return false;
@@ -91,8 +103,9 @@ class Expander {
       return false;
     if (dot_->HasControlEdges() || dot_->sharding() || attrs_.lhs_contracting.empty()) return false;
     const bool batched = !attrs_.lhs_batch.empty() || IsInteger(shape.type());
-    if (!complex && !batched) return false;
     const int64_t terms = Terms();
+    const bool any = !complex && terms <= kTermsOfAny && shape.num_elements() >= kFewestOfAny;
+    if (!complex && !batched && !any) return false;
     int64_t free[2] = {1, 1};
     bool converted = false;
     for (int64_t k = 0; k < 2; ++k) {
@@ -105,6 +118,9 @@ class Expander {
     const auto [few, most] = std::minmax(free[0], free[1]);
     // A gate that is applied to a state.
     if (complex) return few <= kMostOfSide && terms <= kMostOfSide && shape.num_elements() >= kFewestComplex;
+    if (any && (terms <= kTermsOfPairs || (ColumnsAreNeighbours() && !converted)) && !MembersLieSideBySide())
+      return true;
+    if (!complex && !batched) return false;
     // (Of integers the library has no fast products by so few, however many there are of the others.)
     if (few > kMostOfSide || (most > kMostOfOtherSide && !IsInteger(shape.type()))) return false;
     if (most > kMostOfSide || terms > kMostOfSide) {
