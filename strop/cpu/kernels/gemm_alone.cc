@@ -173,6 +173,7 @@ class RealGemm final : public Gemm {
     // Four at a time are none either; those that the last cache holds come sooner without being asked for.
     fetches_b_ |= BytesOfColumn() <= kShortColumnBytes && p_.n * BytesOfColumn() >= kFromAfar;
     scratch_bytes_ = p_.m * ((p_.k + kDotColumns) * static_cast<int64_t>(sizeof(T)) + kCarverSlack) + 2 * kCarverSlack;
+    if (micro_.group > 1) scratch_bytes_ += p_.m * p_.k * Bytes(p_.a.type) + kCarverSlack;  // see Turned
   }
 
   // Each element of B is read for a tile's few steps only: packing it would cost more than its rows being apart.
@@ -343,15 +344,31 @@ class RealGemm final : public Gemm {
       for (int64_t i = 0; i < p_.m; ++i) x[i] = reinterpret_cast<const T*>(a) + i * p_.a.row_stride;
       return;
     }
-    // Where they lie across, the packer is told the other way round: it turns squares of elements at a time.
+    // Where they lie across, the packer is told the other way round: it turns squares of elements at a time. Groups along
+    // k are made of turned rows.
     T* const packed = carver.Take<T>(p_.m * p_.k);
-    if (typed && p_.a.row_stride == 1)
-      PackStrided<T>(micro_, p_.a.type, a, 0, p_.a.col_stride, 1, p_.k, p_.m, p_.k, packed);
+    const bool across = p_.a.row_stride == 1 && p_.a.col_stride != 1, turns = across && micro_.group == 1;
+    if (turns) PackStrided<T>(micro_, p_.a.type, a, 0, p_.a.col_stride, 1, p_.k, p_.m, p_.k, packed);
+    const uint8_t* const turned = across && !turns ? Turned(a, carver) : nullptr;
     const int64_t units = CeilDiv(p_.k, micro_.group);
     for (int64_t i = 0; i < p_.m; ++i) {
       x[i] = packed + i * units;
-      if (!(typed && p_.a.row_stride == 1)) PackA(a, i, 1, 0, p_.k, 1, packed + i * units);
+      if (turned)
+        PackStrided<T>(micro_, p_.a.type, turned, i * p_.k, p_.k, 1, 1, p_.k, 1, packed + i * units);
+      else if (!turns)
+        PackA(a, i, 1, 0, p_.k, 1, packed + i * units);
     }
+  }
+  // The rows of A one behind the other, as they are.
+  const uint8_t* Turned(const uint8_t* a, Carver& carver) const {
+    const auto turn = [&]<class Element>(Element* to) {
+      const Element* from = reinterpret_cast<const Element*>(a);
+      for (int64_t i = 0; i < p_.m; ++i)
+        for (int64_t k = 0; k < p_.k; ++k) to[i * p_.k + k] = from[i + k * p_.a.col_stride];
+      return reinterpret_cast<const uint8_t*>(to);
+    };
+    if (Bytes(p_.a.type) == 1) return turn(carver.Take<uint8_t>(p_.m * p_.k));
+    return turn(carver.Take<uint16_t>(p_.m * p_.k));
   }
 
   // Of `count` columns of B from `column` on.
