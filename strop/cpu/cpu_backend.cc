@@ -61,6 +61,7 @@ void CpuBackend::AddPasses(Phase phase, PassPipeline& pipeline) const {
                                   PassId::Dce};
   pipeline.AddRepeated(kProducts, 4);
   pipeline.Add(PassId::SmallProducts);
+  pipeline.Add(PassId::VectorProducts);
   pipeline.Add(PassId::SmallConvolutions);
   pipeline.Add(PassId::ShortScans);
   pipeline.Add(PassId::ScatterToSelect);

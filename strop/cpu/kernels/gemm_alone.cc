@@ -344,8 +344,8 @@ class RealGemm final : public Gemm {
       for (int64_t i = 0; i < p_.m; ++i) x[i] = reinterpret_cast<const T*>(a) + i * p_.a.row_stride;
       return;
     }
-    // Where they lie across, the packer is told the other way round: it turns squares of elements at a time. Groups along
-    // k are made of turned rows.
+    // Where they lie across, the packer is told the other way round: it turns squares of elements at a time. Groups
+    // along k are made of turned rows.
     T* const packed = carver.Take<T>(p_.m * p_.k);
     const bool across = p_.a.row_stride == 1 && p_.a.col_stride != 1, turns = across && micro_.group == 1;
     if (turns) PackStrided<T>(micro_, p_.a.type, a, 0, p_.a.col_stride, 1, p_.k, p_.m, p_.k, packed);
