@@ -28,8 +28,8 @@ CpuBackend::CpuBackend(const Isa& isa) : isa_(isa), compiler_(std::make_unique<K
   target_.joins_task = &JoinsTask;
   target_.writes_in_layout = &WritesInLayout;
   target_.takes_any_address = [](const Instruction& i) { return !LibrarySupports(i) && FindFamily(i) == &kLoopFamily; };
-  target_.joins_band = [this](const Instruction& kernel, int64_t elements) {
-    return JoinsBand(kernel, elements, isa_);
+  target_.joins_band = [this](const Instruction& kernel, const BandTask& task) {
+    return JoinsBand(kernel, task, isa_);
   };
   target_.can_fuse = [](const Instruction& producer, const Instruction&, const Instruction& root) {
     // (A scatter has fewer tasks, and shorter vectors, than a loop.)

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "strop/ir/module.h"
+#include "strop/plan/target_info.h"
 
 namespace strop {
 
@@ -32,6 +33,11 @@ struct Band {
   // Elements a row of the values of the band, parameters (0) included; less than 0: sums along the rows.
   std::unordered_map<const Instruction*, int64_t> widths;
   bool IsSum(const Instruction* member) const { return widths.at(member) < 0; }
+  // What a task computes of a member.
+  BandTask TaskOf(const Instruction* member) const {
+    if (IsSum(member)) return {.adds_up = true};
+    return {.elements = block * widths.at(member)};
+  }
   // The member that computes a value: reshapes only pass it on.
   static const Instruction* Source(const Instruction* value);
   // Are there no products among them? Then what they read from outside is read block by block, too.

@@ -99,7 +99,7 @@ class BandFormer : BandMaker {
   }
 
   void AddWith(const Instruction& i, int64_t width, const std::vector<const Instruction*>& pulled) {
-    if (PassesOn(i.op()) ? i.HasControlEdges() : !Joins(i, std::min<int64_t>(width, 0))) return;
+    if (PassesOn(i.op()) ? i.HasControlEdges() : !Joins(i, {.adds_up = width == kSummed})) return;
     if (width == kSummed) {
       const int64_t summed = SummedRowsOf(i).of_product;
       if (band_.summed != 0 && band_.summed != summed) return;
@@ -124,9 +124,8 @@ class BandFormer : BandMaker {
     if (dots < 2 || bytes < target_.least_band_bytes || band_.results.empty()) return false;
     band_.block = ChooseBlock(band_);
     if (band_.block < target_.least_band_rows) return false;
-    return std::all_of(band_.members.begin(), band_.members.end(), [this](const Instruction* m) {
-      return m->op() == Op::Dot || Joins(*m, band_.block * band_.widths.at(m));
-    });
+    return std::all_of(band_.members.begin(), band_.members.end(),
+                       [this](const Instruction* m) { return m->op() == Op::Dot || Joins(*m, band_.TaskOf(m)); });
   }
 
   std::unordered_set<const Instruction*> tried_;  // products that begin none

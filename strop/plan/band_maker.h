@@ -40,8 +40,8 @@ class BandMaker {
   void Number();
   size_t NumberOf(const Instruction& i) const { return number_[static_cast<size_t>(i.id())]; }
   bool IsMember(const Instruction* i) const { return band_.widths.contains(i); }
-  bool Joins(const Instruction& i, int64_t elements = 0) const {
-    return !i.HasControlEdges() && static_cast<bool>(target_.joins_band(i, elements));
+  bool Joins(const Instruction& i, const BandTask& task = {}) const {
+    return !i.HasControlEdges() && static_cast<bool>(target_.joins_band(i, task));
   }
   // Is a member of the band needed for it? What has a lower number than the first of them is older than all. After many
   // steps the answer is yes: what is that far away stays outside, and large programs are planned in linear time.

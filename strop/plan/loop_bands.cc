@@ -181,7 +181,7 @@ class LoopBandFormer : BandMaker {
       if (band_.block == 0 || band_.rows / band_.block < kLeastBlocks) return false;
       std::unordered_set<const Instruction*> leaving;
       for (const Instruction* m : band_.members) {
-        bool leaves = !Joins(*m, band_.block * band_.widths.at(m));
+        bool leaves = !Joins(*m, band_.TaskOf(m));
         for (int64_t k = 0; k < m->operand_count(); ++k) leaves |= leaving.contains(Band::Source(m->operand(k)));
         if (leaves) leaving.insert(m);
       }

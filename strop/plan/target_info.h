@@ -10,6 +10,12 @@
 
 namespace strop {
 
+// What a task computes of a kernel that is part of a band.
+struct BandTask {
+  int64_t elements = 0;  // of its result, in order; 0: not known yet
+  bool adds_up = false;  // a product that sums along the band's rows: all of its result, for some of the terms
+};
+
 struct TargetInfo {
   std::string name;               // "cpu"
   std::string description;        // "x86-64 avx512f avx512_bf16 ..., 2 threads"
@@ -38,9 +44,8 @@ struct TargetInfo {
   std::function<Decision(const Instruction& kernel)> joins_region;
   // The same where other threads have tasks of their own, so that its size does not matter.
   std::function<Decision(const Instruction& kernel)> joins_task;
-  // May this kernel become part of a band (plan/band.h), in tasks of `elements` of its result each, in order (0: not
-  // known yet; less: a product that sums along the band's rows)? Null: there are no bands.
-  std::function<Decision(const Instruction& kernel, int64_t elements)> joins_band;
+  // May this kernel become part of a band (plan/band.h), in such tasks? Null: there are no bands.
+  std::function<Decision(const Instruction& kernel, const BandTask& task)> joins_band;
   // May `producer` be computed inside the kernel of `consumer_root`, at `user` (its user inside that kernel)? Asked
   // after the plan's own rules said yes. Null: the plan's rules alone decide.
   std::function<Decision(const Instruction& producer, const Instruction& user, const Instruction& consumer_root)>

@@ -62,8 +62,8 @@ Decision AddsUp(const GemmProblem& p, ElementType sums, const Isa& isa) {
 
 }  // namespace
 
-Decision JoinsBand(const Instruction& kernel, int64_t elements, const Isa& isa) {
-  if (kernel.op() != Op::Dot) return LoopIsCutEvery(kernel, elements, isa.vector_bytes);
+Decision JoinsBand(const Instruction& kernel, const BandTask& task, const Isa& isa) {
+  if (kernel.op() != Op::Dot) return LoopIsCutEvery(kernel, task.elements, isa.vector_bytes);
   if (Decision d = SupportsDot(kernel); !d) return d;
   if (!kernel.shape().IsStatic()) return Decision::No("its size is not known");
   const Result<GemmProblem> p = GemmProblemOf(kernel);
@@ -71,7 +71,7 @@ Decision JoinsBand(const Instruction& kernel, int64_t elements, const Isa& isa) 
   const ElementType sums = GemmAccumulator(p->a.type, p->b.type, p->c.type);
   if (sums != ElementType::F32 && sums != ElementType::F64) return Decision::No("sums of ", Name(sums));
   if (p->k == 0 || p->n <= 1) return Decision::No("no product of matrices");
-  if (elements < 0) return AddsUp(*p, sums, isa);
+  if (task.adds_up) return AddsUp(*p, sums, isa);
   if (p->k * p->n * Bytes(sums) > kMostColumns) return Decision::No("its right operand is large");
   return Decision::Yes();
 }
@@ -79,9 +79,8 @@ Decision JoinsBand(const Instruction& kernel, int64_t elements, const Isa& isa) 
 std::optional<Band> BandOf(const Instruction& fusion, const Isa& isa) {
   std::optional<Band> band = Band::Of(fusion);
   if (!band) return std::nullopt;
-  const bool join = std::ranges::all_of(band->members, [&](const Instruction* m) {
-    return static_cast<bool>(JoinsBand(*m, band->block * band->widths.at(m), isa));
-  });
+  const bool join = std::ranges::all_of(
+      band->members, [&](const Instruction* m) { return static_cast<bool>(JoinsBand(*m, band->TaskOf(m), isa)); });
   return join ? band : std::nullopt;
 }
 

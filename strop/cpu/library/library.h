@@ -24,7 +24,7 @@ Result<CompiledKernel> MakeLibraryKernel(const KernelSpec& spec);
 
 // ---- bands (plan/band.h)
 // As TargetInfo::joins_band.
-Decision JoinsBand(const Instruction& kernel, int64_t elements, const Isa& isa);
+Decision JoinsBand(const Instruction& kernel, const BandTask& task, const Isa& isa);
 // The band that a fusion is, if all its kernels may join one in blocks of its size: others come from who wrote the
 // program.
 std::optional<Band> BandOf(const Instruction& fusion, const Isa& isa);
