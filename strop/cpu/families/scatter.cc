@@ -17,11 +17,14 @@
 
 #include "strop/analysis/combiner.h"
 #include "strop/codegen/kernel_frame.h"
+#include "strop/cpu/families/scatter_geometry.h"
 #include "strop/cpu/kernel_family.h"
 #include "strop/cpu/kernels/rounding.h"
 
 namespace strop::cpu {
 namespace {
+
+using Geometry = ScatterGeometry;
 
 constexpr int64_t kTaskElements = 16 << 10;
 constexpr int64_t kPieceBytes = 128;    // of a window: two lines
@@ -64,65 +67,6 @@ Decision Matches(const Instruction& kernel) {
       if (i != &scatter && !i->IsParameter())
         if (Decision d = CanEmitElement(*i); !d) return d;
   return CanInline(*scatter.called(0));
-}
-
-// Dimensions of the window that follow each other in memory, in the operand and in the updates, are one.
-struct Geometry {
-  int64_t inputs = 1;
-  Int64Vector batch_dims, window_dims;         // sizes of the updates' dimensions of either kind, in order
-  int64_t updates = 1, window = 1;             // how many
-  Int64Vector operand_dims, updates_dims;      // sizes
-  Int64Vector operand_window, updates_window;  // of each of them, which one of window_dims it is, or -1
-  Int64Vector joined, unit;  // of each dimension of the operand: of operand_dims, and how many of its elements
-};
-
-Geometry GeometryOf(const Instruction& scatter) {
-  const ScatterAttrs& a = scatter.attrs<ScatterAttrs>();
-  Geometry g;
-  g.inputs = (scatter.operand_count() - 1) / 2;
-  const Shape &operand = scatter.operand(0)->shape(), &updates = scatter.operand(g.inputs + 1)->shape();
-  std::vector<bool> joins(static_cast<size_t>(updates.rank()));  // the dimension before
-  size_t next_window = 0;
-  for (int64_t d = 0, before = -1; d < operand.rank(); ++d) {
-    const bool in_window = !Contains(a.inserted_window_dims, d) && !Contains(a.input_batching_dims, d);
-    const int64_t u = in_window ? a.update_window_dims[next_window++] : -1;
-    const bool join = in_window && before >= 0 && u == before + 1 && updates.dim(u) == operand.dim(d);
-    before = u;
-    if (join) {
-      joins[static_cast<size_t>(u)] = true;
-      g.operand_dims.back() *= operand.dim(d);
-      g.window_dims.back() *= operand.dim(d);
-      for (int64_t e = d; e-- > 0 && g.joined[e] == g.joined.back();) g.unit[e] *= operand.dim(d);
-    } else {
-      g.operand_dims.push_back(operand.dim(d));
-      g.operand_window.push_back(in_window ? static_cast<int64_t>(g.window_dims.size()) : -1);
-      if (in_window) g.window_dims.push_back(updates.dim(u));
-    }
-    g.joined.push_back(static_cast<int64_t>(g.operand_dims.size()) - 1);
-    g.unit.push_back(1);
-  }
-  // Dimensions of a batch in the order of the indices and of the updates, in front of all others, are one number.
-  const auto windows = static_cast<int64_t>(a.update_window_dims.size());
-  const bool one_number =
-      a.scatter_indices_batching_dims.empty() && a.index_vector_dim >= updates.rank() - windows &&
-      std::ranges::all_of(a.update_window_dims, [&](int64_t d) { return d >= updates.rank() - windows; });
-  int64_t window = 0;
-  for (int64_t d = 0; d < updates.rank(); ++d) {
-    const bool in_window = Contains(a.update_window_dims, d);
-    (in_window ? g.window : g.updates) *= updates.dim(d);
-    const bool counted = one_number && !in_window && d > 0;
-    if (counted)
-      g.batch_dims.back() *= updates.dim(d);
-    else if (!in_window)
-      g.batch_dims.push_back(updates.dim(d));
-    if (counted || joins[static_cast<size_t>(d)]) {
-      g.updates_dims.back() *= updates.dim(d);
-    } else {
-      g.updates_dims.push_back(updates.dim(d));
-      g.updates_window.push_back(in_window ? window++ : -1);
-    }
-  }
-  return g;
 }
 
 // Index vectors of one batch, which follow each other, if batches are what the outermost dimension counts; else all.
@@ -362,7 +306,7 @@ class ScatterEmitter {
         frame_(frame),
         b_(frame.b()),
         scopes_(frame.scopes()),
-        g_(GeometryOf(scatter)),
+        g_(ScatterGeometryOf(scatter)),
         lanes_(PreferredLanes(frame.body(), b_.target().vector_bytes)),
         row_(RowOfWindow(g_)),
         rows_(g_.window / row_),
