@@ -16,6 +16,7 @@ namespace strop {
 namespace {
 
 constexpr int64_t kFewestTerms = 8;
+constexpr int64_t kFewestOfBatch = 16;  // shorter rows are side by side in a vector, with another member's
 constexpr int64_t kFewestRows = 2;
 constexpr int64_t kFewestColumns = 64;  // whose sums are vectors side by side
 // Of the matrix, in bytes: columns that a cache holds; rows that one may hold, and of others, how long they are. (The
@@ -54,7 +55,7 @@ class Rewriter {
     const int64_t rank = matrix.shape().rank();
     int64_t terms = 1;
     for (int64_t d : Contracting(k)) terms *= matrix.shape().dim(d);
-    if (terms < kFewestTerms || Contracting(k).empty()) return false;
+    if (terms < (Batch(k).empty() ? kFewestTerms : kFewestOfBatch) || Contracting(k).empty()) return false;
     // Which dimension of the operand each one of memory is, from the last.
     Dims lies;
     for (int64_t d = rank; d-- > 0;) lies.push_back(d);
